@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.catalog import ALGORITHMS, GENERALIST, agent_file, names
-from crawl_envs.types.own_packages import check_own
+from crawl_envs.system.own_packages import check_own
 
 if TYPE_CHECKING:
     from agents.sb3.loading import Agent
     from crawl_envs.types import Policy
 
 SUITE = "crawl_envs"
-"""Says that the package is this one; see :mod:`crawl_envs.types.own_packages`."""
+"""Says that the package is this one; see :mod:`crawl_envs.system.own_packages`."""
 check_own("policies")
 
 __all__ = ["ALGORITHMS", "agent_file", "load", "names"]

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, get_type_hints
 
-from crawl_envs.types.files import replacing
+from crawl_envs.system.files import replacing
 
 CONFIG, CURVE = "config.json", "curve.csv"
 CurvePoint = TypeVar("CurvePoint", bound=NamedTuple)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-from crawl_envs.types.own_packages import ForeignPackage, check_own
+from crawl_envs.system.own_packages import ForeignPackage, check_own
 
 
 def main() -> None:

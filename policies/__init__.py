@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 SUITE = "crawl_envs"
-"""Says that the package is this one; see :mod:`crawl_envs.types.own_packages`."""
+"""Says that the package is this one; see :mod:`crawl_envs.system.own_packages`."""
 
 FOLDERS = ("base", "baselines", "ncis", "lambdacrawl", "longevity", "offers", "bandits")
 """Folders whose modules are imported with this package, since they may hold policies."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 from types import TracebackType
 
-from crawl_envs.types.own_packages import ForeignPackage, check_own
+from crawl_envs.system.own_packages import ForeignPackage, check_own
 
 SUITE = "crawl_envs"
-"""Says that the package is this one; see :mod:`crawl_envs.types.own_packages`."""
+"""Says that the package is this one; see :mod:`crawl_envs.system.own_packages`."""
 
 _shown = sys.excepthook
 

@@ -24,12 +24,12 @@ from typer import Option
 
 from scripts.cli.commands import command_of
 from scripts.cli.options import at_least, default_folder
-from scripts.logs import backtesting
-from scripts.logs.backtest_report import less, report
-from scripts.logs.backtest_runs import names_of, played_in
-from scripts.logs.learning import check_hindsight
-from scripts.logs.options import ReadingOptions, read_log, weights_and_groups
-from scripts.logs.summary import print_summary, write_summary
+from scripts.live import backtesting
+from scripts.live.backtest_report import less, report
+from scripts.live.backtest_runs import names_of, played_in
+from scripts.live.learning import check_hindsight
+from scripts.live.options import ReadingOptions, read_log, weights_and_groups
+from scripts.live.summary import print_summary, write_summary
 from scripts.present.tables import console
 from scripts.study.rows import check_folder
 from scripts.study.workers import PlayOptions

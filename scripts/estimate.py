@@ -26,14 +26,14 @@ from typing import Annotated
 import numpy as np
 from typer import Option
 
-from crawl_envs.logs import CrawlLog, write_page_table
+from policies.live.logs import CrawlLog, write_page_table
 from scripts.cli.commands import command_of
 from scripts.cli.options import default_folder
-from scripts.logs.audit import write_audit
-from scripts.logs.fitted_tables import errors_of, table_of
-from scripts.logs.fitting import BOTH, Fitted, fit_log
-from scripts.logs.options import ReadingOptions, read_log, weights_and_groups
-from scripts.logs.summary import print_summary, write_summary
+from scripts.live.audit import write_audit
+from scripts.live.fitted_tables import errors_of, table_of
+from scripts.live.fitting import BOTH, Fitted, fit_log
+from scripts.live.options import ReadingOptions, read_log, weights_and_groups
+from scripts.live.summary import print_summary, write_summary
 from scripts.present import tables
 from scripts.study.rows import check_folder
 

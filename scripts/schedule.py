@@ -7,9 +7,10 @@ turn. Pages that are gone are not fetched, unless --recheck-gone asks for them a
 
 Writes schedule.csv (time, url, why) and schedule.png (the freshness that a budget can reach).
 With --live nothing is written: lines of JSON are read from standard input and answered on standard
-output (see policies/live/messages.py), or with --port over HTTP (policies/live/endpoint.py); with
---folder the scheduler outlives the process. Each --feed is a source of signals, which is polled,
-and with --learn of new pages (policies/live/feeds.py, the extra feeds).
+output (see policies/live/adapters/messages.py), or with --port over HTTP
+(policies/live/adapters/endpoint.py); with --folder the scheduler outlives the process. Each --feed
+is a source of signals, which is polled, and with --learn of new pages
+(policies/live/adapters/feeds.py, the extra feeds).
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from crawl_envs.logs import read_page_table
+from policies.live.logs import read_page_table
 from scripts.cli.commands import command_of
 from scripts.cli.options import changed, default_folder
-from scripts.logs import live_answers, planning, schedules
-from scripts.logs.options import Column, column_names
+from scripts.live import live_answers, planning, schedules
+from scripts.live.options import Column, column_names
 from scripts.study.rows import check_folder
 
 

@@ -33,8 +33,8 @@ from agents.catalog import check_vacant
 from agents.generalist.training import GeneralistArguments, train
 from scripts.cli.commands import command_of, group, one_line_errors
 from scripts.cli.options import changed, default_folder
-from scripts.logs.learning import learn_from_log
-from scripts.logs.options import read_log, weights_and_groups
+from scripts.live.learning import learn_from_log
+from scripts.live.options import read_log, weights_and_groups
 from scripts.present.tables import console
 from scripts.study.rows import check_folder, write_provenance
 from scripts.training import requests

@@ -15,7 +15,7 @@ import policies
 from crawl_envs import FAMILIES, evaluation, instances
 from crawl_envs.types import Instance
 from policies import estimators, solvers
-from policies.scheduler import CrawlScheduler
+from policies.live.scheduler import CrawlScheduler
 from tests.environments import of_our_own
 
 ROOT = Path(__file__).resolve().parents[1]

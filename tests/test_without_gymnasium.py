@@ -26,7 +26,7 @@ import crawl_envs, agents, policies
 from crawl_envs.types import Problem
 from policies import estimators, solvers
 from policies.base.live import empty_log
-from policies.scheduler import CrawlScheduler
+from policies.live.scheduler import CrawlScheduler
 
 rates = {"change_rate": np.array([0.1, 1.0]), "recall": 0.5, "false_signal_rate": 0.2}
 scheduler = CrawlScheduler("GreedyNCIS", bandwidth=2.0)

@@ -3,6 +3,6 @@
 Public module: train.
 """
 
-from crawl_envs.types.own_packages import check_own
+from crawl_envs.system.own_packages import check_own
 
 check_own("agents")

@@ -30,9 +30,9 @@ from agents.sb3.model_file import read_arguments, save_model
 from agents.sb3.torch_threads import threads
 from agents.sb3.training import fresh_model, goes_on, make_folder
 from crawl_envs.spaces.actions import SLOT_FORMS
+from crawl_envs.system.files import claiming
 from crawl_envs.types import Policy
 from crawl_envs.types.arguments import one_of, whole
-from crawl_envs.types.files import claiming
 
 CLONE, ROUNDS = "clone.json", "rounds.csv"
 ACTOR_CRITICS = ("a2c", "maskableppo", "ppo")

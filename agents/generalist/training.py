@@ -20,9 +20,9 @@ from agents.index.arguments import check_numbers
 from agents.progress import COUNT, ProgressBar
 from agents.runs import CONFIG, CURVE, RunArguments, replace_text, write_rows
 from crawl_envs import instances
+from crawl_envs.system.files import claim, claiming
 from crawl_envs.types import Reveal
 from crawl_envs.types.arguments import one_of
-from crawl_envs.types.files import claim, claiming
 from crawl_envs.worlds.rollouts import play_form
 from policies.ncis.belief import BeliefNCIS
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from agents.index.policy import LearnedIndex, load_index
 from agents.index.stored import StoredIndex
-from crawl_envs.types.own_packages import check_own
+from crawl_envs.system.own_packages import check_own
 
 check_own("agents")
 

@@ -20,8 +20,8 @@ from agents.index.stored import INDEX, StoredIndex
 from agents.progress import ProgressBar
 from agents.runs import CONFIG, CURVE, append_row, replace_text, write_rows
 from crawl_envs.evaluation import simulate
+from crawl_envs.system.files import claim, claiming
 from crawl_envs.types import FloatArray
-from crawl_envs.types.files import claim, claiming
 
 CYCLES = 24
 """Crawls per page of an explored episode."""

@@ -8,6 +8,6 @@ columns that :class:`agents.networks.scaling.PageScaling` has made free of units
 Public modules: encoder, resizing, scaling.
 """
 
-from crawl_envs.types.own_packages import check_own
+from crawl_envs.system.own_packages import check_own
 
 check_own("agents")

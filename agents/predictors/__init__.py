@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawl_envs.types.own_packages import check_own
+from crawl_envs.system.own_packages import check_own
 
 if TYPE_CHECKING:
     from agents.predictors.predictor import Predictor

@@ -16,9 +16,9 @@ from agents.predictors import FEATURES, MODELS, TASKS
 from agents.predictors.calibration import Calibration, calibrate
 from agents.predictors.examples import Examples, Scaling, columns_of
 from agents.predictors.ids import Arrays
+from crawl_envs.system.files import replacing
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import one_of, whole
-from crawl_envs.types.files import replacing
 from crawl_envs.types.offer_features import HISTORY_FEATURES, METADATA_FEATURES, OfferFeatures
 
 FORMAT = 1

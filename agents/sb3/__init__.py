@@ -4,6 +4,6 @@ Public modules: algorithms, arguments, belief_columns, bridge, comparison, curve
 lanes, loading, model_file, own_classes, torch_threads, training, validation.
 """
 
-from crawl_envs.types.own_packages import check_own
+from crawl_envs.system.own_packages import check_own
 
 check_own("agents")

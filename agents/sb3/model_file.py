@@ -31,8 +31,8 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.building import ModelTraits, build_model
+from crawl_envs.system.files import replacing
 from crawl_envs.types.arguments import one_of, real
-from crawl_envs.types.files import replacing
 
 DESCRIPTION = "crawl_envs_agent.json"
 FORMAT = "crawl-envs model 1"

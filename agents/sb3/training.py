@@ -24,7 +24,7 @@ from agents.sb3.model_file import load_model, read_arguments, save_model
 from agents.sb3.scaled_rewards import ScaledRewards
 from agents.sb3.torch_threads import threads
 from agents.sb3.validation import VALIDATION, ValidationCallback
-from crawl_envs.types.files import claim, claiming
+from crawl_envs.system.files import claim, claiming
 
 
 @claiming()

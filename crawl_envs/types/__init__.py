@@ -1,7 +1,7 @@
 """Types of the suite: problems, trackers, logs and ledgers, argument checks, compiled policies.
 
-Public modules: arguments, compiled_policies, contents, copies, evidence, files, ledgers,
-offer_features, own_packages, urls, worker_processes.
+Public modules: arguments, compiled_policies, contents, copies, evidence, ledgers,
+offer_features.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from pathlib import Path
 from crawlee import ConcurrencySettings
 from crawlee.crawlers import ParselCrawler, ParselCrawlingContext
 
-from policies.live.crawlee import ScheduledRequests
-from policies.live.messages import day_of
-from policies.scheduler import CrawlScheduler, DurableScheduler
+from policies.live import CrawlScheduler, DurableScheduler
+from policies.live.adapters.crawlee import ScheduledRequests
+from policies.live.adapters.messages import day_of
 
 SECOND = 1.0 / 86_400.0  # the scheduler counts in days
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import httpx
 
-from policies.live.copies import Copies, text_of
-from policies.live.fetches import Answer, host_of, note_fetch
-from policies.live.messages import day_of
-from policies.scheduler import CrawlScheduler, DurableScheduler
+from policies.live import CrawlScheduler, DurableScheduler
+from policies.live.adapters.copies import Copies, text_of
+from policies.live.adapters.fetches import Answer, host_of, note_fetch
+from policies.live.adapters.messages import day_of
 
 SECOND = 1.0 / 86_400.0  # the scheduler counts in days
 AGENT = "my-crawler (+https://my.example/crawler)"  # tell sites who you are

@@ -1,5 +1,24 @@
-"""Schedulers for crawlers that run: JSON, HTTP, feeds and sitemaps, Scrapy, Crawlee.
+"""The crawl engineer's room: logs of crawls, a live scheduler, and adapters for crawlers.
 
-Public modules: copies, crawlee, endpoint, feeds, fetches, listings, messages, overview,
-page_tables, scrapy, scrapy_requests, scrapy_scheduler, scrapy_settings, watching.
+Public modules: urls.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from policies.live.scheduler import CrawlScheduler, DurableScheduler, ShardedScheduler
+
+if TYPE_CHECKING:
+    from policies.live.logs import read_crawl_log
+
+__all__ = ["CrawlScheduler", "DurableScheduler", "ShardedScheduler", "read_crawl_log"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the reader of logs when it is asked for: a crawler runs without PyArrow."""
+    if name == "read_crawl_log":
+        from policies.live.logs import read_crawl_log
+
+        return read_crawl_log
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

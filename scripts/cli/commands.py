@@ -19,8 +19,8 @@ from typing import Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+from crawl_envs.system.files import claiming
 from crawl_envs.types.arguments import one_of
-from crawl_envs.types.files import claiming
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 NOTHING_WRITTEN = "stopped; nothing was written"

@@ -25,7 +25,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator, PercentFormatter
 from PIL import Image, ImageChops
 
-from crawl_envs.types.files import replacing
+from crawl_envs.system.files import replacing
 from scripts.study.intervals import median_of
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

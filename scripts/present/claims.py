@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from crawl_envs.evaluation import Row
-from crawl_envs.types.files import replacing
+from crawl_envs.system.files import replacing
 from scripts.present.experiment import BESIDE, EXPECTED, Experiment
 from scripts.present.tables import counted
 from scripts.present.verdicts import (

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from crawl_envs.evaluation import Row
-from crawl_envs.types.files import replacing
+from crawl_envs.system.files import replacing
 from scripts.study.equal_freshness import ENDS as ENDS_OF_SAVED
 from scripts.study.intervals import ENDS
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from crawl_envs.types.files import replacing
+from crawl_envs.system.files import replacing
 from scripts.present.claims import HEADS, PAGE, SIGNS
 from scripts.present.experiment import Experiment
 from scripts.present.verdicts import FILE, counted_answers

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.evaluation import Row
+from crawl_envs.system.files import claim, replacing
 from crawl_envs.types import FloatArray
-from crawl_envs.types.files import claim, replacing
 
 PACKAGES = ("crawl-envs", "gymnasium", "numpy", "scipy", "numba")
 TRAINING_PACKAGES = ("stable-baselines3", "torch")

@@ -15,8 +15,8 @@ from typing import Annotated, Any, NamedTuple
 from typer import Option
 
 from crawl_envs.evaluation import Row
+from crawl_envs.system.worker_processes import pool
 from crawl_envs.types.arguments import one_of
-from crawl_envs.types.worker_processes import pool
 from scripts.cli.options import Fresh
 from scripts.study.entrants import failure
 from scripts.study.settings import Playable

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 from rich.table import Table
 
-from crawl_envs.types.files import replacing
+from crawl_envs.system.files import replacing
 from scripts.present.tables import counted
 from scripts.suite.costs import COSTS
 from scripts.suite.scores import FRESHNESS, Leaderboard

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crawl_envs.types.worker_processes import pool
+from crawl_envs.system.worker_processes import pool
 from scripts.timing.commands import Cases
 from scripts.timing.turns import Task, repeated, spread, timed
 

@@ -18,7 +18,7 @@ from crawl_envs import Instance
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.instances.synthetic import draw_noisy
 from policies.base.index import best_page
-from policies.scheduler import CrawlScheduler, DurableScheduler
+from policies.live.scheduler import CrawlScheduler, DurableScheduler
 from scripts.timing.cases import Tasks, Value
 from scripts.timing.turns import repeated, taken
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from scripts.cli.options import EnvArgs, Fresh
-from scripts.logs.options import ReadingOptions
+from scripts.live.options import ReadingOptions
 
 RECOMMENDED = "the recommended value"
 TrainPages = Annotated[

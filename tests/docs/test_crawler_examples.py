@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scripts.data.replayed_web import Quality, ReplayedWeb
+from scripts.live.replayed_web import Quality, ReplayedWeb
 from tests.docs.pages import ROOT
 
 FOLDER = ROOT / "docs" / "examples"
@@ -69,7 +69,7 @@ def run_project(folder: str, start: str, pipe: Any) -> None:
 
 def test_the_scrapy_project_yields_items_of_changed_pages(tmp_path: Path) -> None:
     pytest.importorskip("scrapy")
-    from tests.policies.live.crawls import FORKS, served
+    from tests.policies.live.adapters.crawls import FORKS, served
 
     assert (PROJECT / "scrapy.cfg").read_text() == "[settings]\ndefault = recrawl.settings\n"
     with served(SPEED, 1, Quality()) as web:
@@ -105,7 +105,7 @@ def example(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 def test_the_example_of_crawlee(example: Any, tmp_path: Path, capsys: Any) -> None:
     pytest.importorskip("crawlee")
-    from tests.policies.live.crawls import served
+    from tests.policies.live.adapters.crawls import served
 
     module = example("crawlee_crawl")
     with served(SPEED, 1, Quality()) as web:
@@ -129,7 +129,7 @@ def test_the_loop_of_httpx(example: Any, tmp_path: Path, monkeypatch: pytest.Mon
         importlib.import_module("httpx")
     except ModuleNotFoundError:  # its successor has the same calls
         monkeypatch.setitem(sys.modules, "httpx", pytest.importorskip("httpx2"))
-    from tests.policies.live.crawls import served
+    from tests.policies.live.adapters.crawls import served
 
     module, seen = example("httpx_crawl"), [Counter[str](), Counter[str]()]
     with served(SPEED, 1, Quality()) as web:
@@ -154,7 +154,7 @@ def test_the_loop_of_httpx(example: Any, tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_the_settings_of_the_page_and_of_the_project_exist() -> None:
     pytest.importorskip("scrapy")
-    from policies.live import scrapy
+    from policies.live.adapters import scrapy
 
     used = re.findall(r"RECRAWL_[A-Z_]+\b", PAGE + (FOLDER / FILES[2]).read_text("utf-8"))
     assert set(used) <= set(re.findall(r"RECRAWL_[A-Z_]+\b", scrapy.__doc__ or ""))

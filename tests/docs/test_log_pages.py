@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from scripts import backtest, estimate, schedule
-from scripts.logs import example_log
+from scripts.live import example_log
 from tests.docs.pages import ROOT
 from tests.scripts.commands import done, records, run
 
 COMMANDS = {
-    "scripts.logs.example_log": example_log.app,
+    "scripts.live.example_log": example_log.app,
     "scripts.estimate": estimate.app,
     "scripts.backtest": backtest.app,
     "scripts.schedule": schedule.app,

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import expm
 from scipy.optimize import brentq
 
-from crawl_envs.logs.change_paths import Gaps, Law
+from policies.live.logs.change_paths import Gaps, Law
 
 
 def simulated_page(

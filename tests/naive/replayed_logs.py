@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from crawl_envs.logs.crawl_log import CrawlLog
-from crawl_envs.logs.imputation import Changes
+from policies.live.logs.crawl_log import CrawlLog
+from policies.live.logs.imputation import Changes
 
 
 def make_log(

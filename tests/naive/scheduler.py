@@ -39,7 +39,7 @@ class Host:
 
 
 class NaiveScheduler:
-    """Answers as :class:`policies.scheduler.CrawlScheduler`, with a value of each page."""
+    """Answers as :class:`policies.live.scheduler.CrawlScheduler`, with a value of each page."""
 
     def __init__(self, value, bandwidth, *, timeout=1.0, new_share=0.5, retry=None, slack=(0.0,)):
         self.value, self.bandwidth, self.timeout = value, bandwidth, timeout

@@ -146,8 +146,8 @@ SAID: list[tuple[str, ...]] = [  # a line, and what its error says
     ("film CrawlNCIS-v0 --env-arg num_pages", "env-arg", "num_pages"),
     ("film CrawlNCIS-v0 --env-arg num_pages=0", "num_pages", "0"),
     ("film CrawlNCIS-v0 --env-arg pages=4", "unknown argument 'pages'"),
-    ("data.replayed_web garden-handbook --fault moved:x", "fault must be", "got 'x'"),
-    ("data.replayed_web garden-handbook --fault moved", "fault must be", "got ''"),
+    ("live.replayed_web garden-handbook --fault moved:x", "fault must be", "got 'x'"),
+    ("live.replayed_web garden-handbook --fault moved", "fault must be", "got ''"),
     ("play --seed -1", "seed must be"),
     ("play --policies Gredy", "did you mean"),
     ("play --env-arg num_pages=41", "num_pages must be <= 40 in play, got 41"),
@@ -249,7 +249,7 @@ NAMED = ("must not be empty", "budget", "events", "crawls")
 """What is wrong where the number of an option is too large or nothing is given."""
 
 
-WITHOUT_OUT = ("play", "data.replayed_web")
+WITHOUT_OUT = ("play", "live.replayed_web")
 
 
 def run(name: str, *arguments: str, out: Path) -> Any:

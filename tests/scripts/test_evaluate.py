@@ -15,7 +15,7 @@ from agents.index.inputs import number_of_weights
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.training import train
 from crawl_envs.evaluation import evaluate, mean_and_half_width
-from crawl_envs.types.worker_processes import pool
+from crawl_envs.system.worker_processes import pool
 from policies import make
 from scripts import benchmark
 from scripts.evaluate import FIRST_SEED, app, evaluation_of

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from crawl_envs.logs import read_page_table
 from crawl_envs.types import FloatArray
-from policies.live import messages
+from policies.live.adapters import messages
+from policies.live.logs import read_page_table
 from scripts import backtest, estimate, schedule
-from scripts.logs import backtesting, schedules
-from scripts.logs.backtesting import Backtest
+from scripts.live import backtesting, schedules
+from scripts.live.backtesting import Backtest
 from scripts.study.rows import read_rows
-from tests.crawl_envs.logs.test_imputation import simulated
+from tests.policies.live.logs.test_imputation import simulated
 from tests.scripts import commands
 from tests.scripts.commands import done, files_in, records, refused
 

@@ -467,7 +467,7 @@ def test_values_are_json_or_words():
 
 
 HOLDER = (
-    "import sys; from crawl_envs.types.files import claim; claim(sys.argv[1]); print(); input()"
+    "import sys; from crawl_envs.system.files import claim; claim(sys.argv[1]); print(); input()"
 )
 
 

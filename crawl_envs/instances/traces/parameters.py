@@ -20,8 +20,8 @@ import numpy as np
 
 from crawl_envs.instances.traces.tables import column_error, read_table
 from crawl_envs.instances.traces.windows import Signals, Trace, check_signals, sources_of
+from crawl_envs.system.files import replacing
 from crawl_envs.types import FloatArray
-from crawl_envs.types.files import replacing
 
 METADATA_KEY = "trace_parameters"
 HIGHEST = {"change_rate": math.inf, "recall": 1.0, "false_signal_rate": math.inf}

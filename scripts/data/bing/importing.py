@@ -41,8 +41,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from crawl_envs.system.files import replacing
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from crawl_envs.types.files import replacing
 from policies.estimators import fit_change_rates
 from scripts.data.bing import files
 from scripts.data.bing.files import GIVEN_RATES, HISTORIES, HOSTS, IMPORTANCE, URLS

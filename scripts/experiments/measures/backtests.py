@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crawl_envs.evaluation import Row
-from crawl_envs.logs.imputation import Changes
-from scripts.logs.backtesting import Backtest, estimate, fewer_crawls
+from policies.live.logs.imputation import Changes
+from scripts.live.backtesting import Backtest, estimate, fewer_crawls
 
 METRIC = "contained"
 POLICIES = ("Greedy", "GreedyNCIS")

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.logs.crawl_log import CrawlLog
-from crawl_envs.logs.imputation import Changes
 from crawl_envs.types import FloatArray, IntArray
-from scripts.logs.thinned_logs import changes_found
+from policies.live.logs.crawl_log import CrawlLog
+from policies.live.logs.imputation import Changes
+from scripts.live.thinned_logs import changes_found
 
 CHANGE_RATE, SHAPE = 0.2, 1.5
 """Mean changes per day and page, and shape of the Gamma distribution of the pages' rates."""

@@ -15,13 +15,13 @@ from agents.index.learning import learned
 from agents.index.stored import StoredIndex
 from crawl_envs.instances.traces import Signals, Trace
 from crawl_envs.instances.traces.windows import sources_of
-from crawl_envs.logs.crawl_log import CrawlLog
 from crawl_envs.sim.tape import CODE_STRIDE, SIGNAL
 from crawl_envs.types import FloatArray
+from policies.live.logs.crawl_log import CrawlLog
 from scripts.experiments.measures import recorded
-from scripts.logs.fitting import fit_log, parameters_of
-from scripts.logs.learning import HIDDEN, LEARNING_RATE, histories_of
-from scripts.logs.thinned_logs import thinned_log
+from scripts.live.fitting import fit_log, parameters_of
+from scripts.live.learning import HIDDEN, LEARNING_RATE, histories_of
+from scripts.live.thinned_logs import thinned_log
 
 SIGNALS: Signals = "both"
 

@@ -9,11 +9,11 @@ import numpy as np
 from scipy.stats import binomtest
 
 from crawl_envs.evaluation import Row
-from crawl_envs.logs.imputation import Changes
+from policies.live.logs.imputation import Changes
 from scripts.experiments.measures import backtests
 from scripts.experiments.measures.backtests import LEAST_COVERAGE, METRIC, POLICIES, QUANTITIES
 from scripts.experiments.measures.simulated_logs import SETTINGS, simulated_log
-from scripts.logs.backtesting import Backtest, backtest
+from scripts.live.backtesting import Backtest, backtest
 from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Range
 from scripts.study.specs import spec

@@ -9,11 +9,11 @@ import numpy as np
 
 from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
-from crawl_envs.logs.imputation import Changes
+from policies.live.logs.imputation import Changes
 from scripts.experiments.measures import backtests, recorded
 from scripts.experiments.measures.backtests import LEAST_COVERAGE, POLICIES
-from scripts.logs.backtesting import Backtest, backtest
-from scripts.logs.thinned_logs import SCHEDULES, thinned_log
+from scripts.live.backtesting import Backtest, backtest
+from scripts.live.thinned_logs import SCHEDULES, thinned_log
 from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Range
 from scripts.study.settings import Measurement, spec

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from crawl_envs.evaluation import Row
-from crawl_envs.types.files import replacing
+from crawl_envs.system.files import replacing
 from scripts.present.tables import counted
 from scripts.study.budget import OVER
 from scripts.study.entrants import Candidate

@@ -28,7 +28,7 @@ from agents.index.training import explore, learn_index
 from crawl_envs import instances
 from crawl_envs.evaluation import play, simulate
 from crawl_envs.types import Problem
-from policies.scheduler import CrawlScheduler
+from policies.live.scheduler import CrawlScheduler
 
 HIDDEN = 3
 PROBLEM = instances.make("noisy", num_pages=30, bandwidth=12.0, seed=3).problem()

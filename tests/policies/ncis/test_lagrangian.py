@@ -14,8 +14,8 @@ from crawl_envs.compiled.compiling import ready
 from crawl_envs.evaluation import simulate
 from crawl_envs.types import Instance
 from policies.base.index import page_values
+from policies.live.scheduler import CrawlScheduler
 from policies.ncis.lagrangian import spending_price
-from policies.scheduler import CrawlScheduler
 from policies.values.series import TERMS
 from policies.values.sources.kernels import START
 

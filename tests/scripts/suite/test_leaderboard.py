@@ -20,7 +20,7 @@ from rich.console import Console
 import policies
 from agents.catalog import SHIPPED
 from crawl_envs.evaluation import make_env
-from crawl_envs.types.worker_processes import pool
+from crawl_envs.system.worker_processes import pool
 from policies import solvers
 from scripts.rank import app
 from scripts.study import workers

@@ -9,8 +9,8 @@ LOG_LEVEL = "INFO"
 TELNETCONSOLE_ENABLED = False
 
 # These four make it a crawl that never ends.
-SCHEDULER = "policies.live.scrapy.RecrawlScheduler"
-DOWNLOADER_MIDDLEWARES = {"policies.live.scrapy.RecrawlMiddleware": 500}
+SCHEDULER = "policies.live.adapters.scrapy.RecrawlScheduler"
+DOWNLOADER_MIDDLEWARES = {"policies.live.adapters.scrapy.RecrawlMiddleware": 500}
 RECRAWL_FOLDER = "state"  # pages, copies and what is learned; delete it to begin again
 RECRAWL_BANDWIDTH = 10_000  # fetches per day; with a gap of 5 s a host has 17,280 at most
 

@@ -18,7 +18,7 @@ from agents.runs import read_rows
 from agents.sb3.loading import MODEL
 from agents.sb3.model_file import read_arguments
 from agents.sb3.validation import VALIDATION, ValidationRow
-from crawl_envs.types.files import replacing
+from crawl_envs.system.files import replacing
 from scripts.cli.commands import command
 from scripts.experiments.agents.setup import trainings
 from scripts.study import rows as kept_rows

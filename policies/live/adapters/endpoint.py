@@ -1,0 +1,348 @@
+"""A scheduler over HTTP, for all who hold copies of pages and ask whether one is due.
+
+=================  =========================================================================
+request            answer
+=================  =========================================================================
+``GET /due?url=``  whether a page is due, why, how likely its copy is stale, and the next date;
+                   it changes nothing
+``POST /``         a message of :mod:`policies.live.adapters.messages`, or one in each line: the
+                   answer of each, in as many lines
+``GET /health``    200 if the scheduler answers
+``GET /metrics``   counters and gauges in the text format of Prometheus
+``GET /``          a page to watch: freshness, fetches, budget, hosts, feeds, pages that fail,
+                   are gone, starved or late, what comes next, trust in sources of signals
+``GET /overview``  the data of that page
+``POST /truth``    ``{"freshness": 0.9}``, of a replay that knows it, for the page; with a ``time``,
+                   from the first message to a day after now
+=================  =========================================================================
+
+Who fetches what ``due`` says keeps no budget. Ask instead, which grants as many fetches as the
+bandwidth allows to those pages whose fetch is worth most, adds a page that is new, as a scheduler
+that learns can, and names the page by its id; then fetch and report::
+
+    curl localhost:8808 -d '{"ask": "https://a.example/"}'
+    curl localhost:8808 -d '{"report": ["https://a.example/"], "changed": [true]}'
+
+A bad message is answered by 400 and an ``error``, and changes nothing; so is a body of more than
+10,000 lines or 16 MiB, a line of which has lists of 10,000 entries at most: send several. Others
+are answered between two lines. ``serve`` has 100 connections at once; more are answered by 503.
+There is no encryption or authentication: serve to the own machine or a trusted network. Pages of
+other sites are kept out: a request must name a host that is served (``Host``), else the answer is
+400, and if it has an ``Origin``, this must be the same host and port, else 403.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import socket
+from collections import Counter as Counts
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic as clock
+from typing import Any
+
+import numpy as np
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from crawl_envs.types.arguments import one_of, share
+from policies.live.adapters.messages import (
+    MAX_BYTES,
+    Message,
+    Scheduler,
+    answer_line,
+    date_of,
+    day_of,
+    read_json,
+)
+from policies.live.adapters.overview import History, feeds_of, overview_of, without_login
+from policies.live.scheduler.ids import LONGEST_TEXT
+
+JSON = "application/json"
+MAX_LINES = 10_000
+"""Lines of the largest body."""
+OWN_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+PAGE = Path(__file__).with_name("overview.html")
+ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+HEADERS = {"Content-Security-Policy": ALLOWED + "connect-src 'self'; frame-ancestors 'none'"}
+
+
+class Metrics:
+    """Counters of what a scheduler is told since the start, and gauges of what it knows.
+
+    Args:
+        scheduler: the scheduler, of which every call is counted, whoever makes it.
+        polls: its feeds (:class:`policies.live.adapters.feeds.Polls`), None for none.
+        causes: pages, and why their fetches failed.
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, polls: Any = None, causes: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        self.scheduler, self.registry = scheduler, CollectorRegistry()
+        self.polls, self.causes = polls, causes
+        self.history, self.counts = History(), Counts[str]()
+        self.now: float | None = None  # of the last message, where it gives a time
+        self.begun: float | None = None  # when fetches were first asked for
+        self.until = self.allowed = 0.0
+        self.look_again, self.shown = -math.inf, dict[str, Any]()
+        about: Any = {"registry": self.registry, "namespace": "crawl"}
+        self.handed_out = Counter("handed_out", "Pages handed out or granted.", **about)
+        self.reports = Counter("reports", "Fetches by outcome.", ["outcome"], **about)
+        self.signals = Counter("signals", "Signals by source.", ["source"], **about)
+        self.ignored = Counter("signals_ignored", "Signals that were not new.", **about)
+        self.pages = Gauge("pages", "Pages by state.", ["state"], **about)
+        self.gauges = {
+            "freshness": Gauge("freshness_expected", "Expected share of fresh copies.", **about),
+            "allowance": Gauge("allowance", "Fetches that may be made now.", **about),
+            "bandwidth": Gauge("bandwidth", "Fetches per day.", **about),
+            "clamped": Gauge("clamped", "Calls whose time was before the clock.", **about),
+            "ahead": Gauge("ahead", "Copies and signals ahead of the clock.", **about),
+            "failing": Gauge("failing", "Pages whose last fetch failed.", **about),
+            "starved": Gauge("starved", "Pages with a copy ten mean intervals old.", **about),
+            "late": Gauge("late", "Pages that are stale with more than 95%.", **about),
+            "held": Gauge("held", "Hosts that are not asked before a time.", **about),
+        }
+        scheduler.watchers.append(self.count)
+
+    def note(self, message: Message, answer: Message) -> None:
+        """Show the time of a message, if it has one."""
+        if message.keys() & {"next", "ask", "report", "signal"}:
+            self.now = None if message.get("time") is None else day_of(message["time"])
+
+    def count(self, call: str, arguments: Message, answer: Any) -> None:
+        """Count the fetches and signals of a call."""
+        if call == "signal":
+            sources = np.broadcast_to(arguments.get("source", 0), np.size(arguments["ids"]))
+            for source, count in Counts(map(str, sources.tolist())).items():
+                self.counts[source] += count
+                self.signals.labels(source).inc(count)
+            self.ignored.inc(answer.ignored + len(answer.unknown))
+        elif call in ("next", "next_batch", "ask"):
+            count = answer.size if call == "next_batch" else int(answer.id is not None)
+            self.handed_out.inc(count)
+            now = self.scheduler.time
+            if self.begun is None:
+                self.begun = self.until = now
+                self.allowed = min(self.scheduler.allowance, self.scheduler.most_saved) + count
+            self.allowed += self.scheduler.bandwidth * max(now - self.until, 0.0)
+            self.until = now
+            self._bin(now)["outcomes"]["handed out"] += count
+        elif call == "report":
+            time = arguments["times"] if (end := arguments.get("ended")) is None else end
+            found = outcomes(arguments, answer)
+            if np.size(time):
+                self._bin(float(np.max(time)))["outcomes"] += found
+            for outcome, count in found.items():
+                self.reports.labels(outcome).inc(count)
+
+    def _bin(self, time: float) -> dict[str, Any]:
+        """Return the bin of a time, with the freshness that is expected then."""
+        place = self.history.at(time)
+        if "expected" not in place:
+            place["expected"] = self.scheduler.overview(time)["freshness"]
+        return place
+
+    def truth(self, freshness: float, time: float) -> None:
+        """Take note of the true freshness at a time, from the first message to a day after now."""
+        now = day_of(self.now)
+        first, last = self.history.begin(now), now + 1.0
+        if not first <= time <= last:
+            raise ValueError(f"time must be in [{first:g}, {last:g}] days, got {time:g}")
+        with self.scheduler.lock:
+            self.history.at(time)["true"] = freshness
+
+    def text(self) -> bytes:
+        """Return all metrics in the text format of Prometheus."""
+        told = self.scheduler.overview(day_of(self.now))
+        for state, count in told["states"].items():
+            self.pages.labels(state).set(count)
+        known = {name: getattr(self.scheduler, name) for name in ("bandwidth", "clamped", "ahead")}
+        for name, value in {**told, **known}.items():
+            if name in self.gauges:
+                self.gauges[name].set(float("nan") if value is None else value)
+        return generate_latest(self.registry)
+
+    def overview(self) -> dict[str, Any]:
+        """Return the data of the page: those before, where looks would take 5% of the time.
+
+        Calls of the scheduler wait for a look, which takes .23 s for a million pages.
+        """
+        begin = clock()
+        if begin >= self.look_again:
+            with self.scheduler.lock:
+                self.shown = self._look()
+            self.look_again = clock() + max(20.0 * (clock() - begin) - 5.0, 0.0)
+        return self.shown
+
+    def _look(self) -> dict[str, Any]:
+        now = day_of(self.now)
+        known = overview_of(self.scheduler, now)
+        self.history.at(now)["expected"] = known["freshness"]
+        for number, source in enumerate(known["sources"]):
+            source["signals"] = self.counts[str(number)]
+        causes = {without_login(page): without_login(cause, page) for page, cause in [*self.causes]}
+        for page in (*known["first"]["gone"], *known["first"]["failing"]):
+            page["cause"] = causes.get(page["url"])
+        sent = sum(place["outcomes"]["handed out"] for place in self.history.table())
+        late = 0.0 if self.begun is None else max(now - self.until, 0.0)
+        allowed = self.allowed + late * self.scheduler.bandwidth
+        used = {"begun": self.begun, "sent": sent, "allowed": allowed}
+        feeds = [] if self.polls is None else feeds_of(self.polls)
+        span = {"width": self.history.width, "history": self.history.table()}
+        return {"now": date_of(now), "time": now, **known, "feeds": feeds, **used, **span}
+
+
+def outcomes(report: Message, ignored: int) -> Counts[str]:
+    """Return the fetches of a report by outcome; which are ignored is not told.
+
+    So where some are ignored and others are not, and outcomes differ, the others are ``ok``.
+    """
+    count, status = np.size(report["ids"]), report.get("status", "ok")
+    changed: Any = np.ravel(np.asarray(report.get("changed"))) if status == "ok" else [None]
+    names = [status if x is None else "changed" if x else "unchanged" for x in changed]
+    found = Counts(names * count if len(names) == 1 else names)
+    if ignored:
+        kept = next(iter(found)) if len(found) == 1 else "ok"
+        found = Counts({kept: count - ignored, "ignored": ignored})
+    return +found
+
+
+def endpoint(scheduler: Scheduler, hosts: Sequence[str] = (), polls: Any = None) -> Starlette:
+    """Return the application that serves a scheduler, for any server of ASGI.
+
+    Its calls are made one after another. ``hosts`` are names and addresses, without ports, by which
+    it may be asked beside those of the own machine, as ``Host`` has them: ``[2001:db8::1]``.
+    ``polls`` are its feeds, for the page to watch.
+    """
+    metrics = Metrics(scheduler, polls)
+
+    async def due(request: Request) -> Response:
+        given = request.query_params.multi_items()
+        if [name for name, _ in given] != ["url"]:
+            example = "/due?url=https%3A%2F%2Fa.example%2F"
+            return _answer({"error": f"due must have a url, its & escaped, as in {example}"})
+        return _answer(answer_line(scheduler, json.dumps({"due": given[0][1]})))
+
+    async def messages(request: Request) -> Response:
+        try:
+            body = await body_of(request)
+        except ValueError as error:
+            return _answer({"error": str(error)})
+        lines = body.strip().split(b"\n", MAX_LINES)
+        if len(lines) > MAX_LINES:
+            return _answer({"error": f"a body must have at most {MAX_LINES} lines: send several"})
+        answers = []
+        for line in [line for line in lines if line.strip()] or [b""]:
+            answers.append(answer_line(scheduler, line, metrics.note))
+            await asyncio.sleep(0)  # for the other requests
+        return _answer(*answers)
+
+    async def truth(request: Request) -> Response:
+        try:
+            message = read_json(await body_of(request))
+            for name in message.keys() - {"freshness"}:
+                one_of("name", name, ("time",))
+            value = share("freshness", message["freshness"])
+            metrics.truth(value, day_of(message.get("time")))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            return _answer({"error": f"truth must have a freshness in [0, 1], a time: {error}"})
+        return _answer({"freshness": value})
+
+    routes = [
+        Route("/", messages, methods=["POST"]),
+        Route("/truth", truth, methods=["POST"]),
+        Route("/due", due),
+    ]
+    return page_to_watch(metrics, hosts, routes)
+
+
+def page_to_watch(
+    metrics: Metrics, hosts: Sequence[str] = (), routes: Sequence[Route] = ()
+) -> Starlette:
+    """Return the application of the page to watch, which changes nothing, and of further routes."""
+
+    async def health(request: Request) -> Response:
+        scheduler = metrics.scheduler
+        return _answer({"pages": len(scheduler), "time": scheduler.time})
+
+    async def measured(request: Request) -> Response:
+        return PlainTextResponse(metrics.text(), media_type="text/plain; version=0.0.4")
+
+    async def page(request: Request) -> Response:
+        return HTMLResponse(PAGE.read_text("utf-8"), headers=HEADERS)
+
+    async def overview(request: Request) -> Response:
+        return _answer(metrics.overview())
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/overview", overview),
+            Route("/health", health),
+            Route("/metrics", measured),
+            *routes,
+        ],
+        middleware=[
+            Middleware(
+                TrustedHostMiddleware, allowed_hosts=[*OWN_HOSTS, *hosts], www_redirect=False
+            ),
+            Middleware(own_origin),
+        ],
+    )
+
+
+async def body_of(request: Request) -> bytes:
+    """Return the body of a request; ValueError if it is too large."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_BYTES:
+            raise ValueError(f"a body must have at most {MAX_BYTES} bytes: send several")
+    return bytes(body)
+
+
+def own_origin(app: ASGIApp) -> ASGIApp:
+    """Return an application that answers 403 to requests that pages of other origins send."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        origin = headers.get("origin")
+        if origin is None or origin.partition("://")[2].lower() == headers["host"].lower():
+            await app(scope, receive, send)
+        else:
+            told = json.dumps({"error": f"origin must be that of the endpoint, got {origin}"})
+            await Response(told + "\n", 403, media_type=JSON)(scope, receive, send)
+
+    return answer
+
+
+def _answer(*answers: Message) -> Response:
+    """Return answers, a line each; with status 400 if the only one is an error."""
+    bad = len(answers) == 1 and "error" in answers[0]
+    text = "\n".join(json.dumps(each) for each in answers) + "\n"
+    kind = JSON if len(answers) == 1 else "application/x-ndjson"
+    return Response(text, 400 if bad else 200, media_type=kind)
+
+
+def serve(scheduler: Scheduler, listening: socket.socket, polls: Any = None) -> None:
+    """Serve a scheduler on a socket that listens, until an interrupt.
+
+    It answers to ``localhost`` and to the address of the socket, on 100 connections at once.
+    Name the protocol of the socket (``socket.IPPROTO_TCP``): else asyncio delays answers by 40 ms.
+    """
+    import uvicorn
+
+    served = endpoint(scheduler, [listening.getsockname()[0]], polls)
+    limits: Any = {"limit_concurrency": 100, "timeout_graceful_shutdown": 5, "http": "h11"}
+    limits["h11_max_incomplete_event_size"] = 4 * LONGEST_TEXT  # a byte takes three in an address
+    uvicorn.Server(uvicorn.Config(served, log_level="warning", **limits)).run(sockets=[listening])

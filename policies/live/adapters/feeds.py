@@ -1,0 +1,401 @@
+"""Feeds and sitemaps as signals: what they list is a state, and what is new in it is told once.
+
+RSS, Atom, a sitemap or an index of sitemaps is read (:mod:`policies.live.adapters.listings`)
+and compared with what it listed before (:class:`Memory`): an entry is new if its url, id and date
+were not listed then. :func:`tell` gives new ones to a scheduler, as pages and signals, and only
+then notes that they were told, so that a crash between loses none. :class:`Polls` says when each of
+some feeds is asked again, and follows indexes; :func:`poll` does all of it for a URL or a file.
+
+The time of a signal is the date of its entry where that can be right: it has a time of day, and is
+not before the last poll by more than ``LATE``. Else it is the time of the poll, and never after it:
+a clock that is days off, a date without a time, or none, costs no more than the wait for the poll.
+At the first poll entries have their own dates, and those without one are pages but no signals.
+
+A URL may have a user and a password: they are sent to its host, and are in nothing that is written.
+What is not as it should be is refused, or read as far as it goes, with a sentence that says so.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import math
+import os
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from policies.live.adapters.copies import Copy, digest, without_user
+from policies.live.adapters.fetches import host_of
+from policies.live.adapters.listings import (
+    MAX_BYTES,
+    MAX_ENTRIES,
+    Entry,
+    Listing,
+    listed,
+    sitemaps_of,
+)
+from policies.live.adapters.messages import Scheduler, day_of
+from policies.live.adapters.outages import bring_back
+
+LATE = 1.0 / 24.0
+"""Days by which a new entry may be dated before the last poll, as where a cache held it back."""
+AT_ONCE = 1000
+"""Pages of one call of a scheduler."""
+PATIENCE = 30.0
+"""Seconds that an answer may take."""
+
+
+class Memory:
+    """What a feed or sitemap listed when it was last told, in a file.
+
+    Attributes:
+        polled: time of the last poll, None before the first.
+        keys: keys of its entries; where it was damaged or empty, with those before.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.polled: float | None = None
+        self.keys: dict[str, None] = {}
+        if path.exists():
+            try:
+                self.polled, keys = json.loads(path.read_text("utf-8"))
+                self.keys = dict.fromkeys(keys)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"{path} must be what a feed listed: {error}; delete it") from None
+
+    def signals(self, listing: Listing, now: float) -> list[tuple[str, float]]:
+        """Return the url of each new entry and the time of its signal, NaN for none."""
+        new = (entry for entry in listing.entries if entry.key not in self.keys)
+        return [(entry.url, self._time(entry, now)) for entry in new]
+
+    def _time(self, entry: Entry, now: float) -> float:
+        if self.polled is None or (entry.exact and entry.day >= self.polled - LATE):
+            return now if entry.day > now else entry.day
+        return now
+
+    def is_overrun(self, listing: Listing) -> bool:
+        """Return whether a feed lists nothing of what it listed, so that entries were lost.
+
+        Where it lists all of it with other dates, none were.
+        """
+        listed = {entry.key for entry in listing.entries}
+        dated_again = {key[:16] for key in self.keys} <= {key[:16] for key in listed}
+        overlaps = not (self.keys and listed) or listed & self.keys.keys() or dated_again
+        return listing.kind == "feed" and not overlaps
+
+    def keep(self, listing: Listing, now: float) -> None:
+        """Note that what is new in a listing was told."""
+        keys = [entry.key for entry in listing.entries]
+        if listing.faults or not keys:
+            keys = [*dict.fromkeys([*keys, *self.keys])][: 2 * MAX_ENTRIES]
+        self.keys = dict.fromkeys(keys)
+        self.pass_poll(now)
+
+    def pass_poll(self, now: float) -> None:
+        """Note a poll at which nothing was new."""
+        self.polled = now
+        _write(self.path, [now, [*self.keys]])
+
+
+def _write(path: Path, content: Any) -> None:
+    """Write a file of JSON, whole or not at all."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(content), "utf-8")
+    os.replace(part, path)
+
+
+def tell(
+    scheduler: Scheduler,
+    memory: Memory,
+    listing: Listing,
+    now: float,
+    source: int = 0,
+    columns: Mapping[str, Any] | None = None,
+) -> None:
+    """Tell a scheduler what is new in a listing, then note that it was told.
+
+    A page that is gone comes back, as it is listed anew; it waits longer each time it was gone.
+
+    Args:
+        scheduler: its ids are URLs.
+        memory: what was listed before.
+        listing: what is listed now.
+        now: the time, in days since 1970.
+        source: number of the source of signals.
+        columns: columns of pages that are not known yet, as for ``add``; None leaves them out.
+    """
+    if memory.polled is not None and memory.is_overrun(listing):
+        scheduler.source_gap(source, memory.polled)
+    found = memory.signals(listing, now)
+    for some in (found[first : first + AT_ONCE] for first in range(0, len(found), AT_ONCE)):
+        urls, added = list(dict.fromkeys(url for url, _ in some)), 0
+        if columns is not None:
+            hosts = [host_of(url) for url in urls]
+            added = scheduler.add(urls, known="skip", host=hosts, **columns)
+        if added < len(urls):
+            bring_back(scheduler, urls, wait=True)
+        if dated := [(url, day) for url, day in some if not math.isnan(day)]:
+            told, days = zip(*dated, strict=True)
+            scheduler.signal(list(told), list(days), source)
+    memory.keep(listing, now)
+
+
+class Poll(NamedTuple):
+    """What the last answer of a feed was: its time, validators, digest, kind, faults, sitemaps.
+
+    What has the digest ``mark`` is not read again. ``sitemaps`` are those of an index.
+    """
+
+    time: float
+    etag: str | None = None
+    modified: str | None = None
+    mark: str | None = None
+    kind: str = ""
+    faults: Sequence[str] = ()
+    sitemaps: Sequence[str] = ()
+
+
+class Polls:
+    """The polls of feeds, sitemaps and indexes of sitemaps; they go on where the last run ended.
+
+    Args:
+        feeds: the source of signals of each, by address: a URL, or a path for :meth:`fetch`.
+        folder: where it is kept what they have told, and the last polls.
+        every: days from a poll to the next.
+        now: time of the first polls, of feeds that were not polled before.
+        columns: columns of pages that are not known yet, as for :func:`tell`.
+        spelled: spells a URL as the crawler does.
+
+    Attributes:
+        due: the time of each next poll, by address without user; sitemaps of an index are feeds.
+        last: the last poll of each.
+
+    Raises:
+        ValueError: two feeds differ by their users only, or the file of the last polls is damaged.
+    """
+
+    def __init__(
+        self,
+        feeds: Mapping[str, int],
+        folder: Path,
+        every: float,
+        now: float,
+        columns: Mapping[str, Any] | None = None,
+        spelled: Callable[[str], str] = str,
+    ) -> None:
+        self.feeds = {without_user(url): source for url, source in feeds.items()}
+        if len(self.feeds) < len(feeds):
+            raise ValueError(f"feeds must differ in more than their users, got {[*self.feeds]}")
+        self.users = {without_user(url): user for url in feeds if (user := user_of(url))}
+        self.folder, self.every, self.columns, self.spelled = folder, every, columns, spelled
+        folder.mkdir(parents=True, exist_ok=True)
+        self.file, self.last = folder / "polls.json", dict[str, Poll]()
+        try:
+            rows = json.loads(self.file.read_text("utf-8")) if self.file.exists() else {}
+            self.last = {url: Poll(day_of(time), *rest) for url, (time, *rest) in rows.items()}
+        except (ValueError, TypeError, AttributeError) as error:
+            fault = (
+                f"{self.file} must be the last polls of feeds: {error}. Delete it: all are asked"
+            )
+            raise ValueError(f"{fault} in full, and nothing is told twice") from None
+        self.sources, self.due = dict[str, int](), dict[str, float]()
+        self._follow(now)
+
+    def next(self, now: float) -> str | None:
+        """Return the address of a poll that is due, None without one."""
+        for feed, due in self.due.items():
+            if due <= now:
+                self.due[feed] = now + self.every
+                return feed
+        return None
+
+    def headers(self, feed: str, validators: bool = True) -> dict[str, bytes]:
+        """Return the headers of a request: its user, and validators for 304 if nothing is new."""
+        copy = Copy(*self._last(feed)[1:3]) if validators else Copy()
+        indexes = [url for url in self.feeds if feed in self._last(url).sitemaps]
+        near = [url for url in (feed, *indexes) if urlsplit(url)[:2] == urlsplit(feed)[:2]]
+        users = [{"Authorization": self.users[url]} for url in near if url in self.users]
+        return copy.conditions | (users or [{}])[0]
+
+    def read(self, feed: str, body: bytes, address: str) -> Listing | None:
+        """Return what an answer lists; None if it is that of the last poll."""
+        mark = digest(address) + digest(body)
+        return None if self._last(feed).mark == mark else listed(body, address)._replace(mark=mark)
+
+    def take(
+        self,
+        scheduler: Scheduler,
+        feed: str,
+        listing: Listing | None,
+        address: str,
+        now: float,
+        validators: Copy | None = None,
+    ) -> list[str]:
+        """Tell a scheduler what is new in a feed; return what is wrong, in sentences.
+
+        Args:
+            scheduler: its ids are URLs.
+            feed: the feed as it was polled; one that its index lists no longer is left out.
+            listing: what it lists, of :meth:`read`; None where the answer is that of the last poll.
+            address: the URL that answered, perhaps after redirects.
+            now: the time.
+            validators: those of the answer, for the next poll; None for none.
+        """
+        if feed not in self.sources:
+            return []
+        last = self._last(feed)
+        last = last._replace(time=now, faults=last.faults if last.mark else ())  # else of no answer
+        try:
+            memory = Memory(self.path(feed))
+            if listing is None:
+                if memory.polled is not None:  # it is no index
+                    memory.pass_poll(now)
+            else:
+                faults, sitemaps = [*listing.faults], last.sitemaps if not listing.kind else []
+                if listing.kind == "index":
+                    sitemaps, more = sitemaps_of(listing, address)
+                    faults += more
+                    if sitemaps and feed not in self.feeds:
+                        faults.append(f"{feed} is an index in an index: its sitemaps are left out")
+                elif listing.kind:
+                    known = memory.keys
+                    entries = [
+                        each if each.key in known else each._replace(url=self.spelled(each.url))
+                        for each in listing.entries
+                    ]
+                    new = listing._replace(entries=entries)
+                    tell(scheduler, memory, new, now, self.sources[feed], self.columns)
+                both = (None, None) if faults or validators is None else validators[:2]
+                last = Poll(now, *both, listing.mark, listing.kind, faults, sitemaps)
+            self.last[feed] = last
+            self._follow(now)
+            _write(self.file, {url: self.last[url] for url in self.sources if url in self.last})
+        except (OSError, ValueError) as error:  # it is told again at the next poll
+            return self.note(feed, now, str(error))
+        return [*last.faults]
+
+    def note(self, feed: str, now: float, fault: str) -> list[str]:
+        """Take note of a poll that has failed; return why."""
+        if feed in self.sources:
+            self.last[feed] = self._last(feed)._replace(time=now, mark=None, faults=[fault])
+        return [fault]
+
+    def path(self, feed: str) -> Path:
+        """Return the file that keeps what a feed has told."""
+        return self.folder / f"feed-{digest(feed)}.json"
+
+    def _last(self, feed: str) -> Poll:
+        """Return the last poll of a feed, to be read in full if it is lost what it listed."""
+        last = self.last.get(feed, Poll(-math.inf))
+        is_kept = last.kind in ("", "index") or self.path(feed).exists()
+        return last if is_kept else last._replace(etag=None, modified=None, mark=None)
+
+    def _follow(self, now: float) -> None:
+        """Poll the sitemaps of indexes, and no longer those that no index lists."""
+        self.sources = {
+            url: source
+            for index, source in reversed(self.feeds.items())
+            for url in self._last(index).sitemaps
+        } | self.feeds
+        for url in self.due.keys() - self.sources.keys():
+            del self.due[url]
+            self.last.pop(url, None)
+            self.path(url).unlink(missing_ok=True)
+        for url in [*self.feeds, *self.sources]:
+            last = self.last.get(url, Poll(-math.inf)).time
+            self.due.setdefault(url, min(max(last + self.every, now), now + self.every))
+
+    def fetch(self, scheduler: Scheduler, feed: str, now: float | None = None) -> list[str]:
+        """Fetch a feed, tell a scheduler what is new in it, and return what is wrong.
+
+        ``now`` is in days since 1970, None for the time of the answer.
+        """
+        try:
+            body, address, validators = fetch(feed, self.headers(feed))
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            fault = str(error) if feed in str(error) else f"{feed} cannot be read: {error}"
+            return self.note(feed, day_of(now), fault)
+        listing = None if body is None else self.read(feed, body, address)
+        return self.take(scheduler, feed, listing, address, day_of(now), validators)
+
+
+def poll(
+    scheduler: Scheduler,
+    address: str,
+    folder: Path,
+    source: int = 0,
+    columns: Mapping[str, Any] | None = None,
+    now: float | None = None,
+) -> list[str]:
+    """Read a feed or a sitemap, an index with its sitemaps, and tell a scheduler what is new.
+
+    ``address`` is a URL of http or https, or a path. Feeds may share ``folder``, which keeps what
+    was told. ``now`` is in days since 1970, None for now; the others are as for :func:`tell`. What
+    is wrong with the feed is returned, a sentence each. For several feeds, or one that is polled
+    again and again, :class:`Polls` does less.
+    """
+    faults, part = list[str](), folder / digest(without_user(address))
+    polls = Polls({address: source}, part, 1e6, day_of(now), columns)
+    polls.due = dict.fromkeys(polls.due, -math.inf)
+    while (feed := polls.next(day_of(now))) is not None:
+        faults += polls.fetch(scheduler, feed, now)
+    return faults
+
+
+class SameHost(urllib.request.HTTPRedirectHandler):
+    """Follows redirects; user and password are sent to the host that they are of, no other."""
+
+    def redirect_request(self, req: Any, *answer: Any) -> Any:
+        """Return the request of the next step."""
+        request = super().redirect_request(req, *answer)
+        if request is not None and urlsplit(request.full_url)[:2] != urlsplit(req.full_url)[:2]:
+            request.remove_header("Authorization")
+        return request
+
+
+def fetch(address: str, headers: Mapping[str, bytes] = {}) -> tuple[bytes | None, str, Copy]:
+    """Return a file of a URL or path, where it came from, and its validators.
+
+    It is read as far as it is not too large, and None where a server answers 304, that it has not
+    changed by the ``headers`` of the request.
+
+    Raises:
+        OSError, http.client.HTTPException, ValueError: it cannot be read.
+    """
+    if not re.match("https?://", address, re.IGNORECASE):
+        with open(address, "rb") as file:
+            return file.read(MAX_BYTES + 1), address, Copy()
+    sent = {name: text.decode("latin-1") for name, text in headers.items()}
+    request = urllib.request.Request(address, headers={"User-Agent": "crawl-envs", **sent})
+    body, end = bytearray(), time.monotonic() + PATIENCE
+    try:
+        with urllib.request.build_opener(SameHost).open(request, timeout=PATIENCE) as answer:
+            while (part := answer.read1(2**16)) and len(body) <= MAX_BYTES:
+                body += part
+                if time.monotonic() > end:
+                    raise OSError(f"no end within {PATIENCE:g} seconds")
+            copy = Copy(answer.headers.get("ETag"), answer.headers.get("Last-Modified"))
+            return bytes(body), answer.url, copy
+    except urllib.error.HTTPError as error:
+        if error.code == 304:
+            return None, address, Copy()
+        raise
+
+
+def user_of(url: str) -> bytes | None:
+    """Return the header ``Authorization`` by the user and password of a URL, None without."""
+    if without_user(url) == url:
+        return None
+    user, _, password = urlsplit(url).netloc.rpartition("@")[0].partition(":")
+    return b"Basic " + base64.b64encode(unquote_to_bytes(user) + b":" + unquote_to_bytes(password))

@@ -1,0 +1,357 @@
+"""A scheduler on standard input and output, which any crawler can drive: JSON lines.
+
+================================================================  ==========================
+a line of input                                                   the line of output
+================================================================  ==========================
+``{"add": [{"url": "u", "importance": 2, "change_rate": 0.1}]}``  ``{"pages": 1}``
+``{"add": [{"url": "u"}], "known": "skip"}``                      ``{"pages": 1}``
+``{"update": [{"url": "u", "change_rate": 0.2}]}``                ``{"pages": 1}``
+``{"remove": ["u"]}``                                             ``{"pages": 0}``
+``{"move": ["u"], "to": ["v"]}``                                  ``{"pages": 1}``
+``{"revive": ["u"]}``                                             ``{"unknown": 0}``
+``{"limit": ["host"], "gap": 0.0001, "most": 2}``                 ``{"pages": 1}``
+``{"hold": "host", "until": 1.5}``                                ``{"pages": 1}``
+``{"signal": ["u"], "time": 1.5, "source": 0}``                   ``{"ignored": 0, ..}``
+``{"source_gap": 0, "since": 1.2}``                               ``{"pages": 1}``
+``{"report": ["u"], "time": 1.6, "changed": [true]}``             ``{"ignored": 0}``
+``{"report": ["u"], "time": 1.6, "ended": 1.7}``                  ``{"ignored": 0}``
+``{"report": ["u"], "time": 1.6, "status": "failed"}``            ``{"ignored": 0}``
+``{"next": 10, "time": 1.7}``                                     ``{"fetch": ["u"], ..}``
+``{"bandwidth": 500, "time": 2}``                                 ``{"bandwidth": 500}``
+``{"reset_clock": 1.4}``                                          ``{"clock": 1.4}``
+``{"ask": "u", "time": 1.7}``                                     ``{"url": "u", "fetch": ..}``
+``{"due": "u"}``                                                  ``{"url": "u", "due": true, ..}``
+``{"describe": "u"}``                                             ``{"url": "u", "state": ..}``
+================================================================  ==========================
+
+The answer to ``next`` has ``ask_again`` too: the time at which the answer may be another, null if
+that needs a new page or a report; without a page ``why``; and ``clock`` where the time was before
+the clock, which it counts as. ``ask`` is for those who hold a page and ask whether to fetch it now
+(:meth:`policies.live.scheduler.CrawlScheduler.ask`). ``due`` changes nothing, and tells whether the
+page is due, ``why``, how likely its copy is ``stale``, and ``next``, the date at which it is due if
+nothing happens, null for never. The answer to ``signal`` has ``unknown``, the urls of unknown
+pages. Times are days, or dates and times in ISO 8601, which are days since 1970; without a time it
+is now. ``status`` is ``ok``, ``failed`` (then with ``retry_at`` where the server says so),
+``interrupted`` (nothing is known of the fetch, as after a crash) or ``gone``. ``limit`` is of all
+hosts with null. ``hold`` with a time that has passed releases a host. ``revive`` brings back pages
+that are gone, and ends the waits of those that failed. A time of ``next``, ``ask`` or ``bandwidth``
+must be at most a day after this machine's clock; ``reset_clock`` takes the scheduler's clock back,
+with null to now, at most to a day before this machine's, unless it is earlier already. A bad line
+is answered by ``{"error": "..."}`` and changes nothing.
+
+A ``url`` is an id of at most 65,536 bytes: a URL or any other text, or all of them whole numbers.
+Spellings of a URL are one page, whose id is the first of: the spelling itself, where it is known;
+its normal form by RFC 3986, without the fragment (:func:`policies.live.urls.normal_url`).
+Answers have the id; reports may have any spelling. Pages that are added without a ``host`` have
+that of their URL, so that limits count. ``ask`` adds a page that is new, if its columns are learned
+or the policy needs none.
+
+A line has at most 16 MiB, and each of its lists, and a ``next``, 10,000 entries: send several. A
+name that an object has twice, or a number that is not finite, is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import time as clocks
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from crawl_envs.types.arguments import one_of, whole
+from policies.live.scheduler import CrawlScheduler, DurableScheduler
+from policies.live.scheduler.ids import as_array
+from policies.live.urls import host_of, normal_url
+
+SECONDS_PER_DAY = 86400.0
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MOST_DAYS = 2_900_000.0
+"""Days from 1970 to almost the year 9999, after which there are no dates."""
+MAX_BYTES = 16 * 2**20
+"""Bytes of the longest line, and of the largest body of a request."""
+MAX_PAGES = 10_000
+"""Entries of the longest list of a message, and pages of the largest batch."""
+PAGES = {"remove", "revive", "move", "to", "ask", "due", "describe", "signal", "report"}
+"""Names of messages whose values are pages."""
+
+MAX_AHEAD = 1.0
+"""Days by which a clock may be ahead of the machine's."""
+START = [-math.inf]
+"""The latest time in seconds at which the machine can have started."""
+logger = logging.getLogger(__name__)
+
+Scheduler = CrawlScheduler | DurableScheduler
+Message = Mapping[str, Any]
+
+
+def day_of(time: Any) -> float:
+    """Return a time in days: of a number, of a date in ISO 8601 (UTC unless it has a zone), or now.
+
+    Now never goes back, and goes on where the clock of the machine was put back.
+
+    Raises:
+        ValueError: the time is neither.
+    """
+    if time is None:
+        START[0] = max(START[0], datetime.now(UTC).timestamp() - clocks.monotonic())
+        return (START[0] + clocks.monotonic()) / SECONDS_PER_DAY
+    if isinstance(time, str):
+        try:
+            moment = datetime.fromisoformat(time)
+        except ValueError:
+            raise ValueError(f"time must be days or a date in ISO 8601, got {time!r}") from None
+        zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return zoned.timestamp() / SECONDS_PER_DAY
+    if isinstance(time, bool) or not isinstance(time, int | float):
+        raise ValueError(f"time must be days or a date in ISO 8601, got {time!r:.80}")
+    if not abs(time) <= MOST_DAYS:
+        what = f"at most {MOST_DAYS:g}, got {time!r:.80}: perhaps seconds"
+        raise ValueError(f"time must be days, {what}")
+    return float(time)
+
+
+def clock_time(scheduler: Scheduler, message: Message) -> float:
+    """Return the time of a message that moves the clock; ValueError for one of the future."""
+    time, now = day_of(message.get("time")), day_of(None)
+    if scheduler.time <= now + MAX_AHEAD < time:
+        way_out = "reset_clock takes a scheduler's clock back"
+        raise ValueError(
+            f"time must be at most a day after {date_of(now)}, got {time:g}; {way_out}"
+        )
+    return time
+
+
+def take_back(scheduler: Scheduler, now: float) -> None:
+    """Take a scheduler's clock back that is ahead by more than a minute, with a warning."""
+    ahead = scheduler.time - now
+    if ahead * SECONDS_PER_DAY > 60.0:
+        scheduler.reset_clock(now)
+        words = "was ahead of this machine's and is taken back; waits have as long to go as before"
+        logger.warning(f"the scheduler's clock {words}: by {ahead:.4g} days, to {date_of(now)}")
+
+
+def answers(scheduler: Scheduler, lines: Iterable[str]) -> Iterator[str]:
+    """Yield the line of output for each line of input that is not blank."""
+    for line in lines:
+        if line.strip():
+            yield json.dumps(answer_line(scheduler, line))
+
+
+def answer_line(
+    scheduler: Scheduler, line: str | bytes, note: Callable[[Message, Message], None] | None = None
+) -> Message:
+    """Return the answer to a line of JSON; ``note`` is told each message that was no error."""
+    try:
+        message = read_json(line)
+        answer = _answer(scheduler, message)
+    except KeyError as error:
+        return {"error": f"{' or '.join(CALLS.keys() & message.keys())} must have {error}"}
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        return {"error": str(error)}
+    if note is not None:
+        note(message, answer)
+    return answer
+
+
+def read_json(text: str | bytes) -> Any:
+    """Return the value of a text of JSON; ValueError if it is none, too long, or ambiguous."""
+    if len(text) > MAX_BYTES:
+        raise ValueError(f"a line must have at most {MAX_BYTES} bytes: send several")
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"expected a JSON object, but {error}") from None
+    except RecursionError as error:
+        raise ValueError(f"lists must not be so deep: {error}") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(named := dict(pairs)) < len(pairs):
+        raise ValueError(f"names must differ, got {[name for name, _ in pairs]!r:.80}")
+    return named
+
+
+def _constant(name: str) -> None:
+    raise ValueError(f"numbers must be finite, got {name}")
+
+
+def _answer(scheduler: Scheduler, message: Any) -> Message:
+    """Return the answer to a message."""
+    named = [name for name in CALLS if isinstance(message, dict) and name in message]
+    if len(named) != 1:
+        raise ValueError(f"a line must have one of {', '.join(CALLS)}, got {message!r:.80}")
+    [call] = named
+    for name in message.keys() - {call}:
+        one_of(f"name beside {call}", name, CALLS[call].others)
+    if call in ("ask", "due", "describe") and isinstance(message[call], list):
+        raise ValueError(f"{call} must be the url of a page, got {message[call]!r:.80}")
+    for name, value in message.items():
+        size = len(value) if isinstance(value, list) else value if name == "next" else 0
+        if isinstance(size, int) and size > MAX_PAGES:
+            raise ValueError(f"{name} must be of at most {MAX_PAGES}, got {size}: send several")
+    with scheduler.lock:
+        ids = {name: _ids_of(scheduler, message[name]) for name in PAGES & message.keys()}
+        answer = CALLS[call].make(scheduler, {**message, **ids})
+    return {"pages": len(scheduler)} if answer is None else answer
+
+
+def _ids_of(scheduler: Scheduler, urls: Any) -> Any:
+    """Return the ids of pages: as they are spelled where they are known, else in normal form."""
+    texts = urls if isinstance(urls, list) else [urls]
+    if not texts or not all(isinstance(text, str) for text in texts):
+        return urls  # whole numbers, or an error of the call
+    known, _ = scheduler.pages.known(as_array("ids", texts))
+    ids = [text if known[k] else normal_url(text) for k, text in enumerate(texts)]
+    return ids if isinstance(urls, list) else ids[0]
+
+
+def _add(scheduler: Scheduler, message: Message) -> None:
+    urls, columns = _pages(message["add"])
+    ids = _ids_of(scheduler, urls)
+    hosts = [host_of(page) if isinstance(page, str) else "" for page in ids]
+    if "host" not in columns and any(hosts):
+        columns["host"] = hosts
+        if not all(hosts):
+            page = ids[hosts.index("")]
+            raise ValueError(f"host must be given where a url has none, got {page!r:.80}")
+    scheduler.add(ids, known=message.get("known", "raise"), **columns)
+
+
+def _update(scheduler: Scheduler, message: Message) -> None:
+    urls, columns = _pages(message["update"])
+    scheduler.update(_ids_of(scheduler, urls), **columns)
+
+
+def _pages(rows: Any) -> tuple[list[Any], dict[str, list[Any]]]:
+    """Return ids and columns of a list of objects that have the same names."""
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"pages must be a list of objects with a url, got {rows!r:.80}")
+    names = set(rows[0]) if rows else {"url"}
+    for row in rows:
+        if set(row) != names or "url" not in row:
+            raise ValueError(f"pages must all have url and the same names, got {sorted(row)!r:.80}")
+    columns = {name: [row[name] for row in rows] for name in sorted(names - {"url"})}
+    return [row["url"] for row in rows], columns
+
+
+def _limit(scheduler: Scheduler, message: Message) -> None:
+    scheduler.limit_hosts(message["limit"], gap=message.get("gap"), most=message.get("most"))
+
+
+def _signal(scheduler: Scheduler, message: Message) -> Message:
+    time, last = day_of(message.get("time")), scheduler.num_sources - 1
+    source = whole("source", message.get("source", 0), 0, last)  # one, as metrics have its name
+    ignored, unknown = scheduler.signal(message["signal"], time, source)
+    return {"ignored": ignored, "unknown": unknown.tolist()}
+
+
+def _describe(scheduler: Scheduler, message: Message) -> Message:
+    time, page = message.get("time"), message["describe"]
+    known = scheduler.describe(page, None if time is None else day_of(time))
+    return {"url": page} | {k: None if x == math.inf else x for k, x in known.items()}
+
+
+def date_of(day: float) -> str | None:
+    """Return a number of days as a date and time in ISO 8601, None if it is out of their range."""
+    try:
+        return (EPOCH + timedelta(days=day)).isoformat(timespec="seconds")
+    except OverflowError:
+        return None
+
+
+def _ask(scheduler: Scheduler, message: Message) -> Message:
+    time, page = clock_time(scheduler, message), message["ask"]
+    if new := page not in scheduler:
+        try:
+            _add(scheduler, {"add": [{"url": page}]})
+        except ValueError as error:
+            raise ValueError(
+                f"{page!r:.80} must be added with its columns before: {error}"
+            ) from error
+    try:
+        fetch = scheduler.ask(time, page)
+    except ValueError:
+        if new:
+            scheduler.remove([page])
+        raise
+    granted = [] if fetch.id is None else [fetch.id]
+    return {"url": page, "fetch": granted, "ask_again": _finite(fetch.ask_again)}
+
+
+def _due(scheduler: Scheduler, message: Message) -> Message:
+    now, page = day_of(message.get("time")), message["due"]
+    answer = {"url": page, "due": True, "known": page in scheduler, "why": "it is not known"}
+    if not answer["known"]:
+        return {**answer, "stale": None, "next": None}
+    known = scheduler.describe(page, now)
+    answer["due"], answer["why"] = known["due"] <= max(now, scheduler.time), known["why"]
+    return {**answer, "stale": known["stale"], "next": date_of(known["due"])}
+
+
+def _finite(time: float) -> float | None:
+    return None if math.isinf(time) else time
+
+
+def _report(scheduler: Scheduler, message: Message) -> Message:
+    time, status = day_of(message.get("time")), message.get("status", "ok")
+    days = {k: day_of(message[k]) for k in ("retry_at", "ended") if message.get(k) is not None}
+    changed = message.get("changed")
+    return {"ignored": int(scheduler.report(message["report"], time, status, changed, **days))}
+
+
+def _next(scheduler: Scheduler, message: Message) -> Message:
+    time, count = clock_time(scheduler, message), message["next"]
+    fetch = scheduler.next_batch(time, count).tolist()
+    clock = {"clock": scheduler.time} if time < scheduler.time else {}
+    if fetch:
+        return {"fetch": fetch, "ask_again": time} | clock
+    ask_again = scheduler.next(time).ask_again
+    return {"fetch": [], "ask_again": _finite(ask_again), "why": scheduler.why()} | clock
+
+
+def _bandwidth(scheduler: Scheduler, message: Message) -> Message:
+    scheduler.configure(clock_time(scheduler, message), bandwidth=message["bandwidth"])
+    return {"bandwidth": message["bandwidth"]}
+
+
+def _reset_clock(scheduler: Scheduler, message: Message) -> Message:
+    time, now = day_of(message["reset_clock"]), day_of(None)
+    if time < now - MAX_AHEAD < scheduler.time:
+        what = f"at most a day before {date_of(now)}, got {time:g}: every copy would be as old"
+        raise ValueError(f"reset_clock must be {what}; null is now")
+    scheduler.reset_clock(time)
+    return {"clock": scheduler.time}
+
+
+class Call(NamedTuple):
+    """What a message does: it answers, or changes pages, of which the number is the answer.
+
+    ``others`` are the names that it may have beside its own.
+    """
+
+    make: Callable[[Scheduler, Message], Message | None]
+    others: tuple[str, ...] = ("time",)
+
+
+CALLS = {
+    "add": Call(_add, ("known",)),
+    "update": Call(_update, ()),
+    "remove": Call(lambda pages, told: pages.remove(told["remove"]), ()),
+    "move": Call(lambda pages, told: pages.move(told["move"], told["to"]), ("to",)),
+    "revive": Call(lambda pages, told: {"unknown": pages.revive(told["revive"])}, ()),
+    "reset_clock": Call(_reset_clock, ()),
+    "limit": Call(_limit, ("gap", "most")),
+    "hold": Call(lambda pages, told: pages.hold(told["hold"], day_of(told["until"])), ("until",)),
+    "source_gap": Call(
+        lambda pages, told: pages.source_gap(told["source_gap"], day_of(told["since"])), ("since",)
+    ),
+    "ask": Call(_ask),
+    "due": Call(_due),
+    "describe": Call(_describe),
+    "signal": Call(_signal, ("time", "source")),
+    "report": Call(_report, ("time", "status", "changed", "retry_at", "ended")),
+    "next": Call(_next),
+    "bandwidth": Call(_bandwidth),
+}

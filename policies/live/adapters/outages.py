@@ -1,0 +1,166 @@
+"""Outages: an answer 404 or 410 counts as a deletion only while the host answers other pages.
+
+The first failure of a page is never a deletion. A later 404 or 410 is one if, since that first
+failure, the host has answered enough other pages well: more than half as many as have begun to fail
+within a week. After a week of failures it is one in any case. Only pages that have a copy, or get
+no answer, count as begun to fail: new addresses that never existed are no sign of an outage.
+
+A host is down when five such pages begin to fail in a row, by any status except 2xx and 304. It is
+held, and asked for one page after ``retry``, and twice as long after each failure, up to six hours.
+Each time it is another page; those that failed before tell nothing. The first good answer ends
+that, and what failed since it began is due.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary, ref
+
+from policies.live.adapters.messages import Scheduler
+
+MIN_RUN = 5
+"""Pages in a row that begin to fail where a host is down."""
+MAX_HOLD, MAX_OUTAGE = 0.25, 7.0
+"""Days between two fetches of a host that is down, and after which missing pages are deleted."""
+MAX_GOOD, MAX_HOSTS = 1000, 10_000
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Failing:
+    """A page that fails."""
+
+    since: float
+    counts: bool  # it has a copy, or its host did not answer
+    is_revived: bool = False
+
+
+@dataclass
+class Host:
+    """What a host has answered of late."""
+
+    good: dict[str, float] = field(default_factory=dict)  # pages, and when the host answered them
+    failing: dict[str, Failing] = field(default_factory=dict)
+    run: int = 0  # pages in a row that began to fail, the first of them at ``begin``
+    begin: float = math.inf
+    wait: float = 0.0  # between two fetches while the host is down, the last one at ``asked``
+    asked: float = -math.inf
+    held_until: float = math.nan
+
+
+class Outages:
+    """The hosts of a crawler, which is left alone for ``max_retry_after`` days at most."""
+
+    def __init__(self, scheduler: Scheduler, max_retry_after: float = 1.0) -> None:
+        self._scheduler, self.max_retry_after = ref(scheduler), max_retry_after
+        self.hosts: defaultdict[str, Host] = defaultdict(Host)
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler, which OUTAGES does not keep alive."""
+        scheduler = self._scheduler()
+        assert scheduler is not None
+        return scheduler
+
+    def note(
+        self, name: str, page: str, is_ok: bool, sent: float, now: float, is_silent: bool = False
+    ) -> None:
+        """Take note of the answer for a page of a host, or that there was none."""
+        host = self.hosts[name] = self.hosts.pop(name, Host())  # the last of all
+        if len(self.hosts) > MAX_HOSTS:
+            del self.hosts[next(iter(self.hosts))]
+        if is_ok:
+            self._note_good(name, host, page, sent, now)
+        else:
+            if page not in host.failing:
+                counts = is_silent or self._has_copy(page)
+                host.failing[page] = Failing(sent, counts)
+                host.begin = host.begin if host.run else sent
+                host.run += counts
+            self._note_failure(name, host, page, sent, now)
+
+    def _note_good(self, name: str, host: Host, page: str, sent: float, now: float) -> None:
+        host.good.pop(page, None)
+        host.good[page] = sent
+        if len(host.good) > MAX_GOOD:
+            del host.good[next(iter(host.good))]
+        is_back, begin, host.run = host.failing.pop(page, None) is not None, host.begin, 0
+        if host.wait:
+            host.wait = 0.0
+            self._release(name, host, now)
+            lost = [page for page, each in host.failing.items() if each.since >= begin]
+            logger.warning(f"{name} is back: {len(lost)} pages that failed are due")
+        elif is_back:
+            lost = [page for page, each in host.failing.items() if not each.is_revived]
+        else:
+            return
+        for each in lost:
+            host.failing[each].is_revived = True
+        if lost:
+            self.scheduler.revive(lost)
+
+    def _has_copy(self, page: str) -> bool:
+        known = page in self.scheduler
+        return known and self.scheduler.describe(page)["copy"] is not None
+
+    def _note_failure(self, name: str, host: Host, page: str, sent: float, now: float) -> None:
+        if host.wait and host.failing[page].since < host.begin:
+            self._release(name, host, now)  # it tells nothing: ask for another
+        elif host.wait and sent >= host.asked:
+            host.wait = max(host.wait, min(2.0 * host.wait, MAX_HOLD))
+            self.ask(name, now)
+        elif not host.wait and host.run >= MIN_RUN:
+            host.wait = float(self.scheduler.pages.choices.lines["retry"][0])
+            self.ask(name, now)
+            logger.warning(f"{name} is down: {host.run} of its pages in a row fail; they wait")
+
+    def _release(self, name: str, host: Host, now: float) -> None:
+        if self.scheduler.opens(name) == host.held_until:  # else others hold it
+            self.scheduler.hold(name, now)
+
+    def ask(self, name: str, now: float) -> None:
+        """Hold a host that is down, as one page of it is fetched."""
+        host = self.hosts[name]
+        if host.wait:
+            host.asked, until = now, now + host.wait
+            if until > self.scheduler.opens(name):
+                self.scheduler.hold(name, until)
+                host.held_until = until
+
+    def is_gone(self, name: str, page: str, status: int, sent: float, now: float) -> bool:
+        """Return whether a page is gone, by the status of a failure that was noted."""
+        host, week = self.hosts[name], now - MAX_OUTAGE
+        since = host.failing[page].since
+        if status not in (404, 410) or sent <= since:
+            return False
+        bad = sum(each.counts and each.since > week for each in host.failing.values())
+        good = sum(time > since for time in host.good.values())
+        return since < week or good >= min(bad // 2 + 1, MAX_GOOD // 2)
+
+    def next_turn(self, name: str, page: str, now: float) -> float:
+        """Return the time before which a page that failed is not asked again, as others are."""
+        host = self.hosts[name]
+        return now + (4.0 if host.failing[page].since >= host.begin else 16.0) * host.wait
+
+    def forget(self, name: str, page: str) -> None:
+        """Forget a page that is gone."""
+        self.hosts[name].failing.pop(page, None)
+
+
+OUTAGES: WeakKeyDictionary[Scheduler, Outages] = WeakKeyDictionary()
+"""Those of loops that name none, by scheduler."""
+
+
+def outages_of(scheduler: Scheduler) -> Outages:
+    """Return the outages that all fetches of a scheduler share."""
+    return OUTAGES.setdefault(scheduler, Outages(scheduler))
+
+
+def bring_back(scheduler: Scheduler, urls: Sequence[str], wait: bool = False) -> None:
+    """Let those of some pages come back that are gone, as by ``revive``."""
+    if gone := [url for url in urls if url not in scheduler]:
+        scheduler.revive(gone, wait)

@@ -1,0 +1,215 @@
+"""What the page to watch shows: how a scheduler does, over time, and what comes next."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from crawl_envs.compiled.compiling import VALUE, compiled, ready
+from crawl_envs.compiled.lazy_argmax import lazy_at, value_at
+from crawl_envs.types import FloatArray, IntArray
+from policies.live.adapters.messages import Scheduler, date_of
+from policies.live.scheduler.describing import description, stale, troubles
+from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, WAITING
+
+BINS = 240
+MINUTE = 1.0 / 1440.0
+SHOWN, FIRST = 12, 10
+"""Rows of a table, and of one of gone, failing, starved or late pages."""
+LOGIN = re.compile(r"(?<=://)[^/?#\s]*@")
+UNITS = ("days", 1.0), ("hours", 1.0 / 24.0), ("minutes", MINUTE), ("seconds", MINUTE / 60.0)
+
+
+class History:
+    """Fetches by outcome and freshness over time.
+
+    Attributes:
+        width: width of a bin in days; it doubles when there are ``BINS`` of them.
+        bins: by the time over the width: ``outcomes``, and the last ``expected`` and ``true``
+            freshness.
+    """
+
+    def __init__(self) -> None:
+        self.width, self.bins = MINUTE, dict[int, dict[str, Any]]()
+
+    def at(self, time: float) -> dict[str, Any]:
+        """Return the bin of a time."""
+        while int(time // self.width) not in self.bins and len(self.bins) >= BINS:
+            before, self.bins = sorted(self.bins.items()), {}
+            self.width *= 2.0
+            for place, told in before:
+                found = self.bins.setdefault(place // 2, {**told, "outcomes": Counter()})
+                outcomes = found["outcomes"] + told["outcomes"]
+                found |= told | {"outcomes": outcomes}
+        return self.bins.setdefault(int(time // self.width), {"outcomes": Counter()})
+
+    def begin(self, now: float) -> float:
+        """Return the time at which the first bin begins, in days; that of now, if there is none."""
+        return min(self.bins, default=int(now // self.width)) * self.width
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return the bins in order, each with the ``time`` at which it begins, in days."""
+        return [{"time": k * self.width, **told} for k, told in sorted(self.bins.items())]
+
+
+def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
+    """Return what is known of all pages at a time, of sources and hosts, and what comes next."""
+    with scheduler.lock:
+        pages, rows, now = scheduler.pages, scheduler.pages.living(), max(now, scheduler.time)
+        probability = stale(pages, rows, now)
+        known = scheduler.overview(now)
+        return {
+            **known,
+            "bandwidth": scheduler.bandwidth,
+            "saved": known.pop("allowance"),
+            "most_saved": scheduler.most_saved,
+            "interval": rows.size / scheduler.bandwidth,
+            "sources": _sources(pages, rows),
+            "num_hosts": len(pages.hosts),
+            "hosts": _hosts(pages, rows, probability, now),
+            "next": _next(pages, rows, now),
+            "first": _troubled(pages, rows, probability, now, scheduler.bandwidth),
+        }
+
+
+def _sources(pages: Any, rows: IntArray) -> list[dict[str, Any]]:
+    """Return the shares of changes that are signalled, and of signals that a change emitted.
+
+    ``basis`` is that of the latter: ``given`` with the pages, ``prior`` where no fetch has said
+    anything, or ``fetches``. ``crawls`` are the fetches that were learned from, None if nothing is,
+    ``compared`` the signals before them; a given rate counts for some.
+    """
+    columns = {name: np.atleast_2d(column)[:, rows] for name, column in pages.columns.items()}
+    if not {"change_rate", "recall", "false_signal_rate"} <= columns.keys():
+        return []
+    change = columns["change_rate"].sum()
+    emitted = (columns["recall"] * columns["change_rate"]).sum(axis=1)
+    signals = emitted + columns["false_signal_rate"].sum(axis=1)
+    compared, crawls = np.ones(emitted.size), None
+    if (learner := pages.learner) is not None:
+        compared = learner.counts[rows, 1 + emitted.size :].sum(axis=0, dtype=np.float64)
+        crawls = int(learner.fetches[0])
+    return [
+        {
+            "recall": float(e / change) if change else None,
+            "precision": float(e / s) if s else None,
+            "basis": "prior" if count == 0.0 else "fetches" if crawls else "given",
+            "crawls": crawls,
+            "compared": None if crawls is None else count,
+        }
+        for e, s, count in zip(emitted, signals, compared.tolist(), strict=True)
+    ]
+
+
+def _hosts(
+    pages: Any, rows: IntArray, probability: FloatArray | None, now: float
+) -> list[dict[str, Any]]:
+    """Return the hosts that are held, then those with most pages."""
+    codes, labels, choices = pages.choices.host[rows], list(pages.hosts), pages.choices
+    counts = np.bincount(codes[codes >= 0], minlength=len(labels))
+    held, found = choices.held[: len(labels)], []
+    for code in np.lexsort((-counts, held <= now))[:SHOWN].tolist():
+        on_host = None if probability is None or not counts[code] else probability[codes == code]
+        opens = max(choices.opens[code], held[code])
+        about = {"host": str(labels[code]), "pages": int(counts[code])}
+        about |= {"stale": None if on_host is None else float(on_host.mean())}
+        about |= {
+            "fetches": int(choices.busy[code]),
+            "opens": date_of(opens) if opens > now else None,
+        }
+        until = date_of(held[code]) or "further notice"
+        found.append({**about, "held_until": until if held[code] > now else None})
+    return found
+
+
+def _next(pages: Any, rows: IntArray, now: float) -> list[dict[str, Any]]:
+    """Return new pages, and the pages of the largest values, whose hosts are not held."""
+    status, host = pages.choices.status[rows], pages.choices.host[rows]
+    over = np.isin(status, (WAITING, SENT)) & (pages.choices.due[rows] <= now)
+    free = over | np.isin(status, (READY, NEW, PARKED))
+    free &= (host < 0) | (pages.choices.held[host] <= now)
+    there = np.isfinite(pages.lazy.pages["last_crawl"][rows])
+    new, old = rows[free & ~there], rows[free & there]
+    values = np.empty(old.size)
+    ready(values_of)(pages.arguments[1], pages.values.value, now, old, values)
+    best = old[np.argsort(-values, kind="stable")][: SHOWN - min(new.size, SHOWN // 3)]
+    price = float(pages.choices.lines[0]["level"]) if pages.values.apart else 1.0
+    found = []
+    for place, row in enumerate((*new[: SHOWN // 3], *best), 1):
+        known = description(pages, int(row), now)
+        line = f"{place} of {new.size} pages without a copy"
+        why = line if known["copy"] is None else reason_of(known, now, price)
+        found.append({**_about(pages, row, known), "why": why})
+    return found
+
+
+def reason_of(known: Mapping[str, Any], now: float, price: float) -> str:
+    """Return why a page with a copy is next, by its own numbers, as of ``description``."""
+    age = now - known["copy"]
+    unit, days = next((each for each in UNITS if age >= 2.0 * each[1]), UNITS[-1])
+    parts = [f"its copy is {age / days:.3g} {unit} old"]
+    if "change_rate" in known:
+        parts.append(f"{age * known['change_rate']:.3g} changes expected since")
+    if "recall" in known:
+        parts.append(f"{known['signals']} signal{'s' * (known['signals'] != 1)}")
+    if known["stale"] is not None:
+        parts.append(f"stale with {known['stale']:.1%}")
+    if price > 0.0:
+        parts.append(f"value {known['value'] / price:.3g} of that fetched last")
+    return ", ".join(parts)
+
+
+def _troubled(
+    pages: Any, rows: IntArray, probability: FloatArray | None, now: float, bandwidth: float
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the first pages that are gone, failing, starved or late."""
+    choices, copies = pages.choices, pages.lazy.pages["last_crawl"]
+    some = {"gone": np.flatnonzero((choices.status == GONE) & np.isfinite(choices.due))}
+    for name, which in troubles(pages, rows, probability, now, bandwidth).items():
+        some[name] = rows[which]
+    orders, found = {"gone": -choices.due, "failing": -choices.fails}, {}
+    for name, each in some.items():
+        first = each[np.argsort(orders.get(name, copies)[each], kind="stable")][:FIRST]
+        found[name] = [_about(pages, row, description(pages, row, now)) for row in first.tolist()]
+    return found
+
+
+def _about(pages: Any, row: int, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is shown of a page; ``until``: it waits, or is remembered as gone."""
+    url, until = str(pages.ids.ids(np.array([row]))[0]), float(pages.choices.due[row])
+    names = "state", "failures", "stale", "signals", "change_rate"
+    times = {"copy": known["copy"], "due": known["due"], "until": until}
+    dates = {k: None if t is None else date_of(t) for k, t in times.items()}
+    return {"url": without_login(url), **{name: known.get(name) for name in names}, **dates}
+
+
+def feeds_of(polls: Any) -> list[dict[str, Any]]:
+    """Return the feeds that are bad, then the others, with their polls."""
+    due, last, found = dict(polls.due), dict(polls.last), []
+    for feed in due:
+        polled, faults = (last[feed].time, last[feed].faults) if feed in last else (None, ())
+        fault = "; ".join(faults)
+        dates = {"polled": None if polled is None else date_of(polled), "next": date_of(due[feed])}
+        found.append({"feed": without_login(feed), "fault": without_login(fault, feed), **dates})
+    return sorted(found, key=lambda each: not each["fault"])
+
+
+def without_login(text: str, address: str = "") -> str:
+    """Return a text without users and passwords of addresses in it, and that of an address."""
+    login = LOGIN.search(address)
+    return LOGIN.sub("", text if login is None else text.replace(login[0], ""))
+
+
+@compiled(types.void(types.int64[::1], VALUE, types.float64, types.int64[::1], types.float64[::1]))
+def values_of(
+    search: IntArray, value: Any, now: float, pages: IntArray, values: FloatArray
+) -> None:
+    """Write the values of pages at a time."""
+    lazy = lazy_at(search)
+    for position in range(pages.shape[0]):
+        values[position] = value_at(lazy, value, pages[position], now)

@@ -1,0 +1,238 @@
+"""The settings of a crawl with Scrapy, the scheduler they make, and what is compared of pages."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, urldefrag
+
+import numpy as np
+from scrapy import Request, Spider
+from scrapy.http import HtmlResponse, Response
+from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
+
+from crawl_envs.types.arguments import one_of, quantity, share, whole
+from policies.live.adapters import page_tables
+from policies.live.adapters.copies import text_of, without_user
+from policies.live.adapters.messages import SECONDS_PER_DAY
+from policies.live.scheduler import CrawlScheduler, DurableScheduler
+
+SECOND = 1.0 / SECONDS_PER_DAY
+ANY_URLS = ("http://q.invalid", "https://z.invalid/?~")
+"""URLs that only a rule for all of them matches."""
+POSITIVE = ("RECRAWL_BANDWIDTH", "RECRAWL_RETRY", "RECRAWL_POLL", "RECRAWL_ROBOTS")
+LIMITS = tuple(
+    f"RECRAWL_{name}"
+    for name in ("HOST_GAP", "KEEP_GONE", "SKEW", "LEAST_INTERVAL", "MAX_RETRY_AFTER")
+)
+NUMBERS = (*POSITIVE, *LIMITS)
+"""The settings that are numbers > 0, and those >= 0."""
+
+
+class Options(NamedTuple):
+    """The settings of a crawl; see :mod:`policies.live.adapters.scrapy`."""
+
+    folder: str
+    bandwidth: float
+    policy: str = "GreedyNCIS"
+    host_gap: float = 0.0
+    retry: float = 3600.0
+    keep_gone: float = 30.0
+    feeds: Mapping[str, int] = {}
+    pages: str | None = None
+    rules: Sequence[tuple[re.Pattern[str], str]] = ()
+    least_interval: float = 0.0
+    new_share: float = 0.5
+    validators: bool = True
+    poll: float = 3600.0
+    skew: float = 5.0
+    robots: float = 86_400.0
+    max_retry_after: float = 86_400.0
+    overview_port: int | None = None
+    compare: Any = None
+
+
+def decoded(value: Any) -> Any:
+    """Return a value, or what its JSON means, as in an option of the command line."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def feeds_of(value: Any) -> dict[str, int]:
+    """Return the sources of feeds by their URLs; ValueError if one is none."""
+    feeds = {url: whole("a source", source, 0) for url, source in dict(decoded(value)).items()}
+    for url in feeds:
+        if not re.match("https?://[^/]", url, re.IGNORECASE):
+            raise ValueError(f"{without_user(url)!r} does not begin with http:// or https://")
+    return feeds
+
+
+def function_of(name: Any) -> Callable[[Response], Any]:
+    """Return a function by its name; ValueError if it is none."""
+    function: Callable[[Response], Any] = load_object(name)
+    if not callable(function):
+        raise ValueError("it is no function")
+    return function
+
+
+READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "RECRAWL_FEEDS": (
+        "{URL: number of a source of signals, from 0 on}",
+        feeds_of,
+    ),
+    "RECRAWL_RULES": (
+        "[(regular expression, name of a method), ..]",
+        lambda value: [(re.compile(pattern), str(name)) for pattern, name in decoded(value)],
+    ),
+    "RECRAWL_NEW_SHARE": ("in (0, 1]", lambda value: share("it", float(value), above=True)),
+    "RECRAWL_COMPARE": ("the name of a function of a response", function_of),
+    "RECRAWL_VALIDATORS": ("a bool", lambda value: BaseSettings({"it": value}).getbool("it")),
+}
+"""What settings must be, and their readers."""
+
+
+def read_options(settings: BaseSettings) -> Options:
+    """Return the settings of a crawl; ValueError if one is unknown, missing or out of range."""
+    names = {f"RECRAWL_{name.upper()}": name for name in Options._fields}
+    given = {name: settings[name] for name in settings if name.upper().startswith("RECRAWL")}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name in given:
+        one_of("setting", name, list(names))
+    for name in ("RECRAWL_FOLDER", "RECRAWL_BANDWIDTH"):
+        if given.get(name) in (None, ""):
+            raise ValueError(f"{name} must be set, for a crawl with RecrawlScheduler")
+    given.setdefault("RECRAWL_HOST_GAP", settings.getfloat("DOWNLOAD_DELAY"))
+    for name in given.keys() & set(NUMBERS):
+        limits = {"above": 0.0} if name in POSITIVE else {}
+        try:
+            given[name] = quantity(name, float(given[name]), **limits)
+        except (TypeError, ValueError):
+            more = ">" if limits else ">="
+            raise ValueError(f"{name} must be a number {more} 0, got {given[name]!r}") from None
+    for name in given.keys() & READERS.keys():
+        expected, reader = READERS[name]
+        try:
+            given[name] = reader(given[name])
+        except (TypeError, ValueError, re.error) as error:
+            got = re.sub(r"(?<=://)[^/?#\s]*@", "", repr(given[name]))  # without passwords
+            raise ValueError(f"{name} must be {expected}, got {got}: {error}") from None
+    if str(port := given.get("RECRAWL_OVERVIEW_PORT")).isdecimal():  # of a command line
+        given["RECRAWL_OVERVIEW_PORT"] = int(str(port))
+    options = Options(**{names[name]: value for name, value in given.items()})
+    return options._replace(compare=options.compare or response_text)
+
+
+def timeout_of(settings: BaseSettings) -> float:
+    """Return the days after which a fetch is lost: twice what Scrapy waits, redirects and all."""
+    return max(2.0 * settings.getfloat("DOWNLOAD_TIMEOUT"), 1.0) * SECOND
+
+
+def options_of(spider: Spider, options: Options) -> Options:
+    """Return the options with the spider's own folder.
+
+    Raises:
+        ValueError: a rule names no method of the spider, or a listed page may have no callback.
+    """
+    parses = type(spider).parse is not Spider.parse or type(spider)._parse is not Spider._parse
+    for _, name in options.rules:
+        if not callable(getattr(spider, name, None)) or (name == "parse" and not parses):
+            raise ValueError(f"RECRAWL_RULES must name methods of the spider, got {name!r}")
+    listed = "RECRAWL_FEEDS" if options.feeds else "RECRAWL_PAGES" if options.pages else ""
+    covered = any(all(map(pattern.search, ANY_URLS)) for pattern, _ in options.rules)
+    if listed and not parses and not covered:
+        raise ValueError(
+            f"RECRAWL_RULES must have a rule for every page of {listed}, as the spider has no "
+            f"method parse, got {[(each.pattern, name) for each, name in options.rules]}; add "
+            '("", "METHOD") as the last one'
+        )
+    name = re.sub(r"^\.|\.$", "%2e", quote(spider.name, ""))
+    return options._replace(folder=str(Path(options.folder, name)))
+
+
+def spelled(url: str) -> str:
+    """Return a URL as Scrapy spells it, without its fragment."""
+    return urldefrag(str(Request(url).url)).url
+
+
+def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableScheduler:
+    """Return the scheduler of a spider's folder, or a new one; with the pages of a table.
+
+    Raises:
+        ValueError: the table cannot be used, or a setting that cannot change is another one than
+            the folder's.
+    """
+    folder = Path(options.folder) / "scheduler"
+    table = None if options.pages is None else open_table(options.pages, options.feeds)
+    pace: dict[str, Any] = {
+        "burst": settings.getint("CONCURRENT_REQUESTS") / options.bandwidth,
+        "timeout": timeout_of(settings),
+        "retry": options.retry * SECOND,
+    }
+    sources = max(options.feeds.values(), default=0) + 1
+    fixed: dict[str, Any] = {
+        "num_sources": max(sources, len(table.sources) if table is not None else 0),
+        "skew": options.skew * SECOND,
+        "keep_gone": options.keep_gone,
+        "new_share": options.new_share,
+    }
+    new = None
+    if not DurableScheduler.holds(folder):
+        begun: dict[str, Any] = {"start": now, "learn": True, "resolution": SECOND}
+        new = CrawlScheduler(options.policy, options.bandwidth, **fixed, **pace, **begun)
+        if table is not None:
+            page_tables.add_pages(new, table, np.arange(table.num_pages), now)
+            page_tables.report_signals(new, table, table.urls, now)
+    policy = options.policy if ":" in options.policy else None  # a folder names no code
+    pages = DurableScheduler(folder, new, policy=policy)
+    check_fixed(pages, options, fixed)
+    pages.configure(now, bandwidth=options.bandwidth, **pace)
+    if table is not None and new is None:  # those that are new in it
+        page_tables.add_pages(pages, table, page_tables.living(table), now, known="skip")
+    rows, least = pages.pages.living(), options.least_interval * SECOND
+    rows = rows[pages.pages.choices.least[rows] != least]
+    if rows.size:
+        pages.update(pages.pages.ids.ids(rows), least_interval=least)
+    return pages
+
+
+def check_fixed(pages: DurableScheduler, options: Options, fixed: Mapping[str, Any]) -> None:
+    """Close the folder and raise ValueError if a setting that cannot change is not the folder's."""
+    [lines], sources = pages.pages.choices.lines, pages.num_sources
+    held = {
+        "RECRAWL_POLICY": (pages.pages.values.name, options.policy),
+        "sources of RECRAWL_FEEDS": (sources, max(sources, fixed["num_sources"])),
+        "RECRAWL_SKEW": [f"{x['skew'] / SECOND:g}" for x in (lines, fixed)],
+        "RECRAWL_KEEP_GONE": [f"{x['keep_gone']:g}" for x in (lines, fixed)],
+        "RECRAWL_NEW_SHARE": [f"{x['new_share']:g}" for x in (lines, fixed)],
+    }
+    for name, (before, given) in held.items():
+        if before != given:
+            pages.close()
+            raise ValueError(f"{name} must be {before} as in {options.folder}, got {given}")
+
+
+def open_table(path: str, feeds: Mapping[str, int]) -> Any:
+    """Return the table of pages; ValueError if it cannot be read, or has too few sources."""
+    try:
+        table = page_tables.read_pages(path, spelled)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"RECRAWL_PAGES: {error}") from None
+    for note in table.notes:
+        logging.getLogger(__name__).warning(f"RECRAWL_PAGES: {note}")
+    for feed, source in feeds.items():
+        if table.sources and source >= len(table.sources):
+            raise ValueError(
+                f"RECRAWL_FEEDS must have a source of RECRAWL_PAGES for {without_user(feed)}, "
+                f"which are {', '.join(table.sources)} from 0 on, got {source}"
+            )
+    return table
+
+
+def response_text(response: Response) -> str | bytes:
+    """Return what is compared of a page, by :func:`policies.live.adapters.copies.text_of`."""
+    kind = response.headers.get("Content-Type") or b"text/html" * isinstance(response, HtmlResponse)
+    return text_of(response.body, kind.decode("latin-1"))

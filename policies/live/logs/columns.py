@@ -1,0 +1,365 @@
+"""Columns of a file of one's own, as arrays; an error names file, line, column and value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from policies.live.logs.times import NUMBER, STAMP_EXPECTED, Times, parse_times
+
+FLAGS = dict.fromkeys(("0", "0.0", "false", "f", "no", "n", "same", "unchanged"), 0.0)
+FLAGS |= dict.fromkeys(("1", "1.0", "true", "t", "yes", "y", "new", "changed"), 1.0)
+"""Texts of truth values, of whether content has changed, in any case."""
+REPLACED = "\ufffd"
+"""In the place of bytes that are not UTF-8."""
+ABSENT = ("", "-", "null", "NULL", "None", "nan", "NaN", "N/A", "\\N")
+"""Texts that are no value, as databases and data frames write them too."""
+MOST_NAMED = 12
+"""Columns that a note names."""
+
+
+class Wanted(NamedTuple):
+    """Columns to read, whatever the case of their names, with blanks or hyphens for underscores.
+
+    Attributes:
+        known: pattern of the words of the suite for them.
+        required: words that must be there.
+        columns: names in the file of columns that have other names; empty for one not to read.
+        aliases: tables with the word of other names, in small letters without underscores. A table
+            counts where neither the word nor a name of a table before is there.
+        absent: texts that are no value.
+        max_bad: largest share of rows that may be left out as they cannot be read; one may be if
+            it is positive.
+        option: option of commands that gives ``columns``, for errors; empty if there is none.
+    """
+
+    known: re.Pattern[str]
+    required: tuple[str, ...]
+    columns: Mapping[str, str] = MappingProxyType({})
+    aliases: Sequence[Mapping[str, str]] = ()
+    absent: tuple[str, ...] = ("",)
+    max_bad: float = 0.0
+    option: str = "column"
+
+    def word(self, name: str) -> tuple[str, int]:
+        """Return the word of a column, empty if there is none, and the number of its table, from 1.
+
+        A value of an object, as ``hash.md5``, is of the word of the object, behind all tables.
+        """
+        head, colon, tail = name.strip().partition(":")
+        folded = re.sub("[ -]", "_", head.lower()) + colon + tail
+        if self.known.fullmatch(folded):
+            return folded, 0
+        plain, outer = folded.replace("_", ""), folded.partition(".")[0]
+        tables = (*self.aliases, {plain: outer} if self.known.fullmatch(outer) else {})
+        for rank, table in enumerate(tables, 1):
+            if plain in table:
+                return table[plain], rank
+        return "", 0
+
+    def includes(self, name: str) -> bool:
+        """Return whether to read a column of the file."""
+        return bool(self.word(name)[0]) or name in self.columns.values()
+
+    def way_out(self, word: str, *, needed: bool = False) -> str:
+        """Return how to name another column, or none unless it is needed: the end of an error."""
+        if not self.option:
+            return ""
+        none = "" if needed or word in self.required else f", or --{self.option} {word}= for none"
+        argument = f"{self.option.replace('-', '_')}s"
+        return f"; give --{self.option} {word}=NAME{none} (in Python: {argument})"
+
+    def names(self, path: Path, present: Iterable[str]) -> dict[str, str]:
+        """Return the columns to read, as word of the suite: name in the file.
+
+        Raises:
+            ValueError: an unknown word, a column that is not ``present``, or several, or an object.
+        """
+        present, columns = list(present), self.columns
+        ranked: dict[str, dict[int, list[str]]] = {}
+        for name in present:
+            word, rank = self.word(name)
+            if word and word not in columns and name not in columns.values():
+                ranked.setdefault(word, {}).setdefault(rank, []).append(name)
+        words = {word: names[min(names)] for word, names in ranked.items()}
+        words |= {word: [x for x in present if x == name != ""] for word, name in columns.items()}
+        for word in (*columns, *self.required):
+            if not self.known.fullmatch(word):
+                argument = f"{self.option.replace('-', '_')}s"
+                raise ValueError(f"{argument} must have keys {self.known.pattern}, got {word!r}")
+            name = columns.get(word, word)
+            if not words.get(word) and (name or word in self.required):
+                missing = f"column {name or word!r} ({word}) is missing, got {present}"
+                raise ValueError(f"{path}: {missing}{self.way_out(word)}")
+        for word, names in words.items():
+            if len(names) > 1 or (
+                "." in "".join(names) and "." not in word and word not in columns
+            ):
+                what = f"column {word!r} may be any of {names}, expected one"
+                raise ValueError(f"{path}: {what}{self.way_out(word)}")
+        return {word: names[0] for word, names in words.items() if names}
+
+
+class BadRows:
+    """Rows that cannot be read: their number, and what is wrong with the first ones.
+
+    Args:
+        share: largest share of all rows; if it is positive, one row may be bad.
+    """
+
+    def __init__(self, share: float) -> None:
+        self.share, self.count = share, 0
+        self._reasons: list[tuple[int, int, str, str]] = []
+
+    def add(self, file: int, number: int, reason: str, way_out: str = "") -> None:
+        """Add a row by the number of its file and in it, or raise ValueError if none may be bad."""
+        if not self.share:
+            raise ValueError(reason + way_out)
+        self.count += 1
+        self._reasons.append((file, number, reason, way_out))
+
+    def settle(self, rows: int) -> tuple[str, ...]:
+        """Return a sentence if there are any; raise ValueError if too many of ``rows`` are bad."""
+        if not self.count:
+            return ()
+        *_, reasons, ways_out = zip(*sorted(self._reasons)[:3], strict=True)
+        few = f"{self.count} of {rows} rows cannot be read"
+        if self.count > max(1.0, self.share * rows) or self.count == rows:
+            raise ValueError(f"{reasons[0]}{ways_out[0]} ({few})")
+        return (f"{few} and are left out: {'; '.join(reasons)}",)
+
+
+class Codes(NamedTuple):
+    """Texts as numbers: ``number`` of each row, (n,) int64, -1 if null, in ``texts``, an array."""
+
+    number: IntArray
+    texts: Any
+
+
+class Part(NamedTuple):
+    """Rows of a file: an Arrow table, and the file's name of each word that is read from it.
+
+    ``number`` returns the number of a row in the file, which counts lines or rows (``counted``).
+    ``notes`` are sentences on the file; its times may be ``stamped``, those of an archive.
+    ``present`` are all columns that the file has.
+    """
+
+    path: Path
+    table: Any
+    names: Mapping[str, str]
+    counted: str
+    number: Callable[[int], int]
+    notes: tuple[str, ...] = ()
+    stamped: bool = False
+    present: tuple[str, ...] = ()
+
+
+class Columns:
+    """Columns of the n rows of some files; words are those of the suite, whatever the files say.
+
+    Attributes:
+        path: the first file.
+        names: its name of each word.
+        present: all columns that it has.
+        bad: rows that cannot be read, those included that are not among the n.
+        good: mask of the others among the n, (n,).
+        notes: sentences on what was guessed.
+        stamped: whether bare numbers in ``time`` are stamps of an archive.
+        wanted: what was to be read.
+    """
+
+    def __init__(self, parts: Sequence[Part], wanted: Wanted, bad: BadRows) -> None:
+        self.path, self.names, self.present = parts[0].path, parts[0].names, parts[0].present
+        of_server = "urlkey" in self.names or self.names.get("url") == "original"
+        of_server &= self.names.get("time", "").strip().lower() == "timestamp"
+        self.stamped = parts[0].stamped or of_server
+        self._parts, self.wanted = parts, wanted
+        table = _joined(parts)
+        self._columns = {word: table[word].combine_chunks() for word in table.column_names}
+        self.num_rows: int = table.num_rows
+        self.bad, self.good = bad, np.ones(self.num_rows, np.bool_)
+        self.notes = [note for part in parts for note in part.notes]
+        if not self.num_rows:
+            bad.settle(bad.count)
+            raise ValueError(f"{self.path} is empty, expected at least one row")
+        if "url" in self:
+            damaged = pc.fill_null(pc.match_substring(self.text("url"), REPLACED), False)
+            self.check("url", damaged.to_numpy(zero_copy_only=False), "a URL in UTF-8")
+
+    def __contains__(self, word: str) -> bool:
+        """Return whether there is a column."""
+        return word in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the words, in the order of the file."""
+        return iter(self._columns)
+
+    def check(self, word: str, wrong: BoolArray, expected: str) -> None:
+        """Mark rows in the mask ``wrong``, (n,), as bad, or raise ValueError if none may be."""
+        rows = np.flatnonzero(wrong & self.good)
+        self.good[rows] = False
+        for row in rows[:3].tolist():
+            self.bad.add(*self.wrong(word, row, expected), self.wanted.way_out(word))
+        self.bad.count += max(rows.size - 3, 0)
+
+    def wrong(self, word: str, row: int, expected: str) -> tuple[int, int, str]:
+        """Return number of the file and in it of a row, and what is wrong with its value."""
+        value = self._columns[word][row].as_py()
+        got = "nothing" if value in (None, "") else repr(value)
+        ends = np.cumsum([part.table.num_rows for part in self._parts])
+        file = int(np.searchsorted(ends, row, side="right"))
+        path, table, names, counted, number_of, *_ = self._parts[file]
+        number = number_of(row - int(ends[file]) + table.num_rows)
+        where = f"{path}, {counted} {number}, column {names[word]!r}"
+        return file, number, f"{where}: got {got}, expected {expected}"
+
+    def settle(self) -> None:
+        """Note which rows are bad; raise ValueError if they are too many."""
+        self.notes += self.bad.settle(int(self.good.sum()) + self.bad.count)
+
+    def text(self, word: str) -> Any:
+        """Return a column as Arrow strings without blanks at the ends, null where there is none."""
+        try:
+            texts = pc.utf8_trim_whitespace(self._columns[word].cast(pa.large_string()))
+        except pa.ArrowException:
+            kind = self._columns[word].type
+            what = f"column {self.names[word]!r} has type {kind}, expected text"
+            raise ValueError(f"{self.path}: {what}{self.wanted.way_out(word)}") from None
+        absent = pa.array(self.wanted.absent, texts.type)
+        return pc.if_else(pc.is_in(texts, absent), None, texts)
+
+    def has_values(self, word: str) -> bool:
+        """Return whether any row has a value in a column."""
+        return bool(self.text(word).null_count < self.num_rows)
+
+    def codes(self, word: str, *, optional: bool = False) -> Codes:
+        """Return texts as numbers, in the order of first mention; nulls only if ``optional``."""
+        texts = self.text(word).dictionary_encode()
+        number = pc.fill_null(texts.indices, -1).to_numpy(zero_copy_only=False)
+        self.check(word, (number < 0) & (not optional), "text")
+        return Codes(number.astype(np.int64), texts.dictionary)
+
+    def where(self, word: str, test: Callable[[str], bool]) -> BoolArray:
+        """Return which rows have a text that passes a test, (n,); none if there is no column."""
+        if word not in self:
+            return np.zeros(self.num_rows, np.bool_)
+        number, texts = self.codes(word, optional=True)
+        return np.array([*map(test, texts.to_pylist()), False])[number]
+
+    def words(self, word: str, *, optional: bool = False) -> NDArray[np.object_]:
+        """Return texts as str objects; nulls are refused, or "" if ``optional``."""
+        number, texts = self.codes(word, optional=optional)
+        return np.array([*texts.to_pylist(), ""], np.object_)[number]
+
+    def numbers(self, word: str, expected: str = "a number") -> FloatArray:
+        """Return numbers, NaN where there is none."""
+        return self._values(word, _number, expected)
+
+    def flags(self, word: str) -> FloatArray:
+        """Return truth values as 1 and 0, NaN where there is none."""
+        return self._values(word, lambda text: FLAGS.get(text.lower()), "0, 1, true or false")
+
+    def _values(self, word: str, read: Callable[[str], float | None], expected: str) -> FloatArray:
+        """Return what ``read`` makes of texts, NaN where there is none; None where one is wrong."""
+        number, texts = self.codes(word, optional=True)
+        values = [*map(read, texts.to_pylist()), np.nan]
+        self.check(word, np.array([value is None for value in values])[number], expected)
+        return np.array(values, np.float64)[number]
+
+    def parsed(self, word: str, unit: str | None = None) -> tuple[Times, BoolArray]:
+        """Return times, unchecked, and where a value is given, (n,) each."""
+        column = self._columns[word]
+        types = pa.types
+        read = types.is_timestamp, types.is_date, types.is_integer, types.is_floating
+        if not any(is_one(column.type) for is_one in read):
+            column = self.text(word)
+        return parse_times(column, unit), column.is_valid().to_numpy(zero_copy_only=False)
+
+    def note_others(self, ours: str = "", file: str = "") -> None:
+        """Note the columns of the first file that are not read, but those of a pattern ``ours``."""
+        unread = (name for name in self.present if name not in self.names.values())
+        if others := [name for name in unread if not re.fullmatch(ours, name)]:
+            more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+            named = ", ".join(map(repr, others[:MOST_NAMED]))
+            self.notes.append(f"columns{file} that are not read: {named}{more}")
+
+    def note(self, what: str, where: BoolArray) -> None:
+        """Note the number of rows in a mask, if there are any."""
+        if where.any():
+            self.notes.append(f"{what}: {np.count_nonzero(where)}")
+
+    def guessed(self, word: str, guesses: Iterable[str]) -> None:
+        """Note what was guessed of a column."""
+        self.notes += [f"{self.path}, column {self.names[word]!r}: {x}" for x in guesses]
+
+    def times(
+        self,
+        word: str,
+        dated: bool | None = None,
+        *,
+        unit: str | None = None,
+        optional: bool = False,
+    ) -> Times:
+        """Return times, all with a date or all in days; NaN where there is none if ``optional``.
+
+        ``dated`` tells which, None if most do; ``unit`` is that of bare numbers, None to guess it.
+        """
+        times, given = self.parsed(word, unit)
+        known = ~np.isnan(times.value)
+        expected = STAMP_EXPECTED if unit == "stamp" else times.expected
+        self.check(word, ~known & (given | (not optional)), expected)
+        if dated is None:
+            dated = bool(known.any() and times.dated[known].mean() > 0.5)
+        self.check(word, known & (times.dated != dated), expected_kind(dated))
+        self.guessed(word, times.guesses)
+        return times
+
+
+def aliases(**words: str) -> dict[str, str]:
+    """Return a table of the aliases of some words, which have blanks between them."""
+    return {name: word for word, names in words.items() for name in names.split()}
+
+
+def _number(text: str) -> float | None:
+    """Return a number, or None of what is none."""
+    return float(text) if text in ("nan", "NaN") or re.fullmatch(NUMBER, text, re.A) else None
+
+
+def with_one_status(part: Part, wanted: Wanted) -> Part:
+    """Return rows with the status of ``status_code``, or of ``status`` if it alone has numbers."""
+
+    def has_numbers(name: str) -> bool:
+        texts = pc.unique(part.table[name].cast(pa.large_string())).to_pylist()
+        return 2 * sum(_number(text or "") is not None for text in texts) > len(texts)
+
+    names = dict(part.names)
+    code, status = names.pop("status_code", ""), names.get("status", "")
+    if code and "status" not in wanted.columns:
+        text_only = bool(status) and has_numbers(status) and not has_numbers(code)
+        names["status"] = status if text_only else code
+    return part._replace(names=names)
+
+
+def _joined(parts: Sequence[Part]) -> Any:
+    """Return the rows of all files, with words for names; raise ValueError if types differ."""
+    tables = [x.table.select([*x.names.values()]).rename_columns([*x.names]) for x in parts]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise ValueError(
+            f"{parts[0].path}: expected columns of the same types in all files, but {error}"
+        ) from None
+
+
+def expected_kind(dated: bool) -> str:
+    """Return what is expected of times as others are."""
+    return f"a {'date and time' if dated else 'number of days'}, as other times"

@@ -1,0 +1,181 @@
+"""What the rows of a crawl log observed: that a page had changed, had not, or was gone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from policies.live.logs.columns import FLAGS, Columns, expected_kind
+from policies.live.logs.crawl_log import OUTCOMES
+from policies.live.logs.digests import NOTHING, digests
+from policies.live.logs.times import MICROSECONDS_PER_DAY, Times
+
+EVIDENCE = ("changed", "hash", "digest", "etag", "last_modified")
+"""Columns that tell whether a page changed; the first that is there is used."""
+PARTIAL, NOT_MODIFIED, GONE = 206, 304, (404, 410)
+"""Status of HTTP: RFC 9110, sections 15.3.7, 15.4.5, 15.5.5 and 15.5.11. The digest of a part tells
+nothing of the whole."""
+FIRST, UNCHANGED, CHANGED, FAILED, REDIRECTED, NOT_FOUND, NO_EVIDENCE = range(len(OUTCOMES))
+SHARED = 3
+"""Pages that end with one digest, after others, from which on this is noted."""
+
+
+class Evidence(NamedTuple):
+    """What rows tell of content: column, value (NaN: nothing), and texts of digests, if they are.
+
+    ``until`` is the end of the day of a Last-Modified of which only the day is known, else
+    ``value``. ``slack`` is how much the time of the crawl and the server's clock may differ.
+    """
+
+    word: str
+    value: FloatArray
+    texts: list[str]
+    until: FloatArray
+    slack: FloatArray
+
+
+class Crawls(NamedTuple):
+    """Crawls sorted by page and time: row of the file, page, time, status (NaN: unknown)."""
+
+    row: IntArray
+    page: IntArray
+    time: FloatArray
+    status: FloatArray
+
+    def subset(self, kept: BoolArray) -> Crawls:
+        """Return the crawls in a mask."""
+        return Crawls(self.row[kept], self.page[kept], self.time[kept], self.status[kept])
+
+    def first(self) -> BoolArray:
+        """Return which crawls are the first of their page."""
+        first: BoolArray = np.diff(self.page, prepend=-1) != 0
+        return first
+
+
+def evidence_of(
+    rows: Columns, word: str, times: Times, status: FloatArray, dated: bool, tolerance: float
+) -> Evidence:
+    """Return the evidence of the column ``word``; add notes on what is no evidence."""
+    truncated = rows.where("truncated", lambda text: FLAGS.get(text.lower()) != 0.0)
+    truncated &= word not in ("etag", "last_modified")  # servers make these of the whole content
+    rows.note("rows with a part of the content, whose digest is no evidence", truncated)
+    if word == "changed":
+        value = np.where(truncated, np.nan, rows.flags(word))
+        return Evidence(word, value, [], value, value)
+    if word != "last_modified":
+        number, texts = digests(rows, word)
+        empty = [k for k, text in enumerate(texts) if text in NOTHING]
+        fine = (np.isnan(status) | (status == 200.0)) & ~are_revisits(rows)
+        what = "rows without an error that have the digest of no bytes, taken as content"
+        rows.note(what, np.isin(number, empty) & fine)
+        value = np.where((number < 0) | truncated, np.nan, number)
+        return Evidence(word, value, texts, value, value)
+    last, given = rows.parsed(word)
+    wrong = given & (np.isnan(last.value) | (last.dated != dated))
+    rows.guessed(word, [x for x in last.guesses if dated != ("as days" in x)])
+    if wrong.any() and (wrong == given).all():
+        row = int(np.argmax(wrong))
+        expected = last.expected if np.isnan(last.value[row]) else expected_kind(dated)
+        raise ValueError(rows.wrong(word, row, expected)[2] + rows.wanted.way_out(word))
+    day = MICROSECONDS_PER_DAY if dated else 1.0
+    slack = day * (np.where(times.whole_day, 0.5, 0.0) + tolerance / 86_400.0)
+    late = ~wrong & (last.value > times.value + slack)
+    rows.note("rows whose Last-Modified cannot be read, no evidence", wrong)
+    rows.note("rows whose Last-Modified is later than the crawl, no evidence", late)
+    value = np.where(wrong | late, np.nan, last.value)
+    return Evidence(word, value, [], value + day * last.whole_day, slack)
+
+
+def are_revisits(rows: Columns) -> BoolArray:
+    """Return which rows are revisits of a web archive, (n,)."""
+    return rows.where("mime", lambda text: text.lower() == "warc/revisit")
+
+
+def distinct_crawls(
+    page: IntArray, time: FloatArray, status: FloatArray, good: BoolArray
+) -> Crawls:
+    """Return the crawls of good rows; of a page's at one time, the first that tells most.
+
+    Content tells more than 404 and 410, these more than a redirect, and this more than a failure.
+    """
+    row = np.lexsort((-kinds_of(status), time, page))
+    row = row[good[row]]
+    crawls = Crawls(row, page[row], time[row], status[row])
+    return crawls.subset(crawls.first() | (np.diff(crawls.time, prepend=-1.0) != 0.0))
+
+
+def observed(evidence: Evidence, crawls: Crawls) -> tuple[NDArray[np.int8], BoolArray]:
+    """Return the outcome of each crawl, an index into OUTCOMES, and at which one its page is gone.
+
+    This is the first 404 or 410 after the last crawl that found the page.
+    """
+    outcome = kinds_of(crawls.status)
+    content = outcome == NO_EVIDENCE
+    tells = ~np.isnan(evidence.value[crawls.row]) | (crawls.status == NOT_MODIFIED)
+    tells &= crawls.status != PARTIAL
+    if evidence.word in ("changed", "last_modified"):
+        tells[np.flatnonzero(content)[crawls.subset(content).first()]] = True
+    alive = content & tells
+    found = crawls.subset(alive)
+    changed = np.where(_changes(evidence, found), CHANGED, UNCHANGED)
+    outcome[alive] = np.where(found.first(), FIRST, changed)
+    last = np.full(crawls.page.max(initial=-1) + 1, crawls.page.size)
+    last[found.page] = np.flatnonzero(alive)
+    missing = (outcome == NOT_FOUND) & (np.arange(outcome.size) > last[crawls.page])
+    gone = np.zeros(outcome.size, np.bool_)
+    gone[np.flatnonzero(missing)[crawls.subset(missing).first()]] = True
+    return outcome, gone
+
+
+def shared_digests(evidence: Evidence, crawls: Crawls, outcome: NDArray[np.int8]) -> list[str]:
+    """Return a note on digests with which several pages end that had others before."""
+    found = crawls.subset((outcome <= CHANGED) & ~np.isnan(evidence.value[crawls.row]))
+    first = np.flatnonzero(found.first())
+    if not (evidence.texts and first.size):
+        return []
+    value = evidence.value[found.row]
+    other = np.minimum.reduceat(value, first) != np.maximum.reduceat(value, first)
+    counts = np.bincount(value[np.append(first[1:], value.size) - 1][other].astype(np.int64))
+    if (count := counts.max(initial=0)) < SHARED:
+        return []
+    more = f", and pages with {n - 1} other digests" if (n := (counts >= SHARED).sum()) > 1 else ""
+    return [
+        f"{count} pages now have the same content, digest {evidence.texts[counts.argmax()]!r}, and "
+        f"had other content before{more}: an error page with status 200?"
+    ]
+
+
+def kinds_of(status: FloatArray) -> NDArray[np.int8]:
+    """Return NOT_FOUND, REDIRECTED or FAILED, or NO_EVIDENCE for content, of each status."""
+    redirected = (status >= 300) & (status < 400) & (status != NOT_MODIFIED)
+    failed = (status < 100) | (status >= 400)
+    kinds = np.select(
+        [np.isin(status, GONE), redirected, failed], [NOT_FOUND, REDIRECTED, FAILED], NO_EVIDENCE
+    )
+    return kinds.astype(np.int8)
+
+
+def _changes(evidence: Evidence, crawls: Crawls) -> BoolArray:
+    """Return which crawls found a change since the page's crawl before."""
+    value = evidence.value[crawls.row]
+    first, unmodified = crawls.first(), crawls.status == NOT_MODIFIED
+    if evidence.word == "changed":
+        changed = value == 1.0
+    elif evidence.word == "last_modified":
+        before, slack = np.roll(crawls.time, 1), np.roll(evidence.slack[crawls.row], 1)
+        later = evidence.until[crawls.row] > before - slack
+        rank = np.arange(value.size)
+        known = np.append(-1, np.maximum.accumulate(np.where(np.isnan(value), -1, rank)))[:-1]
+        begin = np.maximum.accumulate(np.where(first, rank, 0))
+        changed = np.where(known >= begin, (value != value[known]) & later, value > before)
+    else:
+        # Status 304 has the digest of the crawl before; -1 if there is none.
+        own = first | ~(unmodified | np.isnan(value))
+        source = np.maximum.accumulate(np.where(own, np.arange(value.size), 0))
+        digest = np.nan_to_num(value[source], nan=-1.0)
+        changed = digest != np.roll(digest, 1)
+    found: BoolArray = changed & ~unmodified & ~first
+    return found

@@ -1,0 +1,145 @@
+"""Signals of a log: counted between two crawls, or with times in a file of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from policies.live.logs.columns import Columns, aliases
+from policies.live.logs.formats import read_columns
+from policies.live.logs.observations import Crawls
+from policies.live.logs.urls import Pages
+from policies.live.urls import normal_url
+
+EVENT_COLUMNS = re.compile("url|time|source")
+EVENT_ALIASES = (
+    aliases(
+        url="loc link uri address pageurl permalink",
+        time="timestamp ts datetime seenat receivedat detectedat",
+    ),
+    aliases(
+        url="page",
+        time="date lastmod lastmodified modified modifiedat updated updatedat datemodified "
+        "published publishedat pubdate datepublished",
+    ),
+)
+"""Names of sitemaps (sitemaps.org/protocol.html), RSS, Atom (RFC 4287) and schema.org."""
+MERGE_OPTIONS = {
+    "; one by --merge scheme (in Python: merge_schemes)": (True, False),
+    "; one by --merge www (in Python: merge_www)": (False, True),
+    "; one by --merge scheme --merge www (in Python: merge_..)": (True, True),
+}
+SPELLING = re.compile(r"^\w+://(www\.)?|/?(\?.*)?$")
+"""What spellings of the URL of a page differ in: scheme, www., and query."""
+MOST_SIGNALS = 1e6
+"""Largest number of signals between two crawls."""
+
+
+class Signals(NamedTuple):
+    """Signals of some sources: page, -1 if unknown, time, source, and whether it is a day's start.
+
+    The first sources are ``counted``, others timed. ``duplicates`` were left out, and ``lost``
+    ones, whose time is unknown.
+    """
+
+    page: IntArray
+    time: FloatArray
+    source: IntArray
+    whole_day: BoolArray
+    sources: tuple[str, ...]
+    counted: int
+    duplicates: int = 0
+    lost: int = 0
+
+
+def signal_counts(rows: Columns) -> tuple[tuple[str, ...], IntArray]:
+    """Return the sources that have columns of counts, S of them, and the counts, (S, n)."""
+    words = [word for word in rows if word.startswith("signals")]
+    expected = f"a whole number from 0 to {MOST_SIGNALS:g}"
+    counts = np.zeros((len(words), rows.num_rows), np.int64)
+    for count, word in zip(counts, words, strict=True):
+        given = np.nan_to_num(rows.numbers(word, expected))
+        wrong = (given < 0) | (given > MOST_SIGNALS) | (given % 1 > 0)
+        rows.check(word, wrong, expected)
+        count[:] = np.where(wrong, 0, given)
+    return tuple(word.partition(":")[2] or word for word in words), counts
+
+
+def spread_signals(sources: tuple[str, ...], counts: IntArray, crawls: Crawls) -> Signals:
+    """Return counted signals, (S, n), spread evenly since the page's crawl before."""
+    counts = counts[:, crawls.row]
+    first = crawls.first()
+    lost = int(counts[:, first].sum())
+    counts[:, first] = 0
+    source, crawl = np.nonzero(counts)
+    number = counts[source, crawl]
+    source, crawl = np.repeat(source, number), np.repeat(crawl, number)
+    rank = np.arange(crawl.size) - np.repeat(np.cumsum(number) - number, number)
+    elapsed = np.diff(crawls.time, prepend=crawls.time[0])[crawl]
+    time = crawls.time[crawl] - (rank + 0.5) / np.repeat(number, number) * elapsed
+    whole_day = np.zeros(time.size, np.bool_)
+    return Signals(crawls.page[crawl], time, source, whole_day, sources, len(sources), lost=lost)
+
+
+def with_events(
+    signals: Signals,
+    path: Path,
+    pages: Pages,
+    dated: bool,
+    unit: str | None,
+    log: Columns,
+    columns: Mapping[str, str],
+) -> Signals:
+    """Return signals and those of a file of events, with limits for bad rows as in the log.
+
+    ``columns`` are names in the file of columns that have other names, see :class:`Wanted`.
+    """
+    wanted = log.wanted._replace(
+        known=EVENT_COLUMNS, columns=columns, aliases=EVENT_ALIASES, option="event-column"
+    )
+    rows = read_columns(path, wanted)
+    url, times = rows.codes("url"), rows.times("time", dated, unit=unit)
+    source, names = np.zeros(rows.num_rows, np.int64), ("events",)
+    if "source" in rows:
+        source, texts = rows.codes("source")
+        names = tuple(texts.to_pylist())
+    rows.settle()
+    if repeated := set(signals.sources) & set(names):
+        what = f"source {min(repeated)!r} is also a column of {log.path}"
+        raise ValueError(f"{path}: {what}{wanted.way_out('source')}")
+    urls = url.texts.to_pylist()
+    page_of_url = pages.find(urls)
+    rows.notes += _unmatched(path, [urls[k] for k in np.flatnonzero(page_of_url < 0)], pages)
+    page = np.append(page_of_url, -1)[url.number]
+    keys = np.array([np.where(page < 0, -1 - url.number, page), times.value, source])
+    order = np.lexsort(keys)
+    order = order[rows.good[order]]
+    kept = order[(np.diff(keys[:, order], prepend=np.nan) != 0.0).any(axis=0)]
+    rows.note_others(file=f" of {path}")
+    log.notes += rows.notes
+    return signals._replace(
+        page=np.append(signals.page, page[kept]),
+        time=np.append(signals.time, times.value[kept]),
+        source=np.append(signals.source, source[kept] + len(signals.sources)),
+        whole_day=np.append(signals.whole_day, times.whole_day[kept]),
+        sources=signals.sources + names,
+        duplicates=order.size - kept.size,
+    )
+
+
+def _unmatched(path: Path, urls: list[str], pages: Pages) -> list[str]:
+    """Return a note on URLs that are of no page, with one, a page like it, and what merges them."""
+    if not urls:
+        return []
+    alike = {SPELLING.sub("", x.lower()): pages.urls[k] for x, k in pages.known.items() if k >= 0}
+    bare = {url: SPELLING.sub("", normal_url(url).lower()) for url in urls}
+    url = next((url for url in urls if bare[url] in alike), urls[0])
+    page = alike.get(bare[url], pages.urls[0])
+    options = (x for x, y in MERGE_OPTIONS.items() if normal_url(url, *y) == normal_url(page, *y))
+    what = f"{len(urls)} URLs of signals are of no page of the log, such as {url!r}"
+    return [f"{path}: {what}; a page is {page!r}{next(options, '')}"]

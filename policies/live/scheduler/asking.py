@@ -1,0 +1,175 @@
+"""What a scheduler answers: the best pages now, whether one is due, and what is known of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crawl_envs.compiled.compiling import ready
+from crawl_envs.types.arguments import real
+from policies.live.scheduler.choices import hand_out, take, worth
+from policies.live.scheduler.describing import description, overview, reason, states_at
+from policies.live.scheduler.pacing import Fetch
+from policies.live.scheduler.pages import PageTables
+from policies.live.scheduler.price import Price
+from policies.live.scheduler.states import SENT
+
+
+class Asking:
+    """Hands out pages, and describes them.
+
+    Args:
+        pages: the tables of the pages.
+        new_share: share of the fetches for pages without a copy, in (0, 1].
+
+    Attributes:
+        price: the price of :meth:`ask`.
+    """
+
+    def __init__(self, pages: PageTables, new_share: float) -> None:
+        self.pages, self.pace = pages, pages.pace
+        self.price = Price(self.pace.time, new_share)
+
+    # The best pages
+
+    def take(self, count: int) -> NDArray[Any]:
+        """Hand out up to ``count`` pages, the best first, and return their ids."""
+        pages = self.pages
+        pages.allocate()
+        rows = np.zeros(count, np.int64)
+        if count or not len(pages):  # pages that are gone are forgotten in time
+            taken = ready(take)(*pages.arguments, pages.values.value, self.pace.time, rows)
+            rows = rows[:taken]
+            pages.forget()
+        return pages.ids.ids(rows)
+
+    def next_chance(self) -> float:
+        """Return the earliest time at which there may be another page, if nothing happens."""
+        choices, times = self.pages.choices, [math.inf]
+        if choices.opening_size[0]:
+            times.append(float(choices.opening[choices.opening_host[0]]))
+        if choices.due_size[0]:
+            times.append(float(choices.due[choices.due_page[0]]))
+        return min(times)
+
+    @property
+    def under_way(self) -> NDArray[Any]:
+        """The ids of the pages that were handed out and are not reported yet."""
+        return self.pages.ids.ids(np.flatnonzero(self.pages.choices.status == SENT))
+
+    # A page that is asked for
+
+    def ask(self, time: float, page_id: Any) -> Fetch:
+        """Return whether a page may be fetched now, for one who holds copies and asks before.
+
+        For loops that do not call :meth:`next`, in which pages are asked for at times of their own.
+        A page is granted by its crawl value, at a price that follows what is left of the saved
+        bandwidth (:class:`policies.live.scheduler.price.Price`), so that all of it goes to the
+        pages of the largest values. ``burst`` must be the time of a fetch at least, and should be
+        that of 20. With a policy that allocates rates, a page is granted when it is due. A page
+        that is granted is handed out: it must be reported.
+
+        Args:
+            time: the time.
+            page_id: the page.
+
+        Returns:
+            The page; or None, and when to ask again, at the latest.
+
+        Raises:
+            ValueError: the page is unknown or gone, or ``burst`` is too short.
+        """
+        row, pages, pace = self.pages.row(page_id), self.pages, self.pace
+        if pages.values.apart and pace.most_saved < 2.0:
+            raise ValueError(
+                f"burst must be at least {1.0 / pace.bandwidth:g}, the time of a fetch, where "
+                f"pages are asked for, got {pace.burst:g}"
+            )
+        pace.advance(time)
+        pages.allocate()
+        pace.limit(pace.most_saved)
+        if pace.is_used_up:
+            return Fetch(None, pace.ask_again(self.next_chance))
+        value = float(ready(worth)(*pages.arguments, pages.values.value, pace.time, row))
+        if not self._grants(value):
+            return Fetch(None, max(self._chance(row, value), pace.soon))
+        ready(hand_out)(*pages.arguments, pace.time, row)
+        pace.taken += 1
+        return Fetch(page_id, pace.time)
+
+    @property
+    def span(self) -> float:
+        """The time in which all fetches that may be saved are."""
+        return self.pace.most_saved / self.pace.bandwidth
+
+    @property
+    def fill(self) -> float:
+        """The share of the fetches that may be saved that may be made now, beyond one."""
+        saved, most_saved = self.pace.allowance, self.pace.most_saved
+        return min(max((saved - 1.0) / (most_saved - 1.0), 0.0), 1.0)
+
+    def _grants(self, value: float) -> bool:
+        """Return whether a page of a value is granted; inf without a copy, NaN if it may not be."""
+        if math.isnan(value):
+            return False
+        if value == math.inf:
+            return self.price.takes_new(self.pace.time, self.span)
+        if not self.pages.values.apart:
+            return value >= 1.0
+        return self.price.takes(value, self.fill, self.pace.time, self.span)
+
+    def _chance(self, row: int, value: float) -> float:
+        """Return the time at which a page that was refused may be granted, if nothing happens."""
+        now = self.pace.time
+        if value == math.inf:
+            return (now if self.price.asked is None else self.price.asked) + self.span
+        price = self.price.value(self.fill) if self.pages.values.apart else 1.0
+        due = float(description(self.pages, row, now, price)["due"])
+        if math.isnan(value):  # its host has other fetches, or it waits
+            return due if due > now else self.pace.ask_again(self.next_chance)
+        full = now + (self.pace.most_saved - self.pace.allowance) / self.pace.bandwidth
+        return min(due, full) if value > 0.0 and self.pages.values.apart else due
+
+    # What is asked about pages
+
+    def describe(self, page_id: Any, time: float | None = None) -> dict[str, Any]:
+        """Return what is known of a page now, or at a time; ValueError if it is unknown.
+
+        Its columns by name, ``copy`` (None if there is none), the number of ``signals`` since then,
+        the ``stale`` probability by the rates of changes and signals, ``state``, ``failures``,
+        ``value``, and ``due``: the time at which it may be fetched and its value reaches that of
+        the pages fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for
+        never); and ``why`` in words.
+        """
+        row = self.pages.row(page_id, gone=True)
+        self.pages.allocate()
+        asked = self.price.log is not None and self.pages.values.apart
+        price = math.exp(self.price.log or 0.0) if asked else None
+        return description(self.pages, row, self._at(time), price)
+
+    def _at(self, time: float | None) -> float:
+        """Return a time that is not before the clock."""
+        now = self.pace.time
+        return now if time is None else max(now, real("time", time))
+
+    def why(self) -> str:
+        """Return why :meth:`next` has no page now, or that it has one."""
+        ask_again = self.pace.ask_again(self.next_chance)
+        return reason(states_at(self.pages, self.pace.time), self.pace.is_used_up, ask_again)
+
+    def overview(self, time: float | None = None) -> dict[str, Any]:
+        """Return what is known of all pages now, or at a time; it looks at each of them.
+
+        ``states``, the pages by state; ``freshness``, the importance-weighted probability that a
+        copy is fresh, by the rates of changes and signals, None where no change rates are known;
+        ``failing``, the pages whose last fetch failed; ``starved``, those whose copy is older than
+        ten mean times between two fetches of a page; ``late``, those whose copy is stale with more
+        than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the fetches that may be made
+        now.
+        """
+        self.pages.allocate()
+        answer = overview(self.pages, self._at(time), self.pace.bandwidth)
+        return answer | {"allowance": min(self.pace.allowance, self.pace.most_saved)}

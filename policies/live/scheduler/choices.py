@@ -1,0 +1,374 @@
+"""Compiled choices of a live scheduler: which pages are fetched next.
+
+Ready pages are found by :mod:`crawl_envs.compiled.lazy_argmax`, new ones wait in line. A share of
+the fetches goes to new pages while there are any.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from crawl_envs.compiled.compiling import VALUE, compiled, inlined
+from crawl_envs.compiled.heap import first_due, set_due
+from crawl_envs.compiled.lazy_argmax import (
+    LazyArgmax,
+    add,
+    best_page,
+    lazy_at,
+    lower_bars,
+    pass_time,
+    remove,
+    value_at,
+)
+from crawl_envs.types import IntArray
+from policies.live.scheduler.states import (
+    ABSENT,
+    GONE,
+    LINE,
+    NEW,
+    NO_LIMIT,
+    PARKED,
+    READY,
+    SENT,
+    WAITING,
+    Choices,
+    choices_at,
+    due_pages,
+    join_queue,
+    leave_queue,
+    opening_hosts,
+)
+
+MANY = 8
+"""Choices at one time from which pages are ranked at once."""
+MOST_DOUBLINGS = 60
+
+
+@inlined(forceinline=True)
+def opens_at(choices: Choices, host: int) -> float:
+    """Return the time from which on a host may be asked."""
+    return float(max(choices.opens[host], choices.held[host]))
+
+
+@inlined(forceinline=True)
+def is_free(choices: Choices, host: int) -> bool:
+    """Return whether a host has fewer fetches than it may; with a gap that is one, if not said."""
+    most = choices.most[host]
+    if most == NO_LIMIT and choices.gap[host] > 0.0:
+        most = 1
+    return bool(choices.busy[host] < most)
+
+
+@inlined(forceinline=True)
+def is_open(choices: Choices, host: int, now: float) -> bool:
+    """Return whether a host may be asked."""
+    return host < 0 or (opens_at(choices, host) <= now and is_free(choices, host))
+
+
+@inlined()
+def make_ready(
+    choices: Choices, lazy: LazyArgmax, value: Any, page: int, now: float, guess: float = 0.0
+) -> None:
+    """Let a page be chosen again, at the earliest when its wait is over.
+
+    ``guess`` is one of the time until it is chosen, 0 for none.
+    """
+    copy, due = lazy.pages[page].last_crawl, choices.retry_at[page]
+    if copy < math.inf:
+        due = max(due, copy + choices.least[page])
+    waits = due > now
+    set_due(due_pages(choices), page, due if waits else math.inf)
+    if waits:
+        remove(lazy, page)
+        choices.status[page] = WAITING
+    elif copy < math.inf:
+        choices.status[page] = READY
+        add(lazy, value, page, now, guess)
+    else:
+        choices.status[page] = NEW
+        join_queue(choices, page, LINE)
+        choices.lines[0].num_new += 1
+
+
+@inlined()
+def pass_due_times(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -> None:
+    """Let the pages be chosen whose fetch is lost or whose wait is over; count gone ones.
+
+    A page whose fetch is lost is ready at once if nothing failed since its copy; else it waits.
+    """
+    pages = due_pages(choices)
+    while first_due(pages) <= now:
+        page = pages.entries[0]
+        end = choices.due[page]
+        if choices.status[page] == GONE:
+            set_due(pages, page, math.inf)
+            choices.lines[0].num_forgotten += 1
+            continue
+        if choices.status[page] == SENT:
+            lose_fetch(choices, page, end)
+            end_fetch(choices, page, end)
+        make_ready(choices, lazy, value, page, now)
+
+
+@inlined()
+def park(choices: Choices, lazy: LazyArgmax, page: int) -> None:
+    """Park a page until its host opens."""
+    host = choices.host[page]
+    remove(lazy, page)
+    choices.status[page] = PARKED
+    join_queue(choices, page, host + 1)
+    expect(choices, host)
+
+
+@inlined()
+def expect(choices: Choices, host: int) -> None:
+    """Note the time at which a host opens, if pages are parked there."""
+    if choices.first[host + 1] >= 0 and is_free(choices, host):
+        set_due(opening_hosts(choices), host, opens_at(choices, host))
+
+
+@inlined()
+def open_hosts(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -> None:
+    """Let the parked pages of hosts that may be asked again be chosen."""
+    hosts = opening_hosts(choices)
+    while first_due(hosts) <= now:
+        host = hosts.entries[0]
+        set_due(hosts, host, math.inf)
+        while choices.first[host + 1] >= 0:
+            page = choices.first[host + 1]
+            leave_queue(choices, page, host + 1)
+            make_ready(choices, lazy, value, page, now)
+
+
+@inlined()
+def end_fetch(choices: Choices, page: int, end: float) -> None:
+    """Count a fetch of the page's host as ended, whether the page was sent or not."""
+    host = choices.host[page]
+    if host >= 0:
+        if choices.status[page] == SENT:
+            choices.busy[host] -= 1
+        choices.opens[host] = max(choices.opens[host], end + choices.gap[host])
+        expect(choices, host)
+
+
+@inlined()
+def leave_line(choices: Choices, page: int) -> None:
+    """Take a new page out of the line."""
+    leave_queue(choices, page, LINE)
+    choices.lines[0].num_new -= 1
+
+
+@inlined()
+def leave_state(choices: Choices, lazy: LazyArgmax, page: int, end: float) -> None:
+    """Take a page out of its state; a fetch of it ends at a time."""
+    status = choices.status[page]
+    if status == SENT:
+        end_fetch(choices, page, end)
+    elif status == PARKED:
+        leave_queue(choices, page, choices.host[page] + 1)
+    elif status == NEW:
+        leave_line(choices, page)
+    set_due(due_pages(choices), page, math.inf)
+    remove(lazy, page)
+    choices.status[page] = ABSENT
+
+
+@inlined()
+def count_failure(choices: Choices, page: int, end: float) -> None:
+    """Let a page wait after a failure, twice as long as after the one before."""
+    lines = choices.lines[0]
+    choices.fails[page] = min(choices.fails[page] + 1, MOST_DOUBLINGS)
+    wait = min(lines.retry * 2.0 ** (choices.fails[page] - 1), lines.most_retry)
+    choices.retry_at[page] = end + wait
+
+
+@inlined()
+def lose_fetch(choices: Choices, page: int, end: float) -> None:
+    """Take note of a lost fetch: a failure, but for the first one since the copy."""
+    if choices.retry_at[page] == -math.inf:
+        choices.retry_at[page] = end
+    else:
+        count_failure(choices, page, end)
+
+
+@inlined()
+def correct_clocks(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -> None:
+    """Put copies and signals that are ahead of the clock to now, and count those far ahead."""
+    lines = choices.lines[0]
+    if lines.latest_copy > now:
+        for page in range(choices.status.shape[0]):
+            copy = lazy.pages[page].last_crawl
+            if now < copy < math.inf and choices.status[page] != ABSENT:
+                lines.ahead += copy > now + lines.skew
+                lazy.pages[page].last_crawl = now
+                if choices.status[page] == WAITING:
+                    make_ready(choices, lazy, value, page, now)
+        lines.latest_copy = now
+    if lines.latest_signal > now:
+        for page in range(choices.status.shape[0]):
+            event = choices.newest[page]
+            while event >= 0:
+                if choices.event_latest[event] > now:
+                    lines.ahead += choices.event_time[event] > now + lines.skew
+                    choices.event_latest[event] = now
+                event = choices.event_next[event]
+        lines.latest_signal = now
+
+
+@inlined()
+def next_new(choices: Choices, lazy: LazyArgmax, now: float) -> int:
+    """Return the first new page whose host may be asked, or -1; park those before it."""
+    while choices.first[LINE] >= 0:
+        page = choices.first[LINE]
+        leave_line(choices, page)
+        if is_open(choices, choices.host[page], now):
+            return int(page)
+        park(choices, lazy, page)
+    return -1
+
+
+@inlined()
+def rank(lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntArray) -> None:
+    """Write the pages above the top bar, best first, to ``ranked[span[0]:span[1]]``."""
+    bar = lazy.levels[0].bar
+    pages = np.sort(lazy.members[: lazy.levels[0].end])  # the lowest is first among equal values
+    values = np.empty(pages.shape[0])
+    for place in range(pages.shape[0]):
+        values[place] = value_at(lazy, value, pages[place], now)
+    lazy.search[0].choosing += pages.shape[0]
+    span[:] = 0
+    for place in np.argsort(-values, kind="mergesort"):
+        if values[place] >= bar:
+            ranked[span[1]] = pages[place]
+            span[1] += 1
+
+
+@inlined()
+def next_ranked(lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntArray) -> int:
+    """Return the best of the pages that are not chosen yet, or -1."""
+    while span[0] == span[1] and lazy.levels[0].bar > -math.inf:
+        lower_bars(lazy, value, now)
+        rank(lazy, value, now, ranked, span)
+    if span[0] == span[1]:
+        return -1
+    span[0] += 1
+    lazy.search[0].choices += 1
+    return int(ranked[span[0] - 1])
+
+
+@inlined()
+def next_ready(
+    choices: Choices, lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntArray
+) -> int:
+    """Return the page of the largest value whose host may be asked, or -1; park those above it.
+
+    ``ranked`` has the first pages; without room in it each page is searched for.
+    """
+    while True:
+        if ranked.shape[0] == 0:
+            page = best_page(lazy, value, now)
+        else:
+            page = next_ranked(lazy, value, now, ranked, span)
+        if page < 0 or is_open(choices, choices.host[page], now):
+            return int(page)
+        park(choices, lazy, page)
+
+
+@inlined()
+def choose(
+    choices: Choices, lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntArray
+) -> int:
+    """Return the page to fetch next, or -1; new pages are owed a share of what is handed out."""
+    lines, page = choices.lines[0], -1
+    credit = lines.credit + (lines.new_share if lines.num_new > 0 else 0.0)
+    if credit >= 1.0:
+        page = next_new(choices, lazy, now)
+    credit = min(credit, 1.0) - (page >= 0)
+    if page < 0:
+        page = next_ready(choices, lazy, value, now, ranked, span)
+    if page < 0:
+        page = next_new(choices, lazy, now)
+    if page >= 0:
+        lines.credit = credit
+    return page
+
+
+@inlined()
+def send(choices: Choices, lazy: LazyArgmax, page: int, now: float) -> None:
+    """Count a page as sent to the crawler."""
+    host = choices.host[page]
+    if host >= 0:
+        choices.busy[host] += 1
+        choices.opens[host] = max(choices.opens[host], now + choices.gap[host])
+    remove(lazy, page)
+    choices.status[page] = SENT
+    set_due(due_pages(choices), page, now + choices.lines[0].timeout)
+
+
+@compiled(types.int64(types.int64[::1], types.int64[::1], VALUE, types.float64, types.int64[::1]))
+def take(table: IntArray, search: IntArray, value: Any, now: float, pages: IntArray) -> int:
+    """Write the pages to fetch at a time, best first, and return their number."""
+    choices, lazy = choices_at(table), lazy_at(search)
+    correct_clocks(choices, lazy, value, now)
+    pass_due_times(choices, lazy, value, now)
+    open_hosts(choices, lazy, value, now)
+    count, many = pages.shape[0], pages.shape[0] >= MANY
+    ranked, span = np.empty(choices.status.shape[0] if many else 0, np.int64), np.zeros(2, np.int64)
+    lazy.search[0].batch = max(count, lazy.search[0].batch - lazy.search[0].batch // 4)
+    if many:
+        pass_time(lazy, value, now)
+        rank(lazy, value, now, ranked, span)
+    number, last = 0, -1
+    while number < count:
+        page = choose(choices, lazy, value, now, ranked, span)
+        if page < 0:
+            break
+        if choices.status[page] == READY:
+            last = page
+        send(choices, lazy, page, now)
+        pages[number] = page
+        number += 1
+    if last >= 0:
+        choices.lines[0].level = value_at(lazy, value, last, now)
+    return number
+
+
+@compiled(types.float64(types.int64[::1], types.int64[::1], VALUE, types.float64, types.int64))
+def worth(table: IntArray, search: IntArray, value: Any, now: float, page: int) -> float:
+    """Return the value of a page; inf without a copy, NaN if it may not be fetched now."""
+    choices, lazy = choices_at(table), lazy_at(search)
+    correct_clocks(choices, lazy, value, now)
+    pass_due_times(choices, lazy, value, now)
+    open_hosts(choices, lazy, value, now)
+    status = choices.status[page]
+    if status not in (READY, NEW) or not is_open(choices, choices.host[page], now):
+        return math.nan
+    return math.inf if status == NEW else value_at(lazy, value, page, now)
+
+
+@compiled(types.void(types.int64[::1], types.int64[::1], types.float64, types.int64))
+def hand_out(table: IntArray, search: IntArray, now: float, page: int) -> None:
+    """Send a page that may be fetched."""
+    choices, lazy = choices_at(table), lazy_at(search)
+    if choices.status[page] == NEW:
+        leave_line(choices, page)
+    send(choices, lazy, page, now)
+
+
+@compiled(types.void(types.int64[::1], VALUE, types.float64))
+def look(search: IntArray, value: Any, now: float) -> None:
+    """Set the bars of the search by the values of all pages."""
+    best_page(lazy_at(search), value, now)
+
+
+@compiled(types.void(types.int64[::1], types.int64[::1], VALUE, types.int64[::1], types.float64))
+def admit(table: IntArray, search: IntArray, value: Any, pages: IntArray, now: float) -> None:
+    """Let absent pages be chosen, or place ready ones again after a change of any kind."""
+    choices, lazy = choices_at(table), lazy_at(search)
+    for page in pages:
+        if choices.status[page] in (ABSENT, READY, WAITING):
+            make_ready(choices, lazy, value, page, now)

@@ -1,0 +1,165 @@
+"""What a scheduler knows of a page, and why it has no page to fetch, in words."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import numpy as np
+
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from policies.live.scheduler.choices import is_free
+from policies.live.scheduler.page_values import evidence_of
+from policies.live.scheduler.pages import PageTables
+from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
+
+plain_is_free = cast(Any, is_free).py_func  # without a compilation
+FARTHEST = 2.0**60
+"""The longest time within which a due time is searched, in times since the copy."""
+STARVED = 10.0
+"""Mean times between two fetches of a page after which a page without one counts as starved."""
+LATE = 0.95
+"""Probability of a stale copy from which on a page counts as late."""
+
+
+def description(
+    pages: PageTables, row: int, now: float, price: float | None = None
+) -> dict[str, Any]:
+    """Return what is known of the page of a row; see :meth:`CrawlScheduler.describe`.
+
+    It is due when its value reaches ``price``, or that of the pages that are fetched now.
+    """
+    choices, page = pages.choices, pages.lazy.pages[row]
+    columns = {name: column[..., row].tolist() for name, column in pages.columns.items()}
+    copy = float(page["last_crawl"]) if math.isfinite(page["last_crawl"]) else None
+    state = int(choices.status[row])
+    earliest, why = _earliest(pages, row, state, now)
+    told: dict[str, Any] = {"state": STATES[state], "copy": copy, "why": why}
+    told["signals"] = int(pages.signal_counts(np.array([row])).sum())
+    told["failures"] = int(choices.fails[row])
+    told["value"] = told["stale"] = None
+    told["due"] = earliest if state != GONE else math.inf
+    if copy is not None:
+        probability = stale(pages, np.array([row]), now)
+        told["stale"] = None if probability is None else float(probability[0])
+        told["value"] = _value(pages, row, now)
+        told["due"] = _due(pages, row, told["due"], price)
+    return {**columns, "least_interval": float(choices.least[row]), **told}
+
+
+def _earliest(pages: PageTables, row: int, state: int, now: float) -> tuple[float, str]:
+    """Return the time from which on a page may be fetched, and why, in words."""
+    choices, lines, host = pages.choices, pages.choices.lines[0], int(pages.choices.host[row])
+    if state == GONE:
+        return math.inf, "it is gone"
+    passed = choices.due[row] <= now
+    if state == SENT and not passed:
+        lost = float(choices.due[row])
+        sent = lost - float(lines["timeout"])
+        return lost, f"it was handed out at {sent:g}, and is lost at {lost:g}"
+    if state == WAITING and not passed:
+        fails = int(choices.fails[row])
+        failures = f" after {fails} failure{'s' * (fails > 1)}" * bool(fails)
+        return float(choices.due[row]), f"it waits until {choices.due[row]:g}{failures}"
+    if host >= 0 and (opens := max(choices.opens[host], choices.held[host])) > now:
+        return float(opens), f"its host may be asked from {opens:g} on"
+    if host >= 0 and (state == PARKED or not plain_is_free(choices, host)):
+        return now, f"its host has {choices.busy[host]} fetches"
+    if state == NEW:
+        return now, f"it is one of {lines['num_new']} pages without a copy"
+    return now, "it is due when its value is the largest"
+
+
+def _value(pages: PageTables, row: int, time: float) -> float:
+    """Return the crawl value of a page at a time, without further signals."""
+    page = pages.lazy.pages[row]
+    elapsed = max(time - float(page["last_crawl"]), 0.0)
+    value = pages.values.value(pages.lazy.parameters, row, elapsed, float(page["counted"]))
+    return float(value)
+
+
+def stale(pages: PageTables, rows: IntArray, now: float) -> FloatArray | None:
+    """Return the probability that each page's copy is stale, (n,); 1 without a copy.
+
+    None if no change rates are known.
+    """
+    columns = {name: column[..., rows] for name, column in pages.columns.items()}
+    if "change_rate" not in columns:
+        return None
+    copies = pages.lazy.pages["last_crawl"][rows]
+    there = np.isfinite(copies)
+    signals = pages.signal_counts(rows)
+    level = columns["change_rate"] * np.maximum(now - copies, 0.0)
+    if "recall" in columns:
+        level = level * (1.0 - np.atleast_2d(columns["recall"]).sum(axis=0))
+        evidence = np.atleast_2d(evidence_of(columns))
+        with np.errstate(invalid="ignore"):  # no signal of endless evidence
+            told = np.where(signals.T > 0.0, signals.T * evidence, 0.0)
+        level += told.sum(axis=0) + pages.lost(rows, copies).sum(axis=0)
+    probability = -np.expm1(-level)
+    if "complete" in columns:  # every change is signalled
+        probability = np.where(columns["complete"] > 0.5, signals.any(axis=1), probability)
+    return np.where(there, probability, 1.0)
+
+
+def states_at(pages: PageTables, now: float) -> IntArray:
+    """Return the number of pages in each state at a time, by which waits may be over."""
+    choices = pages.choices
+    passed = (choices.due <= now) & np.isin(choices.status, (WAITING, SENT))
+    status = np.where(np.isfinite(pages.lazy.pages["last_crawl"]), READY, NEW)
+    return np.bincount(np.where(passed, status, choices.status), minlength=len(STATES))
+
+
+def overview(pages: PageTables, now: float, bandwidth: float) -> dict[str, Any]:
+    """Return pages by state, and what is expected of all; see :meth:`CrawlScheduler.overview`."""
+    counts, rows = states_at(pages, now), pages.living()
+    states = dict(zip(STATES[1:], counts[1:].tolist(), strict=True))
+    probability, weight = stale(pages, rows, now), pages.columns.get("importance")
+    freshness = None
+    if probability is not None and weight is not None and weight[rows].sum() > 0.0:
+        freshness = float(1.0 - np.average(probability, weights=weight[rows]))
+    troubled = troubles(pages, rows, probability, now, bandwidth)
+    numbers = {name: int(np.count_nonzero(which)) for name, which in troubled.items()}
+    held = int(np.count_nonzero(pages.choices.held > now))
+    return {"states": states, "freshness": freshness, **numbers, "held": held}
+
+
+def troubles(
+    pages: PageTables, rows: IntArray, probability: FloatArray | None, now: float, bandwidth: float
+) -> dict[str, BoolArray]:
+    """Return which pages are failing, starved or late, (n,) each; ``probability`` as of stale."""
+    ages = now - pages.lazy.pages["last_crawl"][rows]
+    return {
+        "failing": pages.choices.fails[rows] > 0,
+        "starved": ages > STARVED * rows.size / bandwidth,
+        "late": np.isfinite(ages) & (probability is not None and probability > LATE),
+    }
+
+
+def _due(pages: PageTables, row: int, earliest: float, price: float | None) -> float:
+    """Return when a page's value reaches a price, or that of the pages that are fetched now."""
+    fetched = 1.0 if not pages.values.apart else float(pages.choices.lines[0]["level"])
+    bar = fetched if price is None else price
+    if earliest == math.inf or _value(pages, row, earliest) >= bar:
+        return earliest
+    low = step = max(earliest - float(pages.lazy.pages[row]["last_crawl"]), 1e-12)
+    while _value(pages, row, earliest + step - low) < bar:
+        step *= 2.0
+        if step > FARTHEST * low:
+            return math.inf
+    least, most = 0.0, step - low
+    for _ in range(60):
+        middle = 0.5 * (least + most)
+        reached = _value(pages, row, earliest + middle) >= bar
+        least, most = (least, middle) if reached else (middle, most)
+    return earliest + most
+
+
+def reason(counts: IntArray, is_used_up: bool, ask_again: float) -> str:
+    """Return why there is no page to fetch, by the number of pages in each state."""
+    words = ", ".join(f"{counts[k]} {STATES[k]}" for k in (READY, NEW, SENT, WAITING, PARKED, GONE))
+    if is_used_up:
+        return f"the bandwidth is used up until {ask_again:g}; pages: {words}"
+    if counts[READY] + counts[NEW]:
+        return f"there is a page to fetch; pages: {words}"
+    return f"no page may be fetched before {ask_again:g}; pages: {words}"

@@ -1,0 +1,159 @@
+"""What happens to a scheduler's pages: signals of sources, and results of fetches."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from crawl_envs.compiled.compiling import ready
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types.arguments import one_of, real, whole
+from policies.live.scheduler.calls import Noted
+from policies.live.scheduler.page_learning import PageLearning
+from policies.live.scheduler.pages import PageTables
+from policies.live.scheduler.reading import Ids, as_ids, read
+from policies.live.scheduler.reports import fail, give_back
+from policies.live.scheduler.signal_log import count_signals
+
+
+class Events:
+    """Takes note of signals and fetches.
+
+    Args:
+        pages: the tables of the pages.
+        learning: what is learned of them.
+    """
+
+    def __init__(self, pages: PageTables, learning: PageLearning) -> None:
+        self.pages, self.learning = pages, learning
+
+    def signal(self, ids: Ids, times: ArrayLike, source: ArrayLike = 0) -> Noted:
+        """Take note of signals; return how many were ignored, and the ids of unknown pages.
+
+        Signals of pages that are gone or without a copy, and from before a page's copy, are
+        ignored, and so are those that are known: of the same page, time and source. A signal of
+        the very time of a copy counts if it comes after its report. A page keeps the latest 256.
+
+        Args:
+            ids: the page of each signal, (n,).
+            times: its time, (n,) or a number for all.
+            source: its source, from 0, (n,) or a number for all.
+
+        Raises:
+            ValueError: a time is not finite, or a source out of its range.
+        """
+        labels, pages = as_ids(ids), self.pages
+        events = read({"times": times, "source": source}, labels.size, pages.num_sources)
+        is_known, rows = pages.known(labels)
+        pages.make_room(signals=rows.size)
+        signals = rows, events["times"][is_known], events["source"][is_known]
+        functions = pages.values.value, pages.values.signal_weight
+        ignored = ready(count_signals)(*pages.arguments, *functions, *signals, pages.pace.time)
+        return Noted(int(ignored), labels[~is_known])
+
+    def source_gap(self, source: int, since: float) -> None:
+        """Take note that signals of a source were lost from a time until now.
+
+        Pages count as more likely stale, by the changes that the source would have signalled since
+        their copies. What fetches find of copies from the gap is not learned from.
+        """
+        source, since = whole("source", source, 0), real("since", since)
+        pages = self.pages
+        if source >= pages.num_sources:
+            raise ValueError(f"source must be below {pages.num_sources}, got {source}")
+        start, end = pages.gaps.get(source, (since, since))
+        pages.gaps[source] = min(since, start) if since <= end else since, pages.pace.time
+        rows = pages.living()
+        pages.weigh(rows)
+        pages.admit(rows, only_ready=True)
+
+    def report(
+        self,
+        ids: Ids,
+        times: ArrayLike,
+        status: str = "ok",
+        changed: ArrayLike | None = None,
+        *,
+        retry_at: ArrayLike | None = None,
+        ended: ArrayLike | None = None,
+    ) -> int:
+        """Take note of fetches; return the number of those that were ignored.
+
+        Reports of pages that are unknown or gone are ignored. So are old ones: of a fetch that is
+        not later than the page's copy, or a failure that is not later than its last one. They
+        change nothing, so a report may come twice. Any other ends the fetch that is under way.
+
+        Args:
+            ids: the pages, (n,), whether they were handed out or not.
+            times: the times of the copies, (n,) or a number for all: when the requests were sent,
+                so that a change during a fetch counts as after it.
+            status: ``ok`` for fetched or not modified, ``failed`` for pages that shall be handed
+                out again later, ``interrupted`` for fetches of which nothing is known, as of a
+                crawler that was killed: like lost ones, the first one since the copy is no failure;
+                ``gone`` for pages that are no more.
+            changed: whether the content differed from the copy before, (n,) bool, which is learned
+                from with ``learn=True``; None if it is not known.
+            retry_at: for ``failed`` and ``interrupted``, the time before which the page is not
+                handed out again, (n,) or a number for all; None, or NaN for some, for none. Nor is
+                it before the end of the wait by its failures.
+            ended: when the fetches ended, from which gaps of hosts count, (n,) or a number for
+                all; None for ``times``.
+
+        Raises:
+            ValueError: an unknown status; a time is not finite; ``changed`` is not n truth values.
+        """
+        one_of("status", status, ("ok", "failed", "interrupted", "gone"))
+        labels, pages = as_ids(ids), self.pages
+        fetches = {"times": times, "retry_at": retry_at, "ended": ended, "changed": changed}
+        arrays = read(fetches, labels.size, pages.num_sources)
+        is_used, rows = pages.known(labels, gone=False)
+        copies = pages.lazy.pages["last_crawl"][rows]
+        is_new = (arrays["times"][is_used] > copies) | np.isinf(copies)
+        is_used[is_used], rows = is_new, rows[is_new]
+        ignored = int(labels.size - rows.size)
+        if rows.size == 0:
+            return ignored
+        arrays = {name: array[is_used] for name, array in arrays.items()}
+        moments, lines = arrays["times"], pages.choices.lines[0]
+        latest = pages.pace.time + lines["timeout"] + lines["skew"]
+        ends = np.minimum(arrays.get("ended", moments), latest)
+        if status == "gone":
+            self._bury(rows, ends)
+        elif status != "ok":
+            until = arrays.get("retry_at", np.full(rows.size, math.nan))
+            failures = rows, np.minimum(moments, latest), ends, until, status == "failed"
+            state = *pages.arguments, pages.values.value
+            ignored += int(ready(fail)(*state, *failures, pages.pace.time))
+        else:
+            ignored += self._give_back(rows, moments, ends, arrays.get("changed"))
+        return ignored
+
+    def _give_back(
+        self, rows: IntArray, times: FloatArray, ends: FloatArray, changed: BoolArray | None
+    ) -> int:
+        """Take note of new copies, and return the number of old ones."""
+        pages, values = self.pages, self.pages.values
+        if changed is not None:
+            self.learning.learn(rows, times, changed)
+        if not values.apart:
+            pages.allocate()
+            pages.carry(rows, times)
+        functions = values.value, values.signal_weight
+        copies = rows, times, ends, pages.missed(rows, times)
+        return int(ready(give_back)(*pages.arguments, *functions, *copies, pages.pace.time))
+
+    def _bury(self, rows: IntArray, ends: FloatArray) -> None:
+        """Mark pages as gone, or remove them if gone ones are not kept."""
+        rows, first = np.unique(rows, return_index=True)
+        keep = float(self.pages.choices.lines["keep_gone"][0])
+        if keep == 0.0:
+            self.pages.ids.remove(self.pages.ids.ids(rows))
+        until = self.pages.pace.time + keep if keep else -math.inf
+        self.pages.dismiss(rows, ends[first], until)
+
+    @property
+    def ahead(self) -> int:
+        """The number of copies and signals that were ahead of the clock by more than the skew."""
+        return int(self.pages.choices.lines[0]["ahead"])

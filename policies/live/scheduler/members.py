@@ -1,0 +1,153 @@
+"""The pages of a scheduler: which there are, and what is given of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crawl_envs.compiled.compiling import ready
+from crawl_envs.types import IntArray
+from crawl_envs.types.arguments import flag, one_of
+from policies.live.scheduler.ids import first_of_each
+from policies.live.scheduler.learning import LEARNED
+from policies.live.scheduler.page_learning import PageLearning
+from policies.live.scheduler.pages import PageTables
+from policies.live.scheduler.reading import Ids, as_ids, check_names, read
+from policies.live.scheduler.reports import revive
+from policies.live.scheduler.states import PARKED, SENT
+
+
+class Members:
+    """Adds, changes and removes pages.
+
+    Args:
+        pages: the tables of the pages.
+        learning: what is learned of them.
+    """
+
+    def __init__(self, pages: PageTables, learning: PageLearning) -> None:
+        self.pages, self.learning = pages, learning
+
+    def add(
+        self,
+        /,
+        ids: Ids,
+        *,
+        known: Literal["raise", "skip"] = "raise",
+        importance: ArrayLike = 1.0,
+        host: ArrayLike | None = None,
+        last_crawl: ArrayLike | None = None,
+        least_interval: ArrayLike = 0.0,
+        **columns: ArrayLike,
+    ) -> int:
+        """Add pages, and return their number.
+
+        A page that is gone comes back, with what was learned of it, but not with ``skip``.
+
+        Args:
+            ids: n new ids.
+            known: whether ids that are there already are an error, or skipped.
+            importance: requests per unit of time or another weight, >= 0, (n,) or a number.
+            host: the host of each page, any label, (n,) or one for all; None for no limits.
+            last_crawl: time of the copy that there is already; None, or NaN for some, if none.
+            least_interval: least time from a copy to the next fetch, >= 0, (n,) or a number.
+            **columns: ``change_rate``, ``recall``, ``false_signal_rate``, ``complete``, as for
+                :class:`crawl_envs.Instance`; the policy says which it needs.
+
+        Raises:
+            ValueError: an id is there already or twice in the call, a column is unknown, missing,
+                out of its range or of another length. Nothing is added then.
+        """
+        labels, pages = as_ids(ids), self.pages
+        visits = {"host": host, "last_crawl": last_crawl, "least_interval": least_interval}
+        columns = {"importance": importance, **columns}
+        arrays = read({**visits, **columns}, labels.size, pages.num_sources)
+        if one_of("known", known, ("raise", "skip")) == "skip":
+            is_new = first_of_each(labels) & ~pages.known(labels)[0]
+            labels, arrays = labels[is_new], {k: array[..., is_new] for k, array in arrays.items()}
+        if labels.size == 0:
+            return 0
+        visit_arrays = {name: arrays.pop(name) for name in visits if name in arrays}
+        arrays = {**self.learning.first(labels.size), **arrays}
+        check_names(arrays, pages.values.needs, pages.columns)
+        parameters = pages.parameters(arrays)
+        rows, is_back = pages.place(labels)
+        pages.write(rows, arrays, parameters)
+        self.learning.begin(rows, arrays, set(columns) & set(LEARNED), is_back)
+        self._write_visits(rows, visit_arrays)
+        pages.admit(rows[np.argsort(-arrays["importance"], kind="stable")])
+        return int(rows.size)
+
+    def _write_visits(self, rows: IntArray, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Write the hosts, copies and least intervals of new pages."""
+        pages = self.pages
+        codes = pages.host_codes(arrays["host"]) if "host" in arrays else -1
+        copies = arrays.get("last_crawl", np.full(rows.size, math.nan))
+        copies = np.where(np.isnan(copies), math.inf, copies)
+        pages.choices.host[rows], pages.choices.least[rows] = codes, arrays["least_interval"]
+        pages.lazy.pages["last_crawl"][rows], pages.lazy.pages["counted"][rows] = copies, 0.0
+        lines, latest = pages.choices.lines, copies[np.isfinite(copies)].max(initial=-math.inf)
+        lines["latest_copy"] = np.maximum(lines["latest_copy"], latest)
+
+    def update(self, /, ids: Ids, **columns: ArrayLike) -> None:
+        """Change columns of pages, and ``least_interval``; ValueError as for :meth:`add`."""
+        pages, rows = self.pages, self.pages.rows(ids)
+        arrays = read(columns, rows.size, pages.num_sources)
+        least = arrays.pop("least_interval", None)
+        unknown = [name for name in arrays if name not in pages.columns]
+        if unknown:
+            raise ValueError(f"{', '.join(unknown)} must be given when pages are added")
+        if arrays:
+            changed = pages.of(rows) | arrays
+            pages.write(rows, changed, pages.parameters(changed))
+            if set(arrays) & set(LEARNED):
+                self.learning.begin(rows, changed, LEARNED)
+            pages.weigh(rows)
+        if least is not None:
+            pages.choices.least[rows] = least
+        if pages.values.apart or least is not None:
+            pages.admit(rows)
+
+    def remove(self, ids: Ids) -> None:
+        """Remove pages; ValueError for unknown ids, and nothing is removed then."""
+        self.pages.rows(ids)
+        rows = self.pages.ids.remove(as_ids(ids))
+        self.pages.dismiss(rows, np.full(rows.size, self.pages.pace.time))
+
+    def move(self, ids: Ids, new_ids: Ids, host: ArrayLike | None = None) -> None:
+        """Give pages other ids, as after a redirect, and perhaps another host; keep all else.
+
+        Raises:
+            ValueError: an id is unknown, a new one is there already, or one of them is twice there;
+                a host is given for a page that is handed out, or parked as its host is closed.
+        """
+        pages, rows = self.pages, self.pages.rows(ids)
+        hosts = read({"host": host}, rows.size, pages.num_sources)
+        if hosts and np.isin(pages.choices.status[rows], (SENT, PARKED)).any():
+            raise ValueError("host must be left out for pages that are handed out or parked")
+        pages.ids.move(as_ids(ids), as_ids(new_ids))
+        for labels in hosts.values():
+            codes = pages.host_codes(labels)
+            pages.choices.host[rows] = codes
+
+    def revive(self, ids: Ids, wait: bool = False) -> int:
+        """Bring back pages that are gone, end the waits of failed ones; count unknown ids.
+
+        A page that was gone keeps what was learned of it and its failures, of which being gone is
+        one; with ``wait`` it waits by them, from then on. Other pages have no failures any more.
+        """
+        labels, pages = as_ids(ids), self.pages
+        _, rows = pages.known(labels)
+        gone = rows[pages.are_gone(rows)]
+        pages.lazy.pages["counted"][gone] = 0.0
+        if pages.learner is not None and gone.size:
+            pages.write_learned(gone)
+        pages.weigh(gone)
+        pages.allocated &= pages.values.apart
+        waits = rows, flag("wait", wait), pages.pace.time
+        ready(revive)(*pages.arguments, pages.values.value, *waits)
+        return int(labels.size - rows.size)

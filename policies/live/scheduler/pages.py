@@ -1,0 +1,352 @@
+"""What a scheduler knows of its pages, in rows: arrays that grow, are saved and are restored."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numba.extending import typeof_impl
+from numpy.typing import NDArray
+
+from crawl_envs.compiled.compiling import ready
+from crawl_envs.compiled.lazy_argmax import lazy_table, new_lazy_argmax
+from crawl_envs.compiled.lazy_argmax import with_room as lazy_with_room
+from crawl_envs.types import BoolArray, FloatArray, IntArray
+from policies.live.scheduler.choices import admit
+from policies.live.scheduler.ids import PageIds
+from policies.live.scheduler.learning import PageLearner
+from policies.live.scheduler.pacing import Pace
+from policies.live.scheduler.page_values import COLUMNS, Address, PageValues, evidence_of
+from policies.live.scheduler.reading import Ids, as_ids
+from policies.live.scheduler.reports import dismiss
+from policies.live.scheduler.signal_log import signals_until, weigh
+from policies.live.scheduler.states import (
+    ABSENT,
+    GONE,
+    NO_LIMIT,
+    READY,
+    WAITING,
+    Choices,
+    choices_table,
+    new_choices,
+    sort_heap,
+    with_room,
+)
+
+LEAST_ROOM = 64
+OPTIONAL_ARRAYS = {f"columns.{name}" for name in COLUMNS} | {
+    f"learner.{name}" for name in PageLearner(1.0, 0).arrays()
+}
+"""Arrays of a state that only some schedulers have."""
+
+
+@typeof_impl.register(Address)
+def _type_of(function: Address, context: Any) -> Any:
+    """Return the type of a compiled function, which Numba else makes anew for every call."""
+    return function.kind
+
+
+class PageTables:
+    """Pages in rows, and the search among them.
+
+    Args:
+        policy: as for :class:`CrawlScheduler`.
+        num_sources: sources of signals, S.
+        pace: the clock, and the bandwidth by which rates are allocated.
+
+    Attributes:
+        values: the crawl value.
+        ids: the rows of ids.
+        columns: what is known of pages by name, (rows,) or (S, rows) each.
+        choices: the states of pages and hosts.
+        lazy: the search, with the parameters, copies and weights of signals of pages.
+        arguments: the tables of both, which compiled code takes.
+        hosts: numbers of hosts by label; ``host_limits`` are those of hosts to come.
+        gaps: since when and until when signals of a source were lost.
+        learner: beliefs of the pages; None if nothing is learned.
+    """
+
+    def __init__(self, policy: Any, num_sources: int, pace: Pace) -> None:
+        self.pace = pace
+        self.values, self.ids = PageValues(policy), PageIds()
+        self.columns: dict[str, FloatArray] = {}
+        self.hosts: dict[Any, int] = {}
+        self.host_limits: dict[str, float] = {"gap": 0.0, "most": NO_LIMIT}
+        self.gaps: dict[int, tuple[float, float]] = {}
+        self.learner: PageLearner | None = None
+        self.allocated = False
+        self.num_sources, room = num_sources, self.ids.capacity
+        lengths = {"m": room, "H": LEAST_ROOM, "Q": LEAST_ROOM + 1, "E": LEAST_ROOM}
+        self.choices = new_choices(lengths | {"S": num_sources})
+        self.lazy = new_lazy_argmax(np.zeros((room, 1)), room, pace.time, grows=True)
+        self.arguments = choices_table(self.choices), lazy_table(self.lazy)
+
+    # Rows
+
+    def __len__(self) -> int:
+        """Return the number of pages that are not gone."""
+        kept = self.choices.lines["keep_gone"][0] > 0.0
+        return len(self.ids) - int(kept and (self.choices.status == GONE).sum())
+
+    def rows(self, ids: Ids) -> IntArray:
+        """Return the rows of pages; ValueError if one is unknown or gone."""
+        given = as_ids(ids)
+        rows = self.ids.rows(given)
+        gone = given[self.are_gone(rows)]
+        if gone.size:
+            raise ValueError(f"ids must be known, {gone.item(0)!r:.80} is gone")
+        return rows
+
+    def known(self, ids: NDArray[Any], *, gone: bool = True) -> tuple[BoolArray, IntArray]:
+        """Return which of n ids are known, and the rows of these; perhaps not those gone."""
+        rows = self.ids.rows(ids, missing="skip")
+        known = rows >= 0
+        if not gone:
+            known[known] = ~self.are_gone(rows[known])
+        return known, rows[known]
+
+    def are_gone(self, rows: IntArray) -> BoolArray:
+        """Return which pages are gone."""
+        return np.asarray(self.choices.status[rows] == GONE)
+
+    def living(self) -> IntArray:
+        """Return the rows of all pages that are not gone."""
+        return np.flatnonzero(~np.isin(self.choices.status, (ABSENT, GONE)))
+
+    def place(self, ids: NDArray[Any]) -> tuple[IntArray, BoolArray]:
+        """Return the rows of pages that are new or gone, and which were gone; they are absent.
+
+        Raises:
+            ValueError: one is there, or twice in the call.
+        """
+        rows = self.ids.rows(ids, missing="skip")
+        back = rows >= 0
+        back[back] = self.are_gone(rows[back])
+        if (rows[~back] >= 0).any() or np.unique(rows[back]).size < back.sum():
+            self.ids.add(ids[~back | (rows >= 0)])  # says which
+        rows[~back] = self.ids.add(ids[~back])
+        self.make_room()
+        self.dismiss(rows[back])
+        return rows, back
+
+    def dismiss(
+        self, rows: IntArray, ends: FloatArray | None = None, kept: float = -np.inf
+    ) -> None:
+        """Mark pages whose fetches have ended as gone until a time, or as absent."""
+        times = np.full(rows.size, -np.inf) if ends is None else ends
+        ready(dismiss)(*self.arguments, rows, times, kept)
+        self.allocated &= self.values.apart
+
+    def forget(self) -> None:
+        """Remove the pages that have been gone for long enough."""
+        if self.choices.lines["num_forgotten"][0]:
+            rows = np.flatnonzero((self.choices.status == GONE) & np.isinf(self.choices.due))
+            self.ids.remove(self.ids.ids(rows))
+            self.dismiss(rows)
+            self.choices.lines["num_forgotten"] = 0
+
+    def row(self, page_id: Any, *, gone: bool = False) -> int:
+        """Return the row of a page; ValueError if it is unknown, or gone and ``gone`` is False."""
+        rows = self.ids.rows(as_ids(page_id)) if gone else self.rows(page_id)
+        if rows.size != 1:
+            raise ValueError(f"page_id must be the id of a page, got {page_id!r:.80}")
+        return int(rows[0])
+
+    def delay(self, rows: IntArray | BoolArray, by: float) -> None:
+        """Let what pages wait for, or the loss of their fetches, come later by a time."""
+        choices = self.choices
+        choices.due[rows] += by
+        sort_heap(choices.due, choices.due_page, choices.due_place)
+
+    def turn_back(self, by: float) -> None:
+        """Take all times back that are not of copies and signals; these are at most now."""
+        now = self.pace.time
+        choices, copies = self.choices, self.lazy.pages["last_crawl"]
+        names = "opens", "held", "opening", "retry_at", "failure_time", "due"
+        for times in (getattr(choices, name) for name in names):
+            times -= by
+        copies[:] = np.where(np.isfinite(copies), np.minimum(copies, now), copies)
+        waits = choices.status == WAITING
+        least = np.where(np.isfinite(copies), copies + choices.least, -np.inf)
+        choices.due[waits] = np.maximum(choices.retry_at, least)[waits]
+        sort_heap(choices.due, choices.due_page, choices.due_place)
+        sort_heap(choices.opening, choices.opening_host, choices.opening_place)
+        self.gaps = {k: (min(since, now), min(end, now)) for k, (since, end) in self.gaps.items()}
+        self.restore(*self.state())
+
+    def host_codes(self, labels: NDArray[Any]) -> IntArray:
+        """Return the numbers of hosts, (n,)."""
+        known, names = len(self.hosts), labels.tolist()
+        self.hosts |= {
+            name: known + k for k, name in enumerate(sorted({*names}.difference(self.hosts)))
+        }
+        self.make_room()
+        for name, limit in self.host_limits.items():
+            getattr(self.choices, name)[known : len(self.hosts)] = limit
+        return np.array([self.hosts[name] for name in names], np.int64)
+
+    # Columns and values
+
+    def of(self, rows: IntArray) -> dict[str, FloatArray]:
+        """Return the columns of pages."""
+        return {name: column[..., rows] for name, column in self.columns.items()}
+
+    def parameters(self, columns: Mapping[str, FloatArray]) -> FloatArray | None:
+        """Return the parameters of values, (n, P); None if they depend on other pages."""
+        return self.values.table(columns, self.pace.bandwidth) if self.values.apart else None
+
+    def write(
+        self, rows: IntArray, columns: Mapping[str, FloatArray], parameters: FloatArray | None
+    ) -> None:
+        """Write columns of pages, and the parameters of their values."""
+        for name, column in columns.items():
+            room = (*column.shape[:-1], self.choices.status.size)
+            self.columns.setdefault(name, np.zeros(room))[..., rows] = column
+        if parameters is None:
+            self.allocated = False
+            return
+        self.choices.lines["window"] = self.values.delay_window
+        self.make_room(width=parameters.shape[1])
+        self.lazy.parameters[rows, : parameters.shape[1]] = parameters
+        self.lazy.parameters[rows, parameters.shape[1] :] = 0.0
+
+    def write_learned(self, rows: IntArray) -> None:
+        """Write the learned parameters of pages; those that are ready must be admitted after it."""
+        assert self.learner is not None
+        columns = self.of(rows) | self.learner.columns(rows)
+        self.write(rows, columns, self.parameters(columns))
+        self.weigh(rows)
+
+    def admit(self, rows: IntArray, *, only_ready: bool = False) -> None:
+        """Let absent pages be chosen, or place ready ones again after a change of any kind."""
+        if only_ready:
+            rows = rows[self.choices.status[rows] == READY]
+        ready(admit)(*self.arguments, self.values.value, rows, self.pace.time)
+
+    def allocate(self) -> None:
+        """Solve for the rates of all pages again, where they depend on each other."""
+        if self.values.apart or self.allocated or len(self.ids) == 0:
+            return
+        rows = np.flatnonzero(self.choices.status != ABSENT)
+        self.make_room(width=2)
+        rates = self.values.table(self.of(rows), self.pace.bandwidth)[:, 0]
+        self.lazy.parameters[rows, 0], self.allocated = rates, True
+        self.admit(rows, only_ready=True)
+
+    def carry(self, rows: IntArray, times: FloatArray) -> None:
+        """Carry what pages had too few or too many crawls, at most one, to their next interval."""
+        order = np.argsort(times, kind="stable")  # of a page that is there twice, its newest copy
+        rows, times = rows[order], times[order]
+        elapsed = times - self.lazy.pages["last_crawl"][rows]
+        rate, carried = self.lazy.parameters[rows].T
+        newer = (elapsed > 0.0) & np.isfinite(elapsed)
+        late = np.where(newer, elapsed, 0.0) * rate + carried - newer
+        self.lazy.parameters[rows, 1] = np.clip(late, -1.0, 1.0)
+
+    # Signals
+
+    @property
+    def last_gap(self) -> float:
+        """The latest time up to which signals were lost."""
+        return max((end for _, end in self.gaps.values()), default=-np.inf)
+
+    def lost(self, rows: IntArray, copies: FloatArray) -> FloatArray:
+        """Return the changes whose signals gaps have lost since copies of pages, (S, n)."""
+        lost = np.zeros((self.num_sources, rows.size))
+        if copies.min(initial=np.inf) < self.last_gap and "recall" in self.columns:
+            known = self.of(rows)
+            for source, (since, until) in self.gaps.items():
+                time = np.maximum(until - np.maximum(copies, since), 0.0)
+                rate = np.atleast_2d(known["recall"])[source] * known["change_rate"]
+                lost[source] = time * rate
+        return lost
+
+    def missed(self, rows: IntArray, copies: FloatArray) -> FloatArray:
+        """Return the weights of the signals that gaps have lost since copies of pages, (n,)."""
+        lost = self.lost(rows, copies)
+        if not lost.any():
+            return np.zeros(rows.size)
+        evidence = np.atleast_2d(evidence_of(self.of(rows)))
+        signal = self.values.signal_weights(self.lazy.parameters[rows], self.num_sources)
+        some = np.divide(lost * signal, evidence, out=np.zeros_like(lost), where=evidence > 0.0)
+        weights: FloatArray = some.sum(axis=0)
+        return weights
+
+    def signal_counts(self, rows: IntArray) -> FloatArray:
+        """Return the number of signals of each source that count for the copies, (n, S)."""
+        counts = np.zeros((rows.size, self.num_sources))
+        ready(signals_until)(self.arguments[0], rows, np.full(rows.size, np.inf), counts)
+        return counts
+
+    def weigh(self, rows: IntArray) -> None:
+        """Count the signals of pages again, where their weights may have changed."""
+        if self.num_sources > 1 or self.gaps:
+            missed = self.missed(rows, self.lazy.pages["last_crawl"][rows])
+            ready(weigh)(*self.arguments, self.values.signal_weight, rows, missed)
+
+    # Room and state
+
+    def make_room(self, *, width: int = 0, signals: int = 0) -> None:
+        """Give room for all ids and hosts, for parameters of a width, and for more signals."""
+        choices, (rows, columns) = self.choices, self.lazy.parameters.shape
+        room, events = self.ids.capacity, int(choices.lines["num_events"][0]) + signals
+        held = {"m": choices.status.size, "H": choices.gap.size, "E": choices.event_next.size}
+        needed = {"m": room, "H": len(self.hosts), "E": events}
+        more = {axis: max(n, 2 * held[axis]) for axis, n in needed.items() if n > held[axis]}
+        if not more and width <= columns:
+            return
+        self.choices = with_room(choices, more | {"Q": more.get("H", held["H"]) + 1})
+        if "m" in more or width > columns:
+            self.lazy = lazy_with_room(self.lazy, room, max(width, columns))
+        self.arguments = choices_table(self.choices), lazy_table(self.lazy)
+        if "m" in more:
+            for name, column in self.columns.items():
+                self.columns[name] = np.zeros((*column.shape[:-1], room))
+                self.columns[name][..., :rows] = column
+            if self.learner is not None:
+                self.learner.make_room(room)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return plain values and arrays that :meth:`restored` needs; arrays are shared."""
+        values: dict[str, Any] = {"policy": self.values.name, "hosts": list(self.hosts)}
+        values |= {"host_limits": self.host_limits, "gaps": list(self.gaps.items())}
+        pages = self.lazy.pages
+        search = {"last_crawl": pages["last_crawl"], "counted": pages["counted"]}
+        if not self.values.apart:
+            search["carried"] = self.lazy.parameters[:, -1]
+        groups: dict[str, Mapping[str, NDArray[Any]]] = {"choices": self.choices._asdict()}
+        groups |= {"columns": self.columns, "ids": self.ids.arrays(), "search": search}
+        groups["learner"] = {} if self.learner is None else self.learner.arrays()
+        arrays = {f"{key}.{name}": a for key, group in groups.items() for name, a in group.items()}
+        return values, arrays
+
+    def restore(self, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take the state of other tables of the same policy; the search begins anew."""
+        groups: dict[str, dict[str, NDArray[Any]]] = defaultdict(dict)
+        for name, array in arrays.items():
+            group, _, own = name.partition(".")
+            groups[group][own] = array.copy()
+        self.hosts = {name: code for code, name in enumerate(values["hosts"])}
+        self.host_limits = dict(values["host_limits"])
+        self.gaps = {source: (since, until) for source, (since, until) in values["gaps"]}
+        self.ids, self.columns = PageIds.from_arrays(groups["ids"]), groups["columns"]
+        room = groups["choices"]["status"].size
+        self.choices = Choices(**groups["choices"])
+        if groups["learner"]:
+            self.learner = PageLearner.from_arrays(groups["learner"])
+        rows = np.flatnonzero(self.choices.status != ABSENT)
+        parameters = np.zeros((0, 1))
+        if rows.size:
+            parameters = self.values.table(self.of(rows), self.pace.bandwidth)
+        width, start = parameters.shape[1], self.pace.time
+        self.lazy = new_lazy_argmax(np.zeros((room, width)), room, start, grows=True)
+        self.lazy.parameters[rows], self.allocated = parameters, bool(rows.size)
+        search = groups["search"]
+        if "carried" in search and rows.size:
+            self.lazy.parameters[:, 1] = search.pop("carried")
+        for name in ("last_crawl", "counted"):
+            self.lazy.pages[name] = search[name]
+        self.arguments = choices_table(self.choices), lazy_table(self.lazy)
+        self.admit(rows, only_ready=True)

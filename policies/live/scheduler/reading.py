@@ -1,0 +1,149 @@
+"""Arguments of a scheduler's calls, read and checked before anything is changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crawl_envs.types import BoolArray, FloatArray
+from crawl_envs.types.arguments import QUANTITIES, check_domain, floats
+from policies.estimators.histories import truths
+from policies.live.scheduler.ids import as_array
+from policies.live.scheduler.page_values import COLUMNS
+
+Ids: TypeAlias = ArrayLike
+ROUNDING = 1e-12
+"""Tolerance of sums of recalls above 1, as in the tables of crawl values."""
+
+
+def as_ids(ids: Ids) -> NDArray[Any]:
+    """Return ids as an array of one axis; ValueError if NumPy would change some."""
+    return np.atleast_1d(as_array("ids", ids))
+
+
+def numbers(name: str, value: ArrayLike, count: int, num_sources: int = 1) -> FloatArray:
+    """Return finite numbers, (n,)."""
+    array = numbers_or_none(name, value, count)
+    if np.isnan(array).any():
+        raise ValueError(f"{name} must be a finite number or {count} of them, got {array}")
+    return array
+
+
+def numbers_or_none(name: str, value: ArrayLike, count: int, num_sources: int = 1) -> FloatArray:
+    """Return numbers, (n,), finite or NaN for none."""
+    array = floats(name, value)
+    if array.shape not in ((), (count,)) or np.isinf(array).any():
+        raise ValueError(f"{name} must be a finite number or {count} of them, got {array}")
+    return np.array(np.broadcast_to(array, (count,)))
+
+
+def amounts(name: str, value: ArrayLike, count: int, num_sources: int = 1) -> FloatArray:
+    """Return finite numbers >= 0, (n,)."""
+    array = numbers(name, value, count)
+    if (array < 0.0).any():
+        raise ValueError(f"{name} must be >= 0, got {array.min()}")
+    return array
+
+
+def column_of(name: str, value: ArrayLike, count: int, num_sources: int) -> FloatArray:
+    """Return a column of the pages in its range, (n,), or (S, n) for several sources."""
+    several = num_sources > 1 and name in ("recall", "false_signal_rate")
+    shape = (num_sources, count) if several else (count,)
+    array = floats(name, value, flags=name == "complete")
+    if array.shape not in ((), shape):
+        raise ValueError(f"{name} must be a number or of shape {shape}, got {array.shape}")
+    most = 1.0 if name in ("recall", "complete") else math.inf
+    sound = np.isfinite(array) & (array >= 0.0) & (array <= most)
+    if not sound.all():
+        raise ValueError(f"{name} must lie in [0, {most:g}], got {array[~sound].flat[0]}")
+    if name in QUANTITIES:
+        check_domain(name, array)
+    column = np.array(np.broadcast_to(array, shape))
+    if several and name == "recall" and column.sum(axis=0).max(initial=0.0) > 1.0 + ROUNDING:
+        worst = column[:, column.sum(axis=0).argmax()].tolist()
+        raise ValueError(f"recall must sum to at most 1 over sources, got {worst}")
+    return column
+
+
+def labels(name: str, value: Any, count: int, num_sources: int = 1) -> NDArray[Any]:
+    """Return labels of hosts, (n,)."""
+    array = host_labels(name, value)
+    if array.size != 1 and array.shape != (count,):
+        raise ValueError(f"{name} must be a label or {count} labels, got {array.shape}")
+    return np.broadcast_to(array, (count,))
+
+
+def host_labels(name: str, value: Any) -> NDArray[Any]:
+    """Return labels of hosts, strings or whole numbers, as an array of one axis."""
+    array = np.atleast_1d(as_array(name, value))
+    if array.size and (array.dtype.kind not in "Oiu" or array.ndim != 1):
+        raise ValueError(f"{name} must be strings or whole numbers, got {value!r:.80}")
+    return array
+
+
+def sources(name: str, value: ArrayLike, count: int, num_sources: int) -> NDArray[np.int64]:
+    """Return sources of signals, (n,)."""
+    array = np.asarray(value)
+    sound = array.dtype.kind in "iu" and array.shape in ((), (count,))
+    if not sound or np.any((array < 0) | (array >= num_sources)):
+        raise ValueError(
+            f"{name} must be a whole number from 0 to {num_sources - 1} or {count} of them, "
+            f"got {value!r:.80}"
+        )
+    return np.broadcast_to(array, (count,)).astype(np.int64)
+
+
+def outcomes(name: str, value: Any, count: int, num_sources: int = 1) -> BoolArray:
+    """Return truth values, (n,)."""
+    return truths(name, value, (count,))
+
+
+READERS: dict[str, Callable[..., NDArray[Any]]] = {
+    **dict.fromkeys(COLUMNS, column_of),
+    "host": labels,
+    "last_crawl": numbers_or_none,
+    "least_interval": amounts,
+    "times": numbers,
+    "ended": numbers,
+    "retry_at": numbers_or_none,
+    "source": sources,
+    "changed": outcomes,
+}
+"""The arguments that are per page, and how they are read."""
+
+OPTIONAL = "host", "last_crawl", "ended", "retry_at", "changed"
+"""Those that may be None."""
+
+
+def read(arguments: Mapping[str, Any], count: int, num_sources: int) -> dict[str, NDArray[Any]]:
+    """Return those arguments of n pages that are not None as arrays, (.., n).
+
+    Raises:
+        ValueError: one is out of its range, of another shape, unknown, or None but not optional.
+    """
+    for name in set(arguments) - set(READERS):
+        raise ValueError(f"columns must be among {', '.join(COLUMNS)}, got {name!r}")
+    given = {name: value for name, value in arguments.items() if value is not None}
+    for name in set(arguments) - {*given, *OPTIONAL}:
+        raise ValueError(f"{name} must be given, got None")
+    return {name: READERS[name](name, value, count, num_sources) for name, value in given.items()}
+
+
+def check_names(
+    given: Mapping[str, Any], needed: tuple[str, ...], before: Mapping[str, Any]
+) -> None:
+    """Raise ValueError unless new pages have the columns that are needed, and those of others."""
+    for name in given.keys() - {*COLUMNS}:
+        raise ValueError(f"columns must be among {', '.join(COLUMNS)}, got {name!r}")
+    missing = [name for name in needed if name not in given]
+    if missing:
+        way_out = "scripts.estimate writes it for the pages of a crawl log; RoundRobin needs none"
+        raise ValueError(f"{', '.join(missing)} must be given: the policy needs it; {way_out}")
+    if before and set(given) != set(before):
+        raise ValueError(
+            f"columns must be {', '.join(before)} as in earlier calls, got {', '.join(given)}"
+        )

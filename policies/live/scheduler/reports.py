@@ -1,0 +1,156 @@
+"""What fetches found, compiled: new copies, failures, and pages that are no more."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numba import types
+
+from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled
+from crawl_envs.compiled.heap import set_due
+from crawl_envs.compiled.lazy_argmax import lazy_at
+from crawl_envs.types import FloatArray, IntArray
+from policies.live.scheduler.choices import (
+    count_failure,
+    end_fetch,
+    expect,
+    leave_state,
+    lose_fetch,
+    make_ready,
+)
+from policies.live.scheduler.signal_log import forget_signals, pass_copy, weight_of
+from policies.live.scheduler.states import (
+    GONE,
+    PARKED,
+    SENT,
+    WAITING,
+    choices_at,
+    due_pages,
+)
+
+_ROWS, _TIMES = types.int64[::1], types.float64[::1]
+
+
+@compiled(
+    types.int64(_ROWS, _ROWS, VALUE, SIGNAL_WEIGHT, _ROWS, _TIMES, _TIMES, _TIMES, types.float64)
+)
+def give_back(
+    table: IntArray,
+    search: IntArray,
+    value: Any,
+    signal_weight: Any,
+    pages: IntArray,
+    times: FloatArray,
+    ends: FloatArray,
+    more: FloatArray,
+    now: float,
+) -> int:
+    """Take note of new copies, and return the number of old ones, which change nothing.
+
+    ``times`` are those of the copies, ``ends`` those at which the fetches ended, and ``more`` the
+    weights that are added to those of the signals after the copies, (n,).
+    """
+    choices, lazy, ignored = choices_at(table), lazy_at(search), 0
+    for position in range(pages.shape[0]):
+        page, time = pages[position], times[position]
+        status, record = choices.status[page], lazy.pages[page]
+        if time <= record.last_crawl < math.inf:
+            ignored += 1
+            continue
+        interval = time - record.last_crawl
+        end_fetch(choices, page, ends[position])
+        record.last_crawl = time
+        choices.lines[0].latest_copy = max(choices.lines[0].latest_copy, time)
+        pass_copy(choices, page, time)
+        record.counted = weight_of(choices, lazy, signal_weight, page) + more[position]
+        choices.fails[page], choices.retry_at[page] = 0, -math.inf
+        if status != PARKED:
+            if status != SENT:
+                leave_state(choices, lazy, page, ends[position])
+            make_ready(choices, lazy, value, page, now, interval)
+    return ignored
+
+
+@compiled(
+    types.int64(_ROWS, _ROWS, VALUE, _ROWS, _TIMES, _TIMES, _TIMES, types.boolean, types.float64)
+)
+def fail(
+    table: IntArray,
+    search: IntArray,
+    value: Any,
+    pages: IntArray,
+    times: FloatArray,
+    ends: FloatArray,
+    retry_at: FloatArray,
+    counts: bool,
+    now: float,
+) -> int:
+    """Take note of fetches that have no copy; return the number of old ones, which change nothing.
+
+    Pages wait until ``retry_at`` at least. ``counts`` says whether the fetches are failures, by
+    which pages wait as well; else they are lost.
+    """
+    choices, lazy, ignored = choices_at(table), lazy_at(search), 0
+    for position in range(pages.shape[0]):
+        page, time = pages[position], times[position]
+        if time <= choices.failure_time[page]:
+            ignored += 1
+            continue
+        choices.failure_time[page] = time
+        if choices.status[page] != SENT:
+            end_fetch(choices, page, ends[position])
+        leave_state(choices, lazy, page, ends[position])
+        if counts:
+            count_failure(choices, page, ends[position])
+        else:
+            lose_fetch(choices, page, ends[position])
+        if not math.isnan(retry_at[position]):
+            choices.retry_at[page] = max(choices.retry_at[page], retry_at[position])
+        make_ready(choices, lazy, value, page, now)
+    return ignored
+
+
+@compiled(types.void(_ROWS, _ROWS, _ROWS, _TIMES, types.float64))
+def dismiss(
+    table: IntArray, search: IntArray, pages: IntArray, ends: FloatArray, kept: float
+) -> None:
+    """Mark pages in any state as gone until a time, or remove them, if it is -inf."""
+    choices, lazy = choices_at(table), lazy_at(search)
+    for position in range(pages.shape[0]):
+        page = pages[position]
+        leave_state(choices, lazy, page, ends[position])
+        forget_signals(choices, page)
+        choices.failure_time[page] = -math.inf
+        if kept > -math.inf:
+            count_failure(choices, page, ends[position])
+            choices.status[page] = GONE
+            set_due(due_pages(choices), page, kept)
+        else:
+            choices.fails[page], choices.retry_at[page] = 0, -math.inf
+            choices.least[page] = 0.0
+
+
+@compiled(types.void(_ROWS, _ROWS, VALUE, _ROWS, types.boolean, types.float64))
+def revive(
+    table: IntArray, search: IntArray, value: Any, pages: IntArray, waits: bool, now: float
+) -> None:
+    """Let gone pages be chosen, perhaps after waits; forget the failures and waits of others."""
+    choices, lazy = choices_at(table), lazy_at(search)
+    for page in pages:
+        status = choices.status[page]
+        if status != GONE:
+            choices.fails[page] = 0
+        if status != GONE or not waits:
+            choices.retry_at[page] = -math.inf
+        if status in (GONE, WAITING):
+            leave_state(choices, lazy, page, now)
+            make_ready(choices, lazy, value, page, now)
+
+
+@compiled(types.void(_ROWS))
+def reopen(table: IntArray) -> None:
+    """Let hosts with parked pages open, where their limits have changed."""
+    choices = choices_at(table)
+    for host in range(choices.gap.shape[0]):
+        expect(choices, host)

@@ -1,0 +1,250 @@
+"""A live scheduler: which page to fetch next, among any number of pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crawl_envs.types.arguments import LARGEST, flag, quantity, share, whole
+from policies.base.registry import POLICIES
+from policies.live.scheduler.asking import Asking
+from policies.live.scheduler.calls import call_of
+from policies.live.scheduler.events import Events
+from policies.live.scheduler.files import Record
+from policies.live.scheduler.hosts import Hosts
+from policies.live.scheduler.members import Members
+from policies.live.scheduler.pacing import Pace, PacedScheduler
+from policies.live.scheduler.page_learning import PageLearning
+from policies.live.scheduler.pages import OPTIONAL_ARRAYS, PageTables
+from policies.live.scheduler.price import Price
+from policies.live.scheduler.reading import amounts, as_ids
+from policies.live.scheduler.states import SENT
+from policies.live.scheduler.warming import warm
+
+BURST = 0.01
+"""Time for which unused bandwidth is saved, over the timeout, if it is not given."""
+LONGEST_RETRY = 1024.0
+"""The longest wait after a failure, over the first one, if it is not given."""
+
+
+class CrawlScheduler(PacedScheduler):
+    """Chooses the next page to fetch by a crawl value, with a limited bandwidth.
+
+    Manage pages with :meth:`add`, :meth:`update`, :meth:`move` and :meth:`remove`; report signals
+    (:meth:`signal`) and fetches (:meth:`report`); :meth:`next` and :meth:`next_batch` return the
+    next pages. Times are numbers in any unit, which is that of all rates. Ids are all
+    strings, of 65,536 bytes in UTF-8 at most, or all integers. All arguments for pages are arrays;
+    there is no Python object per page.
+    Threads may share a scheduler: calls wait for each other.
+
+    The page of the largest crawl value is found exactly, with several sources of signals but for
+    rounding, without evaluating all pages (:mod:`crawl_envs.compiled.lazy_argmax`), and ties go to
+    the page added first where ids are not removed. Pages that are handed out are not handed out
+    again until they are reported, or until ``timeout`` has passed. Pages without a copy come first,
+    by importance within one call of :meth:`add`; they take ``new_share`` of the fetches while other
+    pages are ready.
+
+    The clock is the largest time of the calls of :meth:`next`, :meth:`next_batch` and
+    :meth:`configure`; an earlier time counts as that one. A copy or a signal that is ahead of the
+    clock at the next choice counts as of then.
+
+    A host may be limited in its rate and in its concurrent fetches (:meth:`limit_hosts`). Pages of
+    closed hosts are skipped; the best of the rest is chosen.
+
+    Args:
+        policy: an index policy (``GreedyNCIS``) or one that allocates rates (``LambdaCrawl``),
+            by name, ``module:Class``, class or instance. Of the latter it crawls the page that is
+            overdue by most intervals.
+        bandwidth: fetches per unit of time, > 0.
+        start: time of the first call, at least.
+        timeout: time after which a page that was handed out is ready again: its fetch is lost.
+        new_share: share of the fetches for pages without a copy, in (0, 1].
+        burst: time for which unused bandwidth is saved, >= 0: up to 1 + burst * bandwidth fetches.
+            A loop whose timers are late needs that much at least. None for a hundredth of the
+            timeout. A batch of n pages may use n.
+        num_sources: sources of signals, S; ``recall`` and ``false_signal_rate`` then have shape
+            (S, n).
+        learn: whether change rates and signal quality are learned from what fetches find
+            (``changed`` of :meth:`report`), for index policies. Columns that are given are where a
+            page starts from.
+        retry: wait after a failed fetch, > 0, which doubles with each further failure in a row;
+            None for the timeout. A lost fetch counts, but for the first since the copy if nothing
+            failed before it.
+        most_retry: the longest such wait; None for 1024 times ``retry``.
+        skew: difference between the clocks of sources and of this crawler, >= 0.
+        resolution: the unit to which times of signals are rounded down, >= 0, one number or (S,).
+            A signal of time t may be of a change up to t + resolution + skew.
+        keep_gone: time for which what was learned of a page that is gone is kept.
+
+    Raises:
+        ValueError: an argument is out of its range or of another type.
+    """
+
+    def __init__(
+        self,
+        policy: Any,
+        bandwidth: float,
+        *,
+        start: float = 0.0,
+        timeout: float = 1.0,
+        new_share: float = 0.5,
+        burst: float | None = None,
+        num_sources: int = 1,
+        learn: bool = False,
+        retry: float | None = None,
+        most_retry: float | None = None,
+        skew: float = 0.0,
+        resolution: ArrayLike = 0.0,
+        keep_gone: float = 0.0,
+    ) -> None:
+        timeout = quantity("timeout", timeout, above=0.0)
+        super().__init__(Pace(bandwidth, start, BURST * timeout if burst is None else burst))
+        self.num_sources = whole("num_sources", num_sources, 1)
+        self.pages = PageTables(policy, self.num_sources, self.pace)
+        if flag("learn", learn) and not self.pages.values.apart:
+            raise ValueError("learn must be False but for index policies")
+        self.learns = learn
+        lines = self.pages.choices.lines
+        retry = timeout if retry is None else quantity("retry", retry, above=0.0)
+        lines["timeout"], lines["retry"] = timeout, retry
+        most_retry = min(LONGEST_RETRY * retry, LARGEST) if most_retry is None else most_retry
+        lines["most_retry"] = quantity("most_retry", most_retry, least=retry)
+        lines["new_share"] = share("new_share", new_share, above=True)
+        lines["skew"], lines["keep_gone"] = quantity("skew", skew), quantity("keep_gone", keep_gone)
+        self.pages.choices.slack[:] = amounts("resolution", resolution, self.num_sources) + skew
+        self._learning = PageLearning(self.pages, learn)
+        self._members, self._hosts = Members(self.pages, self._learning), Hosts(self.pages)
+        self._events = Events(self.pages, self._learning)
+        self._asking = Asking(self.pages, new_share)
+
+    # Pages
+
+    add = call_of("_members", Members.add)
+    update = call_of("_members", Members.update)
+    remove = call_of("_members", Members.remove)
+    move = call_of("_members", Members.move)
+    revive = call_of("_members", Members.revive)
+    limit_hosts = call_of("_hosts", Hosts.limit_hosts)
+    hold = call_of("_hosts", Hosts.hold)
+    opens = call_of("_hosts", Hosts.opens)
+
+    def __contains__(self, page_id: Any) -> bool:
+        """Return whether a page is there, and not gone."""
+        with self.lock:
+            return bool(self.pages.known(as_ids(page_id), gone=False)[0][0])
+
+    def __len__(self) -> int:
+        """Return the number of pages that are not gone."""
+        return len(self.pages)
+
+    # Signals and fetches
+
+    signal = call_of("_events", Events.signal)
+    source_gap = call_of("_events", Events.source_gap)
+    report = call_of("_events", Events.report)
+
+    @property
+    def ahead(self) -> int:
+        """The number of copies and signals that were ahead of the clock by more than the skew."""
+        return self._events.ahead
+
+    # Asking
+
+    ask = call_of("_asking", Asking.ask)
+    describe = call_of("_asking", Asking.describe)
+    why = call_of("_asking", Asking.why)
+    overview = call_of("_asking", Asking.overview)
+
+    @property
+    def price(self) -> Price:
+        """The price of :meth:`ask`."""
+        return self._asking.price
+
+    @property
+    def under_way(self) -> NDArray[Any]:
+        """The ids of the pages that were handed out and are not reported yet."""
+        return self._asking.under_way
+
+    def _take(self, count: int) -> NDArray[Any]:
+        return self._asking.take(count)
+
+    def _next_chance(self) -> float:
+        return self._asking.next_chance()
+
+    # Time and bandwidth
+
+    def configure(
+        self,
+        time: float,
+        *,
+        bandwidth: float | None = None,
+        burst: float | None = None,
+        timeout: float | None = None,
+        retry: float | None = None,
+    ) -> None:
+        """Change settings from a time on; see :class:`CrawlScheduler` for them."""
+        settings = {"timeout": timeout, "retry": retry}
+        changes = {k: quantity(k, x, above=0.0) for k, x in settings.items() if x is not None}
+        self.pace.change(time, bandwidth, burst)
+        self.pages.allocated &= bandwidth is None
+        lines = self.pages.choices.lines
+        if "timeout" in changes:
+            is_sent = self.pages.choices.status == SENT
+            self.pages.delay(is_sent, changes["timeout"] - lines["timeout"][0])
+        for name, value in changes.items():
+            lines[name] = value
+        lines["most_retry"] = np.maximum(lines["most_retry"], lines["retry"])
+
+    def reset_clock(self, time: float) -> None:
+        """Take the clock back, where it was wrong; ValueError if that is not before it.
+
+        Copies and signals of the future count as of the new time, and what waits has as long to
+        wait as before. Waits that are over stay over, and forgotten pages stay forgotten. If it is
+        more than a mean interval, what was learned of the pages fetched since the new time, and
+        the rates given for them, are forgotten: their intervals were as wrong as the clock.
+        """
+        by = self.pace.turn_back(time)
+        if by > self._learning.interval:
+            self._learning.forget(time)
+        self.price.turn_back(by)
+        self.pages.turn_back(by)
+
+    def warm(self) -> None:
+        """Compile what calls need, and look at all pages, so that no call waits for it."""
+        warm(self.pages, self.learns)
+
+    # State
+
+    def state(self) -> Record:
+        """Return what :meth:`from_state` needs to give the same answers; arrays are shared."""
+        values, arrays = self.pages.state()
+        values |= {"num_sources": self.num_sources, "learns": self.learns}
+        return Record(values | self.pace.state() | {"price": self.price.state()}, arrays)
+
+    @classmethod
+    def from_state(cls, state: Record, policy: Any = None) -> CrawlScheduler:
+        """Return a scheduler with the state of another one.
+
+        ``policy`` is needed where that one's policy has no name in the registry: a state names no
+        code that would be imported.
+
+        Raises:
+            ValueError: the state has other names than this version's, or needs a ``policy``.
+        """
+        values, arrays = state
+        settings: Any = {"num_sources": values.get("num_sources"), "learn": values.get("learns")}
+        name = values.get("policy")
+        if policy is None and name not in POLICIES:
+            raise ValueError(f"policy must be given where that of the state is {name!r}")
+        if isinstance(policy, str) and name not in (None, policy):
+            raise ValueError(f"policy must be {name!r} as in the state, got {policy!r}")
+        policy = name if policy is None else policy
+        scheduler = cls(policy, values.get("bandwidth", 0.0), **settings)
+        if wrong := (state.named.keys() ^ scheduler.state().named.keys()) - OPTIONAL_ARRAYS:
+            raise ValueError(f"state must be of this version, which differs in {sorted(wrong)}")
+        scheduler.pace.restore(values)
+        scheduler.price.restore(values["price"])
+        scheduler.pages.restore(values, arrays)
+        return scheduler

@@ -1,0 +1,430 @@
+"""A scheduler in shards: each has a part of the pages, and a share of the bandwidth."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.arguments import one_of, quantity, whole
+from policies.live.scheduler.balance import Balance
+from policies.live.scheduler.calls import Noted
+from policies.live.scheduler.ids import PageIds, first_of_each, shards_of
+from policies.live.scheduler.pacing import Pace, PacedScheduler
+from policies.live.scheduler.page_values import COLUMNS
+from policies.live.scheduler.reading import Ids, as_ids, check_names, read
+from policies.live.scheduler.scheduler import CrawlScheduler
+from policies.live.scheduler.shard_folders import check_folder, shard_folder
+from policies.live.scheduler.workers import BACKENDS, Answer, Workers
+
+UNLIMITED = 1e9
+"""Time for which a shard may save bandwidth: the bandwidth is limited here, not there."""
+
+
+class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedScheduler):
+    """A :class:`CrawlScheduler` whose pages are divided among shards, with the same calls.
+
+    All pages of a host are in one shard, so that its limits hold; pages without a host are divided
+    by their ids. A batch is divided by the shards' shares of the bandwidth, equal at first, as in
+    section 5.2 of the NCIS paper. Then shares are exchanged until all shards crawl at the same
+    crawl value, as one scheduler would (:mod:`policies.live.scheduler.balance`); with a policy that
+    allocates rates they stay equal. Pages of a batch come shard by shard, the best of each first.
+
+    The shards work at the same time with the backend ``ray``; the answers are those of ``local``.
+    Large batches are faster: every call waits for all shards.
+
+    A worker that has ended is started again from its folder, and its call is made exactly once.
+    Without a folder its pages are lost, and calls of it raise RuntimeError. If this process ends in
+    a call, some shards may have made it and others not.
+
+    Args:
+        policy: as for :class:`CrawlScheduler`.
+        bandwidth: likewise, of all shards together.
+        shards: number of shards.
+        backend: ``local`` for this process, ``ray`` for one actor of Ray per shard.
+        folder: a folder in which each shard has a :class:`DurableScheduler`; None for none. If it
+            holds shards, these go on at their bandwidth, timeout and waits after failures; what was
+            saved of the bandwidth is lost.
+        durable: as for :class:`DurableScheduler`.
+        balance: time between two exchanges of shares; None for half of that in which every page
+            could be crawled once; ``inf`` for equal shares.
+        **settings: the other arguments of :class:`CrawlScheduler`, but not ``learn``, nor
+            ``keep_gone``.
+
+    Attributes:
+        shares: shares of the bandwidth, (shards,), of sum 1.
+
+    Raises:
+        ValueError: as for :class:`CrawlScheduler`; an unknown backend; a folder of another number
+            of shards, policy, ``num_sources``, ``new_share``, ``skew`` or ``resolution``, that
+            cannot be read, of another version, or in use; a folder of one scheduler, or in which a
+            shard is missing.
+        ImportError: Ray is not installed.
+    """
+
+    def __init__(
+        self,
+        policy: Any,
+        bandwidth: float,
+        *,
+        shards: int = 2,
+        backend: str = "local",
+        folder: str | Path | None = None,
+        durable: bool = False,
+        balance: float | None = None,
+        **settings: Any,
+    ) -> None:
+        for name in {"learn", "keep_gone"} & set(settings):
+            raise ValueError(f"{name} must be left out: shards do not learn")
+        whole_one = CrawlScheduler(policy, bandwidth, **settings)
+        super().__init__(Pace(bandwidth, whole_one.time, whole_one.burst))
+        self._values, self.num_sources = whole_one.pages.values, whole_one.num_sources
+        shards = whole("shards", shards, 1)
+        one_of("backend", backend, BACKENDS)
+        self.period = None
+        if balance is not None and balance != math.inf:
+            self.period = quantity("balance", balance, above=0.0)
+        self._balances = self._values.apart and balance != math.inf and shards > 1
+        self._exchange: float | None = None
+        self._sizes = np.zeros(shards, np.int64)
+        self.ids, self._columns = PageIds(), dict[str, Any]()
+        self._where = np.zeros(self.ids.capacity, np.int64)
+        self.folder, folders = None, list[Path | None]([None] * shards)
+        if folder is not None:
+            self.folder = Path(folder)
+            check_folder(self.folder, shards, whole_one)
+            folders = [shard_folder(self.folder, shard) for shard in range(shards)]
+        settings |= {"bandwidth": self.bandwidth / shards, "burst": UNLIMITED}
+        start: Any = BACKENDS[backend]
+        self._workers = Workers(partial(start, policy, settings, durable), folders)
+        try:
+            self._open(self._ask_all("open"))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def shares(self) -> FloatArray:
+        """The shares of the shards in the bandwidth, (shards,), of sum 1."""
+        shares: FloatArray = self._balance.shares
+        return shares
+
+    def save(self) -> None:
+        """Write snapshots to the folder, which shortens the next start; ValueError without one."""
+        if self.folder is None:
+            raise ValueError("folder must be given, got None")
+        self._ask_all("save")
+
+    def close(self) -> None:
+        """End the workers, and leave the folder to others; calls raise ValueError then."""
+        self._workers.close()
+
+    def __exit__(self, *error: object) -> None:
+        """End the workers, and leave the folder to others."""
+        self.close()
+
+    def __len__(self) -> int:
+        """Return the number of pages that are not gone."""
+        return len(self.ids)
+
+    def __contains__(self, page_id: Any) -> bool:
+        """Return whether a page is there, and not gone."""
+        with self.lock:
+            return bool(self.ids.rows(as_ids(page_id), missing="skip")[0] >= 0)
+
+    # Calls that do more than to ask the shards
+
+    def add(self, ids: Ids, *, known: Literal["raise", "skip"] = "raise", **columns: Any) -> int:
+        """Add pages, and return their number; see :meth:`CrawlScheduler.add`."""
+        given = as_ids(ids)
+        arrays = read({"importance": 1.0, **columns}, given.size, self.num_sources)
+        if one_of("known", known, ("raise", "skip")) == "skip":
+            new = first_of_each(given) & (self.ids.rows(given, missing="skip") < 0)
+            given, arrays = given[new], {name: array[..., new] for name, array in arrays.items()}
+        if given.size == 0:
+            return 0
+        names = {name: None for name in arrays if name in COLUMNS}
+        check_names(names, self._values.needs, self._columns)
+        where = shards_of(arrays.get("host", given), self._sizes.size)
+        self._place(given, where)
+        try:
+            self._route("add", where, {"ids": given, **arrays})
+        except ValueError:
+            late = {"times": sys.float_info.max, "status": "gone"}  # later than any copy
+            self._route("report", where, {"ids": given}, **late)
+            self._leave(given)
+            raise
+        self._columns = names
+        return int(given.size)
+
+    def remove(self, ids: Ids) -> None:
+        """Remove pages; see :meth:`CrawlScheduler.remove`."""
+        given = as_ids(ids)
+        self._route("remove", self._leave(given), {"ids": given})
+
+    def move(self, ids: Ids, new_ids: Ids) -> None:
+        """Give pages other ids; their hosts stay; see :meth:`CrawlScheduler.move`."""
+        given, others = as_ids(ids), as_ids(new_ids)
+        where = self._where[self.ids.rows(given)]
+        self.ids.move(given, others)
+        self._route("move", where, {"ids": given, "new_ids": others})
+
+    def configure(
+        self,
+        time: float,
+        *,
+        bandwidth: float | None = None,
+        burst: float | None = None,
+        timeout: float | None = None,
+        retry: float | None = None,
+    ) -> None:
+        """Change settings; see :meth:`CrawlScheduler.configure`."""
+        settings = {"timeout": timeout, "retry": retry}
+        for name, value in settings.items():
+            if value is not None:
+                quantity(name, value, above=0.0)
+        self.pace.change(time, bandwidth, burst)
+        self._ask_all("configure", time=self.time, **settings)
+        self._set_shares()
+
+    def reset_clock(self, time: float) -> None:
+        """Take the clock back; see :meth:`CrawlScheduler.reset_clock`."""
+        self._set_shares()  # lets the time pass
+        self.pace.turn_back(time)
+        self._ask_all("reset_clock", time=time)
+        self._exchange = None
+
+    def source_gap(self, source: int, since: float) -> None:
+        """Take note of lost signals; see :meth:`CrawlScheduler.source_gap`."""
+        self._set_shares()  # lets the time pass
+        self._ask_all("source_gap", source=source, since=since)
+
+    def update(self, ids: Ids, **columns: ArrayLike) -> None:
+        """Change columns of pages; see :meth:`CrawlScheduler.update`."""
+        self._ask_pages("update", ids, columns)
+
+    def revive(self, ids: Ids, wait: bool = False) -> int:
+        """Bring back pages that are gone; see :meth:`CrawlScheduler.revive`."""
+        results, unknown = self._ask_pages("revive", ids, {}, skip=True, wait=wait)
+        return int(sum(results)) + unknown.size
+
+    def limit_hosts(
+        self,
+        hosts: ArrayLike | None = None,
+        *,
+        gap: float | None = None,
+        most: float | None = None,
+    ) -> None:
+        """Limit the fetches of hosts; see :meth:`CrawlScheduler.limit_hosts`."""
+        if hosts is None:
+            self._ask_all("limit_hosts", gap=gap, most=most)
+        else:
+            self._ask_hosts("limit_hosts", "hosts", hosts, gap=gap, most=most)
+
+    def hold(self, host: ArrayLike, until: float) -> None:
+        """Ask a host not before a time; see :meth:`CrawlScheduler.hold`."""
+        self._ask_hosts("hold", "host", host, until=until)
+
+    def signal(self, ids: Ids, times: ArrayLike, source: ArrayLike = 0) -> Noted:
+        """Take note of signals; see :meth:`CrawlScheduler.signal`."""
+        events = {"times": times, "source": source}
+        results, unknown = self._ask_pages("signal", ids, events, skip=True)
+        return Noted(sum(result.ignored for result in results), unknown)
+
+    def report(
+        self,
+        ids: Ids,
+        times: ArrayLike,
+        status: str = "ok",
+        changed: ArrayLike | None = None,
+        *,
+        retry_at: ArrayLike | None = None,
+        ended: ArrayLike | None = None,
+    ) -> int:
+        """Take note of fetches; see :meth:`CrawlScheduler.report`; shards do not learn."""
+        fetches = {"times": times, "changed": changed, "retry_at": retry_at, "ended": ended}
+        results, unknown = self._ask_pages("report", ids, fetches, skip=True, status=status)
+        ignored = int(sum(results))
+        if status == "gone":
+            labels = as_ids(ids)
+            known = labels[self.ids.rows(labels, missing="skip") >= 0]
+            if ignored:  # of an old report the page stays
+                known = known[[not self._has(page) for page in known]]
+            self._leave(np.unique(known))
+        return ignored + unknown.size
+
+    def _has(self, page_id: Any) -> bool:
+        """Return whether the shard of a page has it."""
+        [shard] = self._where[self.ids.rows(as_ids(page_id))].tolist()
+        answer = self._workers.ask("__contains__", {shard: {"page_id": page_id}})[shard]
+        return bool(answer.result)
+
+    def warm(self) -> None:
+        """Compile what calls need; see :meth:`CrawlScheduler.warm`."""
+        self._ask_all("warm")
+
+    def describe(self, page_id: Any, time: float | None = None) -> dict[str, Any]:
+        """Return what is known of a page; see :meth:`CrawlScheduler.describe`."""
+        rows = self.ids.rows(as_ids(page_id))
+        if rows.size != 1:
+            raise ValueError(f"page_id must be the id of a page, got {page_id!r:.80}")
+        shard, arguments = int(self._where[rows[0]]), {"page_id": page_id, "time": time}
+        known: dict[str, Any] = self._workers.ask("describe", {shard: arguments})[shard].result
+        return known
+
+    @property
+    def ahead(self) -> int:
+        """The number of copies and signals ahead of the clock, as :attr:`CrawlScheduler.ahead`.
+
+        Each is counted when its shard is asked next.
+        """
+        with self.lock:
+            return sum(answer.result for answer in self._ask_all("ahead").values())
+
+    def why(self) -> str:
+        """Return why there is no page now; see :meth:`CrawlScheduler.why`."""
+        if self.pace.is_used_up:
+            return f"the bandwidth is used up until {self.pace.ask_again(self._next_chance):g}"
+        answers = self._ask_all("why").items()
+        return "; ".join(f"shard {shard}: {answer.result}" for shard, answer in answers)
+
+    # Choices
+
+    def _advance(self, time: float) -> None:
+        self._workers.check_open()
+        super()._advance(time)
+
+    def _take(self, count: int) -> NDArray[Any]:
+        """Return up to ``count`` pages; what one shard cannot give, the others do."""
+        if count == 0:
+            return self.ids.ids(np.zeros(0, np.int64))
+        self._pass_exchange()
+        asked, parts, missing = np.flatnonzero(self._sizes), list[NDArray[Any]](), count
+        while missing and asked.size:
+            counts = self._balance.split(missing, asked)
+            some = {int(k): int(n) for k, n in zip(asked, counts, strict=True) if n}
+            calls = {shard: {"time": self.time, "count": n} for shard, n in some.items()}
+            for shard, answer in self._workers.ask("next_batch", calls).items():
+                parts.append(answer.result)
+                some[shard] -= answer.result.size
+                if answer.level > 0.0:
+                    self._balance.note(shard, answer.level, answer.result.size)
+            missing = sum(some.values())
+            asked = np.array([k for k in asked if some.get(int(k), 0) == 0])
+        return np.concatenate(parts)
+
+    def overview(self, time: float | None = None) -> dict[str, Any]:
+        """Return those of the shards by their number; see :meth:`CrawlScheduler.overview`."""
+        answers = self._ask_all("overview", time=time).items()
+        return {str(shard): answer.result for shard, answer in answers}
+
+    def ask(self, time: float, page_id: Any) -> NoReturn:
+        """Raise ValueError: the price of :meth:`CrawlScheduler.ask` is of one scheduler."""
+        raise ValueError("ask is a call of one scheduler, not of shards: call next")
+
+    def _next_chance(self) -> float:
+        calls = {shard: {"time": self.time} for shard in np.flatnonzero(self._sizes).tolist()}
+        answers = self._workers.ask("next", calls).values()
+        return min((answer.result.ask_again for answer in answers), default=math.inf)
+
+    def _pass_exchange(self) -> None:
+        """Exchange shares when it is time; values of the first half of a period are not used."""
+        if not self._balances:
+            return
+        period = self.period or 0.5 * len(self.ids) / self.bandwidth
+        if self._exchange is None:
+            self._exchange = self.time + period
+        if self.time < self._exchange - 0.5 * period:
+            self._balance.forget()
+        if self.time >= self._exchange:
+            self._balance.exchange(np.flatnonzero(self._sizes == 0))
+            self._set_shares()
+            self._exchange = self.time + period
+
+    # Pages and shares of the shards
+
+    def _open(self, answers: Mapping[int, Answer]) -> None:
+        """Take the pages, the time and the bandwidths of the shards."""
+        states = [answer.result for answer in answers.values()]
+        for shard, state in enumerate(states):
+            if state["ids"].size:
+                self._place(state["ids"], shard)
+                self._columns = dict.fromkeys(state["columns"])
+        shares = np.array([state["bandwidth"] for state in states])
+        self.pace.time = max(state["time"] for state in states)
+        self.pace.bandwidth, self._balance = float(shares.sum()), Balance(shares)
+
+    def _place(self, ids: NDArray[Any], where: IntArray | int) -> None:
+        """Take note of the shards of new pages."""
+        rows = self.ids.add(ids)
+        if self._where.size < self.ids.capacity:
+            self._where = np.resize(self._where, self.ids.capacity)
+        self._where[rows] = where
+        self._sizes += np.bincount(self._where[rows], minlength=self._sizes.size)
+
+    def _leave(self, ids: NDArray[Any]) -> IntArray:
+        """Forget pages, and return their shards."""
+        where = self._where[self.ids.remove(ids)]
+        self._sizes -= np.bincount(where, minlength=self._sizes.size)
+        return where
+
+    def _set_shares(self) -> None:
+        """Give shards their bandwidths, from now on."""
+        parts = enumerate((self.bandwidth * self.shares).tolist())
+        calls = {shard: {"time": self.time, "bandwidth": part} for shard, part in parts}
+        self._workers.ask("configure", calls)
+
+    # Calls of shards
+
+    def _ask_all(self, call: str, **values: Any) -> dict[int, Answer]:
+        """Make a call of all shards."""
+        return self._workers.ask(call, dict.fromkeys(range(self._sizes.size), values))
+
+    def _ask_hosts(self, call: str, name: str, hosts: ArrayLike, **values: Any) -> None:
+        """Make a call of the shards of hosts, its argument of a name."""
+        labels = as_ids(hosts)
+        self._route(call, shards_of(labels, self._sizes.size), {name: labels}, **values)
+
+    def _ask_pages(
+        self,
+        call: str,
+        ids: Ids,
+        arguments: Mapping[str, Any],
+        skip: bool = False,
+        **values: Any,
+    ) -> tuple[list[Any], NDArray[Any]]:
+        """Make a call of the shards of pages, with arguments per page; return results, unknown ids.
+
+        Unknown ids are left out with ``skip``, else they are errors.
+        """
+        labels = as_ids(ids)
+        rows = self.ids.rows(labels, missing="skip" if skip else "raise")
+        arrays, known = read(arguments, labels.size, self.num_sources), rows >= 0
+        arrays = {name: array[..., known] for name, array in ({"ids": labels} | arrays).items()}
+        answers = self._route(call, self._where[rows[known]], arrays, **values)
+        return [answer.result for answer in answers.values()], labels[~known]
+
+    def _route(
+        self, call: str, where: IntArray, arrays: Mapping[str, Any], **values: Any
+    ) -> dict[int, Answer]:
+        """Make a call with each shard's part of some arrays, of last axis n; where is (n,).
+
+        One shard is asked even if n is 0: it checks what is not in the arrays.
+        """
+        order = np.argsort(where.astype(np.int16), kind="stable")
+        sorted_arrays = {name: array[..., order] for name, array in arrays.items()}
+        ends = np.concatenate([[0], np.cumsum(np.bincount(where, minlength=self._sizes.size))])
+        calls, asked = {}, np.flatnonzero(np.diff(ends)).tolist()
+        for shard in asked or [int(self._sizes.argmax())]:
+            part = slice(ends[shard], ends[shard + 1])
+            parts = {name: array[..., part] for name, array in sorted_arrays.items()}
+            calls[shard] = {**parts, **values}
+        return self._workers.ask(call, calls)

@@ -1,0 +1,198 @@
+"""Shards of a scheduler where they run: in this process, or in actors of Ray."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from policies.live.scheduler.durable import DurableScheduler
+from policies.live.scheduler.scheduler import CrawlScheduler
+
+
+class Answer(NamedTuple):
+    """The answer of a shard to a call.
+
+    Attributes:
+        result: the result of the call; None with an error.
+        error: the error that the call raised, or None.
+        calls: calls that were ever written to the shard's journal.
+        level: the value of the last page chosen by value.
+    """
+
+    result: Any
+    error: Exception | None
+    calls: int
+    level: float
+
+
+class Shard:
+    """One shard: a scheduler, with a journal where it has a folder.
+
+    Args:
+        policy: its policy.
+        settings: the other arguments of :class:`CrawlScheduler`.
+        durable: as for :class:`DurableScheduler`.
+        folder: its folder; None for none.
+    """
+
+    def __init__(
+        self, policy: Any, settings: dict[str, Any], durable: bool, folder: Path | None
+    ) -> None:
+        self.arguments = policy, settings, durable, folder
+        self.scheduler: CrawlScheduler | DurableScheduler | None = None
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """Make a call of the scheduler, or ``open`` it, or return the answer to its ``last`` call.
+
+        The last call is that which the journal ended with when it was opened.
+        """
+        result = error = None
+        try:
+            if name == "open":
+                result = self._open()
+            elif name == "last":
+                last = getattr(self.scheduler, "answer", None)
+                result, error = (None, last) if isinstance(last, Exception) else (last, None)
+            else:
+                method = getattr(self.scheduler, name)
+                result = method(**arguments) if callable(method) else method
+        except Exception as raised:
+            error = raised
+        if self.scheduler is None:
+            return Answer(result, error, 0, 0.0)
+        level = float(self.scheduler.pages.choices.lines["level"][0])
+        return Answer(result, error, getattr(self.scheduler, "total", 0), level)
+
+    def _open(self) -> dict[str, Any]:
+        """Start the scheduler, or resume that of the folder; return its state as far as needed."""
+        policy, settings, durable, folder = self.arguments
+        if folder is not None and DurableScheduler.holds(folder):
+            self.scheduler = DurableScheduler(folder, policy=policy, durable=durable)
+        else:
+            self.scheduler = CrawlScheduler(policy, **settings)
+            self.scheduler.pace.empty -= settings["burst"]
+            if folder is not None:
+                self.scheduler = DurableScheduler(folder, self.scheduler, durable=durable)
+        scheduler, pages = self.scheduler, self.scheduler.pages
+        state = {"time": scheduler.time, "bandwidth": scheduler.bandwidth}
+        return state | {"columns": [*pages.columns], "ids": pages.ids.ids(pages.ids.present())}
+
+    def close(self) -> None:
+        """Release the folder."""
+        if isinstance(self.scheduler, DurableScheduler):
+            self.scheduler.close()
+
+
+class LocalWorker:
+    """A shard in this process."""
+
+    died: Any = ()
+
+    def __init__(self, *arguments: Any) -> None:
+        self.shard = Shard(*arguments)
+        self.close = self.shard.close
+
+    def begin(self, call: str, arguments: Mapping[str, Any]) -> Callable[[], Answer]:
+        """Make a call; return a function that returns its answer."""
+        answer = self.shard.call(call, arguments)
+        return lambda: answer
+
+
+class RayWorker:
+    """A shard in an actor of Ray, which is started on this machine if it does not run yet."""
+
+    def __init__(self, *arguments: Any) -> None:
+        ray: Any = importlib.import_module("ray")
+        if not ray.is_initialized():
+            ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        self._ray, self.died = ray, ray.exceptions.RayActorError
+        self.actor = ray.remote(Shard).remote(*arguments)
+
+    def begin(self, call: str, arguments: Mapping[str, Any]) -> Callable[[], Answer]:
+        """Begin a call; return a function that waits for its answer, or raises ``died``."""
+        return partial(self._ray.get, self.actor.call.remote(call, dict(arguments)))
+
+    def close(self) -> None:
+        """Release the folder, and end the actor."""
+        try:
+            self._ray.get(self.actor.close.remote())
+        except self.died:
+            return
+        self._ray.kill(self.actor)
+
+
+BACKENDS: dict[str, type[Any]] = {"local": LocalWorker, "ray": RayWorker}
+"""Workers by the name of a backend."""
+
+
+class Workers:
+    """The workers of a scheduler's shards.
+
+    A worker that has died is started again from its folder, and its call is made exactly once.
+
+    Args:
+        start: returns a new worker of a shard of a folder.
+        folders: the folder of each shard, None for none.
+    """
+
+    def __init__(self, start: Callable[[Path | None], Any], folders: list[Path | None]) -> None:
+        self._start, self._folders = start, folders
+        self._calls = [0] * len(folders)
+        self.workers = [start(folder) for folder in folders]
+
+    def ask(self, call: str, arguments: Mapping[int, Mapping[str, Any]]) -> dict[int, Answer]:
+        """Make a call of some shards at the same time; return their answers.
+
+        Raises:
+            ValueError: the workers are closed.
+            RuntimeError: a shard has died and has no folder, or has died twice.
+            Exception: the first error of a shard, after all have answered.
+        """
+        self.check_open()
+        begun = {shard: self.workers[shard].begin(call, x) for shard, x in arguments.items()}
+        answers = {}
+        for shard, wait in begun.items():
+            try:
+                answer = wait()
+            except self.workers[shard].died:
+                answer = self._retry(shard, call, arguments[shard])
+            answers[shard], self._calls[shard] = answer, answer.calls
+        for answer in answers.values():
+            if answer.error is not None:
+                raise answer.error
+        return answers
+
+    def _retry(self, shard: int, call: str, arguments: Mapping[str, Any]) -> Answer:
+        """Return the answer of a new worker to a call whose worker has died."""
+        failed = Answer(None, None, self._calls[shard], 0.0)
+        if self._folders[shard] is None:
+            lost = (
+                f"shard {shard} has died, and the copies and signals of its pages are lost; with a "
+                "folder they would be kept"
+            )
+            return failed._replace(error=RuntimeError(lost))
+        self.workers[shard].close()
+        worker = self.workers[shard] = self._start(self._folders[shard])
+        try:
+            opened: Answer = worker.begin("open", {})()
+            if opened.error is not None:
+                return failed._replace(error=opened.error)
+            is_missing = opened.calls == self._calls[shard]
+            answer: Answer = worker.begin(call if is_missing else "last", arguments)()
+        except worker.died:
+            return failed._replace(error=RuntimeError(f"shard {shard} has died twice in one call"))
+        return answer
+
+    def check_open(self) -> None:
+        """Raise ValueError if the workers are closed."""
+        if not self.workers:
+            raise ValueError("shards must be open, the scheduler is closed")
+
+    def close(self) -> None:
+        """End the workers, and release their folders."""
+        for worker in self.workers:
+            worker.close()
+        self.workers.clear()

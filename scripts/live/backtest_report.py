@@ -1,0 +1,97 @@
+"""What a backtest prints and writes: the table, the picture, and how to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from scripts.live import backtesting
+from scripts.live.backtesting import OWN, REFERENCE, SHARES, STANDARD, Backtest, Effort, Outcome
+from scripts.present import tables
+from scripts.study.rows import write_csv
+
+SLOW = "BeliefNCIS"
+"""A policy that is left out of large logs unless it is named."""
+CAVEAT = (
+    "Intervals (95%) allow for changes in bursts, for rates that rise or fall, and for pages that "
+    "change together. Of those of logs simulated by eight laws, 95 to 99% contained the truth, and "
+    "by each law at least 80%."
+)
+NO_AIM = (
+    "Your crawls are less fresh than as many in turn ({ahead} for RoundRobin), so that they aimed "
+    "at something else. RoundRobin alone saves {saved}: compare policies with it. Savings against "
+    "your crawls say little about a policy."
+)
+ARCHIVE = (
+    "This is the index of an archive, whose captures were seldom chosen to keep pages fresh: "
+    "compare policies with RoundRobin."
+)
+
+
+def less(effort: Effort, named: bool) -> str:
+    """Return what is done less for a large log, given whether its policies are named."""
+    _, draws, first, passes, shares = STANDARD
+    left_out = effort.shares != SHARES and not named
+    end = f"; {SLOW} is left out." * left_out
+    return (
+        f"{effort.draws} draws (else {draws}) after {effort.first} passes (else {first}), "
+        f"{effort.passes} apart (else {passes}), and {len(effort.shares)} budgets (else "
+        f"{len(shares)}), as the log has over {effort.above} crawls{end or '.'}"
+    )
+
+
+def report(
+    test: Backtest, outcomes: Sequence[Outcome], title: str, folder: Path, archive: bool
+) -> None:
+    """Print the table, and write it and the picture."""
+    from scripts.live.pictures import draw_backtest
+
+    columns = ("policy", "share of crawls", "crawls per day", *backtesting.MEASURED)
+    records = [
+        (item.policy, item.share, item.share * test.crawls_per_day, *item.numbers())
+        for item in outcomes
+    ]
+    write_csv(folder / "backtest.csv", columns, records)
+    draw_backtest(folder / "backtest.png", outcomes, test.crawls_per_day, title)
+    console = tables.console()
+    console.print(table_of(test, outcomes, title))
+    console.print(CAVEAT)
+    if archive:
+        console.print(ARCHIVE)
+    [alike] = [item for item in outcomes if item.policy == REFERENCE and item.share == 1.0]
+    if alike.ahead.mean > alike.ahead.half_width:
+        ahead = tables.plus_minus(*alike.ahead, signed=True)
+        console.print(NO_AIM.format(ahead=ahead, saved=saved_in_words(alike)))
+
+
+def table_of(test: Backtest, outcomes: Sequence[Outcome], title: str) -> Table:
+    """Return the freshness with as many crawls as the log, and the saved crawls."""
+    days = test.end - test.start
+    table = Table(
+        title=f"{title}: the last {days:.3g} days, {test.crawls_per_day:.4g} crawls per day",
+        title_justify="left",
+    )
+    for name in ("policy", "freshness", f"minus {OWN}", "crawls saved at the same freshness"):
+        table.add_column(name, justify="left" if name == "policy" else "right")
+    for item in outcomes:
+        if item.share != 1.0:
+            continue
+        fresh = tables.plus_minus(*item.freshness)
+        if item.policy == OWN:
+            table.add_row(OWN, fresh, "", "")
+            continue
+        ahead = tables.plus_minus(*item.ahead, signed=True)
+        table.add_row(item.policy, fresh, ahead, saved_in_words(item))
+    return table
+
+
+def saved_in_words(item: Outcome) -> str:
+    """Return the saved crawls as a percentage with its interval, or the bound that is known."""
+    mean, half = 100.0 * item.saved.mean, 100.0 * item.saved.half_width
+    if item.saved.mean >= 1.0 - SHARES[0] - 1e-9:
+        return f"at least {mean:.0f}%"
+    if item.saved.mean <= 1.0 - SHARES[-1] + 1e-9:
+        return f"none: needs over {SHARES[-1]:g} times as many"
+    return f"{mean:.0f}% ± {half:.0f}%"

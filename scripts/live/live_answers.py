@@ -1,0 +1,125 @@
+"""A live scheduler that answers lines of standard input or requests over HTTP, and polls feeds."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import typer
+
+from policies.live.adapters import messages, page_tables
+from policies.live.adapters.watching import listen
+from policies.live.scheduler import CrawlScheduler, DurableScheduler
+from policies.live.urls import normal_url
+from scripts.live import planning
+from scripts.present import tables
+
+FETCHES_SAVED = 20.0
+"""Least number of fetches that may be saved where pages are asked for over HTTP."""
+
+
+def answer(
+    wanted: planning.Schedule, folder: Path | None, feeds: Polled, *, learn: bool, port: int | None
+) -> None:
+    """Answer lines of standard input, or requests to a port."""
+    count = len(feeds.addresses)
+    listening = None if port is None else listen(port)
+    if port is not None and wanted.bandwidth > 0.0:
+        wanted = wanted._replace(start=wanted.start - FETCHES_SAVED / wanted.bandwidth)
+    if wanted.table is not None:  # as messages and feeds spell them
+        urls = np.array([normal_url(url) for url in wanted.table.urls], object)
+        wanted = wanted._replace(table=replace(wanted.table, urls=urls))
+    scheduler, table = None, None
+    if folder is not None and DurableScheduler.holds(folder):
+        resumes = f"{folder} goes on with its own pages, signals, policy and bandwidth, not these"
+        typer.echo(resumes, err=True)
+    else:
+        scheduler, table = wanted.scheduler(learn=learn, feeds=count), wanted.table
+    if table is not None:
+        for sentence in planning.policy_cautions(table, wanted.policy, learn):
+            typer.echo(sentence, err=True)
+    policy = wanted.policy if ":" in wanted.policy else None  # a folder names no code
+    durable = None if folder is None else DurableScheduler(folder, scheduler, policy=policy)
+    with nullcontext(scheduler) if durable is None else durable as asked:
+        assert asked is not None
+        if scheduler is None:
+            messages.take_back(asked, messages.day_of(None))
+        planning.limit_hosts(asked, wanted.limits)
+        with polling(asked, feeds, folder) as polls:
+            if table is not None:
+                page_tables.report_signals(asked, table, table.urls, wanted.start)
+            if listening is not None:
+                serve_requests(asked, listening, polls)
+                return
+            for line in messages.answers(asked, sys.stdin):
+                print(line, flush=True)
+
+
+class Polled(NamedTuple):
+    """Feeds, and the days between two polls of them."""
+
+    addresses: Sequence[str]
+    every: float
+
+
+@contextmanager
+def polling(
+    scheduler: CrawlScheduler | DurableScheduler, feeds: Polled, folder: Path | None
+) -> Iterator[Any]:
+    """Poll feeds at once, and then again and again until the end; yield their polls."""
+    if not feeds.addresses:
+        yield None
+        return
+    from policies.live.adapters.feeds import PATIENCE, Polls
+
+    if len(feeds.addresses) > scheduler.num_sources:
+        raise ValueError(
+            f"feed must be given once for each source of signals, there are "
+            f"{scheduler.num_sources}, got {len(feeds.addresses)}"
+        )
+    end, columns = threading.Event(), dict[str, Any]() if scheduler.learns else None
+
+    def poll_due(polls: Polls) -> None:
+        while not end.is_set() and (feed := polls.next(messages.day_of(None))) is not None:
+            for fault in polls.fetch(scheduler, feed):
+                typer.echo(fault, err=True)
+
+    def poll_on(polls: Polls) -> None:
+        days = 0.0
+        while not end.wait(max(days, 0.0) * messages.SECONDS_PER_DAY):
+            poll_due(polls)
+            days = min(polls.due.values()) - messages.day_of(None)
+
+    with TemporaryDirectory() if folder is None else nullcontext(folder / "feeds") as place:
+        sources = {address: source for source, address in enumerate(feeds.addresses)}
+        times = feeds.every, messages.day_of(None)
+        polls = Polls(sources, Path(place), *times, columns, normal_url)
+        poll_due(polls)
+        thread = threading.Thread(target=poll_on, args=(polls,), daemon=True)
+        thread.start()
+        try:
+            yield polls
+        finally:
+            end.set()
+            thread.join(PATIENCE)
+
+
+def serve_requests(
+    scheduler: CrawlScheduler | DurableScheduler, listening: socket.socket, polls: Any
+) -> None:
+    """Answer requests over HTTP until an interrupt."""
+    from policies.live.adapters.endpoint import serve
+
+    if scheduler.burst * scheduler.bandwidth < FETCHES_SAVED:
+        scheduler.configure(scheduler.time, burst=FETCHES_SAVED / scheduler.bandwidth)
+    port = listening.getsockname()[1]
+    tables.console().print(f"http://127.0.0.1:{port}/due?url=...", soft_wrap=True)
+    serve(scheduler, listening, polls)

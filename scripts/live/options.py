@@ -1,0 +1,144 @@
+"""Options of the commands that read a crawl log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from typer import Argument, Option
+
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.arguments import one_of
+from policies.live.logs import (
+    TIME_UNITS,
+    CrawlLog,
+    hosts_of,
+    normal_url,
+    read_crawl_log,
+    read_page_table,
+)
+from scripts.cli.options import named_values
+from scripts.present.tables import console, counted
+
+Column = Annotated[
+    list[str] | None,
+    Option(
+        help="Name of a column in the file, such as url=page or hash=hash.md5 (in a JSON object), "
+        "or status= for none; can be repeated."
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions:
+    """Arguments of the commands that read a crawl log."""
+
+    log: Annotated[
+        list[Path],
+        Argument(
+            help="Crawl log, in one file or several: CSV, JSON lines, Parquet, Heritrix's "
+            "crawl.log, CDX or CDXJ, also gzipped."
+        ),
+    ]
+    column: Column = None
+    format: Annotated[
+        str | None, Option(help="Format.", show_default="by the first line of the file")
+    ] = None
+    events: Annotated[
+        Path | None, Option(help="Signals with times: a file with url, time and maybe source.")
+    ] = None
+    event_column: Annotated[
+        list[str] | None, Option(help="Name of a column of --events, as --column; can be repeated.")
+    ] = None
+    pages: Annotated[
+        Path | None, Option(help="Table of url, importance, host or group; other pages count 0.")
+    ] = None
+    time_unit: Annotated[
+        str | None,
+        Option(
+            help=f"Unit of times that are numbers: {', '.join(TIME_UNITS)}.",
+            show_default="by the format, or the size of the numbers",
+        ),
+    ] = None
+    clock_tolerance: Annotated[
+        float, Option(min=0.0, help="Seconds by which Last-Modified and the log may disagree.")
+    ] = 60.0
+    max_bad: Annotated[
+        float, Option(min=0.0, max=1.0, help="Share of unreadable rows to leave out; one may be.")
+    ] = 0.01
+    merge: Annotated[
+        list[str] | None, Option(help="scheme or www: take URLs that differ in it for one page.")
+    ] = None
+
+    @property
+    def title(self) -> str:
+        """Name of the log: that of its first file."""
+        return self.log[0].name
+
+
+def read_log(options: ReadingOptions) -> CrawlLog:
+    """Read the log that the options name."""
+    merged = options.merge or ()
+    for name in merged:
+        one_of("merge", name, ("scheme", "www"))
+    return read_crawl_log(
+        options.log,
+        columns=column_names(options.column, "column"),
+        format=options.format,
+        events=options.events,
+        event_columns=column_names(options.event_column, "event-column"),
+        time_unit=options.time_unit,
+        clock_tolerance=options.clock_tolerance,
+        max_bad=options.max_bad,
+        merge_schemes="scheme" in merged,
+        merge_www="www" in merged,
+    )
+
+
+def column_names(pairs: list[str] | None, option: str) -> dict[str, str]:
+    """Return the names of columns in a file, as an option gives them."""
+    return named_values(pairs or [], option, str)
+
+
+def weights_and_groups(log: CrawlLog, options: ReadingOptions) -> tuple[FloatArray, IntArray]:
+    """Return importance and group of the log's pages, (m,) each.
+
+    They are those of the page table, if there is one; pages that are not in it are left at
+    importance 0, which is printed. The group is the host where none is given.
+
+    Raises:
+        ValueError: the page table is not complete, or has none of the log's pages.
+    """
+    pages = options.pages
+    if pages is None:
+        return np.ones(log.num_pages), _numbers(hosts_of(log.urls))
+    table = read_page_table(pages)
+    for note in table.notes:
+        console().print(f"{pages}: {note}", soft_wrap=True)
+    merged = tuple(name in (options.merge or ()) for name in ("scheme", "www"))
+    row = {normal_url(url, *merged): number for number, url in enumerate(table.urls)}
+    place = np.array([row.get(normal_url(url, *merged), -1) for url in log.urls])
+    if (place < 0).all():
+        raise ValueError(f"{pages}: expected pages of the log, such as {log.urls[0]!r}, got none")
+    labels = table.host if table.group is None else table.group
+    known = place >= 0
+    unused = table.num_pages - np.unique(place[known]).size
+    if unused or not known.all():
+        console().print(
+            f"{counted(int((~known).sum()), 'page')} of the log not in {pages}: importance 0, "
+            f"never fetched; {counted(unused, 'row')} of it without a page of the log",
+            soft_wrap=True,
+        )
+    importance = np.where(known, table.importance[place], 0.0)
+    if not importance.any():
+        raise ValueError(f"{pages}: expected importance above 0 for a page of the log, got none")
+    group = np.where(known, labels[place], hosts_of(log.urls))
+    return importance, _numbers(group)
+
+
+def _numbers(labels: NDArray[np.object_]) -> IntArray:
+    """Return numbers of labels from 0."""
+    return np.unique(labels.astype(str), return_inverse=True)[1].astype(np.int64)

@@ -1,0 +1,121 @@
+"""A log with given changes: a tape for environments, and what the log's own crawls served.
+
+A page exists from its first crawl on, with a fresh copy, until a crawl finds it gone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+
+import numpy as np
+
+from crawl_envs.instances.traces.windows import TraceWindow
+from crawl_envs.sim.tape import CHANGE, SIGNAL
+from crawl_envs.types import FloatArray, IntArray
+from policies.live.logs.crawl_log import CrawlLog, crawls_before
+from policies.live.logs.imputation import Changes
+
+
+def lives(log: CrawlLog) -> tuple[FloatArray, FloatArray]:
+    """Return the birth and the death of each page, (m,) each: first crawl, and crawl when gone."""
+    birth, death = np.full(log.num_pages, np.inf), np.full(log.num_pages, np.inf)
+    np.minimum.at(birth, log.page, log.time)
+    np.minimum.at(death, log.page[log.gone], log.time[log.gone])
+    return birth, death
+
+
+def window(log: CrawlLog, changes: Changes, start: float, end: float) -> TraceWindow:
+    """Return the events in (start, end] as a tape whose time 0 is ``start``.
+
+    A page that exists at ``start`` is alive and fresh at time 0. Signals at the time of a page's
+    birth or death are dropped.
+    """
+    birth, death = lives(log)
+    page, time = log.signal_page, log.signal_time
+    heard = (time > birth[page]) & (time < death[page])
+    kind: IntArray = SIGNAL + 2 * log.signal_source[heard]
+    events = ((CHANGE, changes.page, changes.time), (kind, page[heard], time[heard]))
+    return TraceWindow.cut(events, birth, death, start, end, max(len(log.sources), 1))
+
+
+def crawls_within(log: CrawlLog, start: float, end: float) -> IntArray:
+    """Return the crawls in (start, end] that could refresh a copy: not first, not when gone."""
+    birth, _ = lives(log)
+    inside = (log.time > start) & (log.time <= end) & (log.time > birth[log.page]) & ~log.gone
+    return np.flatnonzero(inside)
+
+
+def in_turn(
+    log: CrawlLog, start: float, end: float, crawls_per_day: float
+) -> tuple[CrawlLog, float]:
+    """Return the log with round robin's crawls in place of its own, and the end of the last slot.
+
+    They come at even times after ``start``, when all copies are fresh, each of the page whose last
+    crawl or birth is longest ago, the first one of several, as by ``policies.RoundRobin``.
+    """
+    birth, death = lives(log)
+    since = np.maximum(birth, start)
+    waiting, place = np.argsort(since, kind="stable").tolist(), 0
+    times = start + np.arange(1, int((end - start) * crawls_per_day + 1e-9) + 1) / crawls_per_day
+    queue: deque[int] = deque()
+    page = np.full(times.size, -1)
+    for slot, time in enumerate(times):
+        while place < len(waiting) and since[waiting[place]] <= time:
+            queue.append(waiting[place])
+            place += 1
+        while queue and death[queue[0]] <= time:
+            queue.popleft()
+        if queue:
+            page[slot] = queue[0]
+            queue.rotate(-1)
+    made, bounds = page >= 0, (log.time == birth[log.page]) | log.gone
+    time = np.append(log.time[bounds], times[made])
+    order = np.argsort(time, kind="stable")
+    crawls = replace(
+        log,
+        page=np.append(log.page[bounds], page[made])[order],
+        time=time[order],
+        gone=np.append(log.gone[bounds], np.zeros(made.sum(), np.bool_))[order],
+        changed=np.zeros(time.size, np.bool_),
+    )
+    return crawls, float(times[-1] + 1.0 / crawls_per_day)
+
+
+def freshness_served(
+    log: CrawlLog, changes: Changes, importance: FloatArray, start: float, end: float
+) -> float:
+    """Return the freshness in (start, end] under the log's own crawls.
+
+    It is the importance-weighted share of the pages' time in which copies were current, if all
+    copies were fresh at ``start``; NaN if no page existed.
+
+    Args:
+        log: the crawls.
+        changes: changes of the pages.
+        importance: weight of each page, (m,).
+        start: first day.
+        end: last day.
+    """
+    birth, death = lives(log)
+    begin, over = np.maximum(birth, start), np.minimum(death, end)
+    alive = np.flatnonzero(begin < over)
+    crawls = crawls_within(log, start, end)
+    page = np.concatenate([alive, log.page[crawls]])
+    time = np.concatenate([begin[alive], log.time[crawls]])
+    order = np.lexsort((time, page))
+    page, time = page[order], time[order]
+    last = np.append(page[1:] != page[:-1], True)
+    until = np.where(last, over[page], np.append(time[1:], 0.0))
+    stale = np.minimum(_next_change(changes, page, time), until)
+    fresh = np.bincount(page, stale - time, log.num_pages)
+    lived = (over - begin).clip(min=0.0)
+    total = float((importance * lived).sum())
+    return float((importance * fresh).sum()) / total if total > 0.0 else np.nan
+
+
+def _next_change(changes: Changes, page: IntArray, time: FloatArray) -> FloatArray:
+    """Return the time of the page's first change after each time, inf if there is none."""
+    order = np.lexsort((-changes.time, changes.page))
+    later = changes.time[order]
+    return np.append(later, np.inf)[crawls_before(page, -time, changes.page[order], -later)]

@@ -1,0 +1,169 @@
+"""What a crawl log contains, before any rate: rows by outcome, pages, times, signals, guesses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from rich.table import Table
+
+from crawl_envs.types import FloatArray
+from policies.estimators.source_times import silent_spans
+from policies.live.logs import CrawlLog
+from policies.live.logs.crawl_log import OUTCOMES
+from scripts.present import tables
+from scripts.study.rows import write_csv
+
+MANY_FAILED, MANY_CHANGED = 0.1, 0.9
+"""Shares of rows that failed and of intervals with a change beyond which a sentence says what
+follows."""
+
+WEB = "1991"
+
+
+class Fact(NamedTuple):
+    """A line of a summary: what is counted, the number or time, and what follows from it."""
+
+    name: str
+    value: str
+    remark: str = ""
+
+
+def facts(log: CrawlLog) -> list[Fact]:
+    """Return the summary of a log."""
+    notes = (Fact("note", "", note) for note in log.notes)
+    return [*_rows(log), *_pages(log), *_times(log), *_signals(log), *notes]
+
+
+def print_summary(log: CrawlLog, title: str) -> None:
+    """Print the summary of a log."""
+    table = Table(title=f"{title}: what the log contains", title_justify="left")
+    table.add_column("")
+    table.add_column("", justify="right")
+    table.add_column("what follows")
+    for fact in facts(log):
+        table.add_row(*fact)
+    tables.console().print(table)
+
+
+def write_summary(log: CrawlLog, title: str, folder: Path) -> None:
+    """Write summary.csv, and log.png: pages by time, with the outcome of every row."""
+    from scripts.live.pictures import draw_log
+
+    write_csv(folder / "summary.csv", Fact._fields, facts(log))
+    draw_log(folder / "log.png", log, title)
+
+
+def date_of(log: CrawlLog, day: float) -> str:
+    """Return a day of a log as a date and time, or as the number that the log has."""
+    if not log.origin:
+        return f"day {day:g}"
+    date = datetime.fromisoformat(log.origin) + timedelta(days=day)
+    return date.strftime("%Y-%m-%d %H:%M")
+
+
+def _rows(log: CrawlLog) -> Iterator[Fact]:
+    """Yield the rows by outcome, and those that were left out."""
+    count, dropped = np.bincount(log.history.outcome, minlength=len(OUTCOMES)), log.dropped
+    total = int(count.sum())
+    yield Fact("rows with a time", f"{total}")
+    for name, number in zip(OUTCOMES, count.tolist(), strict=True):
+        remark = ""
+        if name == "failed" and number > MANY_FAILED * total:
+            remark = f"{number / total:.0%} of the rows tell nothing of content"
+        if name == "redirected" and number:
+            remark = _targets(log) or "no copy of content; the file names no targets"
+        yield Fact(f"  {name}", f"{number}", remark)
+    for name, number, remark in (
+        ("unreadable rows", dropped.unreadable, "left out"),
+        ("repeated rows and signals", dropped.duplicates, "left out"),
+        ("signals of unknown pages", dropped.signals, "left out"),
+        ("pages never found", dropped.absent, "left out"),
+    ):
+        if number:
+            yield Fact(name, f"{number}", remark)
+
+
+def _targets(log: CrawlLog) -> str:
+    """Return the most frequent targets of redirects in words."""
+    targets, count = np.unique(log.redirect[log.redirect != ""].astype(str), return_counts=True)
+    if targets.size == 0:
+        return ""
+    most = np.argsort(-count, kind="stable")[:3]
+    named = ", ".join(f"{targets[k]} ({tables.counted(int(count[k]), 'page')})" for k in most)
+    return f"no copy of content; to {named}{', ..' if targets.size > most.size else ''}"
+
+
+def _pages(log: CrawlLog) -> Iterator[Fact]:
+    """Yield the pages by what their crawls tell."""
+    known = log.intervals()
+    crawls = np.bincount(known.page, minlength=log.num_pages)
+    changed = np.bincount(known.page, known.changed, log.num_pages)
+    seen = crawls > 0
+    yield Fact("pages", f"{log.num_pages}")
+    for name, pages, remark in (
+        ("crawled once", ~seen, "a rate only from pages like them"),
+        ("never changed", seen & (changed == 0), "an upper bound of the rate only"),
+        (
+            "changed at every crawl",
+            seen & (changed == crawls),
+            "a lower bound of the rate only; check that digests leave out headers and session "
+            "ids, and that the file lists unchanged crawls",
+        ),
+        ("gone at the end", np.isin(np.arange(log.num_pages), log.page[log.gone]), "not scheduled"),
+        ("redirected at the end", log.redirected, "scheduled under their old names"),
+    ):
+        number = int(pages.sum())
+        yield Fact(f"  {name}", f"{number}", remark if number else "")
+
+
+def _times(log: CrawlLog) -> Iterator[Fact]:
+    """Yield the first and last time, and the intervals between crawls of a page."""
+    first, last = (date_of(log, log.history.time[k]) for k in (0, -1))
+    wrong = "a wrong time, perhaps, which stretches the log; leave the row out, or set --time-unit"
+    yield Fact("first row", first, f"before the Web: {wrong}" * bool(log.origin and first < WEB))
+    late = bool(log.origin) and last > f"{datetime.now(UTC):%Y-%m-%d %H:%M}"
+    yield Fact("last row", last, f"in the future: {wrong}" * late)
+    known = log.intervals()
+    elapsed = known.elapsed[known.elapsed > 0.0]
+    if elapsed.size == 0:
+        return
+    for name, days in (
+        ("shortest", elapsed.min()),
+        ("median", np.median(elapsed)),
+        ("longest", elapsed.max()),
+    ):
+        yield Fact(f"{name} interval", f"{days:.4g} day{'' if days == 1.0 else 's'}")
+    share = float(known.changed.mean())
+    remark = "most changes are missed: crawls are too rare for sure rates"
+    yield Fact("intervals with a change", f"{share:.1%}", remark if share > MANY_CHANGED else "")
+
+
+def _signals(log: CrawlLog) -> Iterator[Fact]:
+    """Yield the signals of each source, with the times in which it was silent."""
+    known = log.intervals()
+    crawls = known.elapsed > 0.0
+    intervals = known.start[crawls], known.elapsed[crawls], known.changed[crawls]
+    for source, name in enumerate(log.sources):
+        time = log.signal_time[log.signal_source == source]
+        if time.size == 0:
+            yield Fact(f"signals of {name}", "0", "none of a page of the log")
+            continue
+        remark = f"{date_of(log, time[0])} to {date_of(log, time[-1])}"
+        if log.origin and date_of(log, time[-1]) > f"{datetime.now(UTC):%Y-%m-%d %H:%M}":
+            remark += "; in the future: wrong times, perhaps, or of another zone"
+        if not log.timed[source]:
+            remark += "; only their number between two crawls is known, so no delay"
+        remarks = remark, *words_of(log, silent_spans(time, *intervals))
+        yield Fact(f"signals of {name}", f"{time.size}", "; ".join(remarks))
+
+
+def words_of(log: CrawlLog, silences: FloatArray) -> list[str]:
+    """Return a sentence for each silence of a source."""
+    return [
+        f"no signals from {date_of(log, first)} to {date_of(log, last)}: left out of recall"
+        for first, last in silences
+    ]

@@ -1,5 +1,0 @@
-"""One's own crawl log: estimates, backtests and schedules.
-
-Public modules: audit, backtest_report, backtest_runs, backtesting, fitted_tables, fitting,
-learning, live_answers, options, pictures, planning, schedules, summary, thinned_logs.
-"""
