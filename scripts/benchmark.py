@@ -2,29 +2,24 @@
 
 Writes rows.parquet, rows.csv, summary.csv, provenance.json and a picture per setting. The settings
 with page fragments (quality, random) use CrawlLongevity-v0 and rank policies by the divergence of
-the copies (lower is better).
-
-With --suite it plays and ranks all shipped policies and agents in a suite of tasks, as python -m
-scripts.rank does.
+the copies (lower is better). A suite of tasks is ranked by python -m scripts.rank.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from typer import Option
 
-from scripts import rank
 from scripts.cli.commands import command_of
-from scripts.cli.options import at_least, changed, default_folder, refuse, spelled, words_of
+from scripts.cli.options import at_least, changed, default_folder, words_of
 from scripts.present import tables
 from scripts.present.comparison import report
 from scripts.study.comparisons import Sizes, choices, comparisons
 from scripts.study.runner import opened, play_missing
 from scripts.study.workers import PlayOptions
-from scripts.suite.tasks import SUITES
 
 SETTINGS = "uniform,noisy,garden-handbook"
 OUT, QUICK_OUT = Path("results/benchmark"), Path("runs/benchmark")
@@ -38,14 +33,6 @@ Settings = Annotated[
         show_default=f"{SETTINGS}; none with --trace",
     ),
 ]
-Suite = Annotated[
-    str | None,
-    Option(
-        help=f"Play and rank all shipped entrants, besides --policies and --agents, in a suite: "
-        f"{' or '.join(SUITES)}.",
-        show_default="no suite",
-    ),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +40,6 @@ class BenchmarkOptions(PlayOptions):
     """Arguments of ``scripts.benchmark``."""
 
     settings: Settings = None
-    suite: Suite = None
     policies: Annotated[
         str | None,
         Option(
@@ -65,11 +51,11 @@ class BenchmarkOptions(PlayOptions):
         str | None,
         Option(
             help="Comma-separated output folders of scripts.train, or names of shipped agents.",
-            show_default="none; the shipped ones with --suite",
+            show_default="none",
         ),
     ] = None
     seeds: Annotated[
-        int | None, Option(help="Number of seeds.", show_default="20, fewer in suites")
+        int | None, Option(help="Number of seeds.", show_default="20; 5 with --quick")
     ] = None
     num_pages: Annotated[int, Option(help="Number of pages of a synthetic setting.")] = 100
     bandwidth: Annotated[
@@ -101,10 +87,6 @@ class BenchmarkOptions(PlayOptions):
             show_default="results/benchmark; runs/benchmark with --quick, or -OPTIONS",
         ),
     ] = None
-    score: Annotated[
-        bool,
-        Option("--score", help="With --suite, rebuild tables, pictures and report; play nothing."),
-    ] = False
 
     @property
     def sizes(self) -> Sizes:
@@ -122,15 +104,6 @@ class BenchmarkOptions(PlayOptions):
 
 def main(options: BenchmarkOptions) -> None:
     """Run the benchmark."""
-    if options.suite is not None:
-        of_suites = [entry.name for entry in fields(rank.RankOptions)]
-        chosen = changed(options)
-        refuse({name: chosen[name] for name in chosen if name not in of_suites}, "with --suite")
-        print(f"the same as {spelled('scripts.rank', chosen, 'suite')}")
-        own = {name: getattr(options, name) for name in of_suites}
-        rank.main(rank.RankOptions(**own), "scripts.benchmark")
-        return
-    refuse({"score": options.score or None}, "without --suite")
     folder = options.out or folder_of(options)
     usual = QUICK_SEEDS if options.quick else SEEDS
     count = usual if options.seeds is None else options.seeds

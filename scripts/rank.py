@@ -63,8 +63,8 @@ class RankOptions(PlayOptions):
     ] = None
 
 
-def main(options: RankOptions, module: str = "scripts.rank") -> None:
-    """Rank a suite and write its leaderboard; ``module`` is the command, for the provenance."""
+def main(options: RankOptions) -> None:
+    """Rank a suite and write its leaderboard."""
     from scripts.suite.leaderboard import REPORT, rank_suite
 
     one_of("suite", options.suite, tuple(SUITES))
@@ -89,7 +89,6 @@ def main(options: RankOptions, module: str = "scripts.rank") -> None:
             console,
             fresh=options.fresh,
             score=options.score,
-            module=module,
         )
     console.print(f"\n{tables.took(store.run_seconds, workers.count)} -> {folder}")
     console.print(f"{folder / REPORT}", soft_wrap=True, markup=False)

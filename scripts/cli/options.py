@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -71,12 +70,6 @@ def given_only(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def refuse(given: Mapping[str, Any], when: str) -> None:
-    """Raise ValueError if an option is given that does not apply."""
-    for name in given_only(given):
-        raise ValueError(f"--{name.replace('_', '-')} does not apply {when}")
-
-
 def words_of(option: str, text: str | None) -> list[str]:
     """Return the comma-separated words of an option, none of None.
 
@@ -107,13 +100,3 @@ def changed(options: Any) -> dict[str, Any]:
     values = {entry.name: getattr(options, entry.name) for entry in fields(options)}
     plain = {entry.name: entry.default for entry in fields(options)}
     return {name: value for name, value in values.items() if value not in (None, [], plain[name])}
-
-
-def spelled(module: str, options: Mapping[str, Any], positional: str) -> str:
-    """Return the command line of a module with options, one of them without a name."""
-    words = ["python", "-m", module, str(options[positional])]
-    for name, value in options.items():
-        if name != positional:
-            words.append(f"--{name.replace('_', '-')}")
-            words += [] if value is True else [str(value)]
-    return shlex.join(words)

@@ -40,7 +40,6 @@ def rank_suite(
     *,
     fresh: bool,
     score: bool = False,
-    module: str = "scripts.rank",
 ) -> Store:
     """Simulate what has no rows yet in the tasks of a suite, and write its leaderboard.
 
@@ -57,7 +56,6 @@ def rank_suite(
         fresh: whether to discard the rows of an earlier run.
         score: whether to simulate and time nothing: tables, pictures and report are made of what
             the folder has.
-        module: the command, for the provenance.
 
     Raises:
         ValueError: an unknown entrant, one of ``names`` that fails, kept rows that disagree, rows
@@ -80,7 +78,7 @@ def rank_suite(
     able = {task: described["labels"] for task, described in store.settings.items()}
     board = leaderboard_of(name, store.rows, able, known, costs, yours)
     about |= {"seeds": int(board.scores.seed.nunique()), "runs": store.runs}
-    write_provenance(folder / PROVENANCE, module, store.seconds, **about)
+    write_provenance(folder / PROVENANCE, "scripts.rank", store.seconds, **about)
     write_tables(board, folder)
     console.print(*tables_of(board, console.width))
     draw(board, folder / "ranking.png")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from crawl_envs.evaluation import summarize
-from scripts import rank
 from scripts.benchmark import app
 from scripts.cli.options import plain_value
 from scripts.study.comparisons import WINDOWS, Sizes, compare
@@ -114,16 +113,6 @@ def test_foreign_rows_are_left_alone(tmp_path: Path) -> None:
     for more in ([], ["--fresh"]):
         refused(run(app, *TINY, *more, out=tmp_path), "not a whole Parquet file")
     assert path.read_bytes() == before
-
-
-def test_a_suite_is_ranked_by_the_command_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[rank.RankOptions] = []
-    monkeypatch.setattr(rank, "main", lambda options, module: asked.append(options))
-    given = ["--suite", "mini", "--policies", "a:B,a:C", "--fresh", "--workers", "2"]
-    result = done(run(app, *given))
-    same = "the same as python -m scripts.rank mini --policies a:B,a:C --fresh --workers 2"
-    assert set(result.output.split()) == set(same.split())
-    assert asked == [rank.RankOptions(suite="mini", policies="a:B,a:C", workers=2, fresh=True)]
 
 
 def test_agents_are_compared_as_policies_are(tmp_path: Path) -> None:
