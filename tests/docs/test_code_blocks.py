@@ -40,8 +40,8 @@ def _crawlers(names: Names) -> None:
 
 
 def _four_calls(names: Names) -> None:
-    assert names["url"] == "https://a.example/"
-    assert names["scheduler"].describe(names["url"])["copy"] == 0.5
+    assert names["url"] == "https://a.example/news"
+    assert names["scheduler"].describe(names["url"])["copy"] == 0.51
 
 
 def _operations(names: Names) -> None:
