@@ -9,21 +9,17 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.types.arguments import quantity, real, whole
+from policies.live.scheduler.pacing import PacedScheduler
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.reading import host_labels
 from policies.live.scheduler.reports import reopen
 from policies.live.scheduler.states import NO_LIMIT
 
 
-class Hosts:
-    """Limits and holds hosts.
+class Hosts(PacedScheduler):
+    """The calls that limit and hold hosts."""
 
-    Args:
-        pages: the tables of the pages and their hosts.
-    """
-
-    def __init__(self, pages: PageTables) -> None:
-        self.pages = pages
+    pages: PageTables
 
     def limit_hosts(
         self,

@@ -14,23 +14,18 @@ from crawl_envs.types import IntArray
 from crawl_envs.types.arguments import flag, one_of
 from policies.live.scheduler.ids import first_of_each
 from policies.live.scheduler.learning import LEARNED
-from policies.live.scheduler.page_learning import PageLearning
+from policies.live.scheduler.pacing import PacedScheduler
+from policies.live.scheduler.page_learning import first_columns
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.reading import Ids, as_ids, check_names, read
 from policies.live.scheduler.reports import revive
 from policies.live.scheduler.states import PARKED, SENT
 
 
-class Members:
-    """Adds, changes and removes pages.
+class Members(PacedScheduler):
+    """The calls that add, change and remove pages."""
 
-    Args:
-        pages: the tables of the pages.
-        learning: what is learned of them.
-    """
-
-    def __init__(self, pages: PageTables, learning: PageLearning) -> None:
-        self.pages, self.learning = pages, learning
+    pages: PageTables
 
     def add(
         self,
@@ -72,12 +67,17 @@ class Members:
         if labels.size == 0:
             return 0
         visit_arrays = {name: arrays.pop(name) for name in visits if name in arrays}
-        arrays = {**self.learning.first(labels.size), **arrays}
+        arrays = {**first_columns(pages, labels.size), **arrays}
         check_names(arrays, pages.values.needs, pages.columns)
         parameters = pages.parameters(arrays)
         rows, is_back = pages.place(labels)
         pages.write(rows, arrays, parameters)
-        self.learning.begin(rows, arrays, set(columns) & set(LEARNED), is_back)
+        if pages.learner is not None:
+            names = set(columns) & set(LEARNED)
+            again = rows[is_back & (not names)]  # with what was learned of them
+            pages.learner.begin(np.setdiff1d(rows, again) if again.size else rows, arrays, names)
+            if again.size:
+                pages.write_learned(again)
         self._write_visits(rows, visit_arrays)
         pages.admit(rows[np.argsort(-arrays["importance"], kind="stable")])
         return int(rows.size)
@@ -104,8 +104,8 @@ class Members:
         if arrays:
             changed = pages.of(rows) | arrays
             pages.write(rows, changed, pages.parameters(changed))
-            if set(arrays) & set(LEARNED):
-                self.learning.begin(rows, changed, LEARNED)
+            if pages.learner is not None and set(arrays) & set(LEARNED):
+                pages.learner.begin(rows, changed, LEARNED)
             pages.weigh(rows)
         if least is not None:
             pages.choices.least[rows] = least
@@ -116,7 +116,7 @@ class Members:
         """Remove pages; ValueError for unknown ids, and nothing is removed then."""
         self.pages.rows(ids)
         rows = self.pages.ids.remove(as_ids(ids))
-        self.pages.dismiss(rows, np.full(rows.size, self.pages.pace.time))
+        self.pages.dismiss(rows, np.full(rows.size, self.time))
 
     def move(self, ids: Ids, new_ids: Ids, host: ArrayLike | None = None) -> None:
         """Give pages other ids, as after a redirect, and perhaps another host; keep all else.
@@ -131,8 +131,7 @@ class Members:
             raise ValueError("host must be left out for pages that are handed out or parked")
         pages.ids.move(as_ids(ids), as_ids(new_ids))
         for labels in hosts.values():
-            codes = pages.host_codes(labels)
-            pages.choices.host[rows] = codes
+            pages.choices.host[rows] = pages.host_codes(labels)
 
     def revive(self, ids: Ids, wait: bool = False) -> int:
         """Bring back pages that are gone, end the waits of failed ones; count unknown ids.
@@ -148,6 +147,6 @@ class Members:
             pages.write_learned(gone)
         pages.weigh(gone)
         pages.allocated &= pages.values.apart
-        waits = rows, flag("wait", wait), pages.pace.time
+        waits = rows, flag("wait", wait), self.time
         ready(revive)(*pages.arguments, pages.values.value, *waits)
         return int(labels.size - rows.size)

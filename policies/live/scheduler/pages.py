@@ -55,6 +55,7 @@ class PageTables:
         policy: as for :class:`CrawlScheduler`.
         num_sources: sources of signals, S.
         pace: the clock, and the bandwidth by which rates are allocated.
+        learns: whether change rates and signal quality are learned.
 
     Attributes:
         values: the crawl value.
@@ -68,16 +69,18 @@ class PageTables:
         learner: beliefs of the pages; None if nothing is learned.
     """
 
-    def __init__(self, policy: Any, num_sources: int, pace: Pace) -> None:
+    def __init__(self, policy: Any, num_sources: int, pace: Pace, learns: bool) -> None:
         self.pace = pace
         self.values, self.ids = PageValues(policy), PageIds()
+        if learns and not self.values.apart:
+            raise ValueError("learn must be False but for index policies")
         self.columns: dict[str, FloatArray] = {}
         self.hosts: dict[Any, int] = {}
         self.host_limits: dict[str, float] = {"gap": 0.0, "most": NO_LIMIT}
         self.gaps: dict[int, tuple[float, float]] = {}
-        self.learner: PageLearner | None = None
-        self.allocated = False
         self.num_sources, room = num_sources, self.ids.capacity
+        self.learner = PageLearner(1.0, room, num_sources) if learns else None
+        self.allocated = False
         lengths = {"m": room, "H": LEAST_ROOM, "Q": LEAST_ROOM + 1, "E": LEAST_ROOM}
         self.choices = new_choices(lengths | {"S": num_sources})
         self.lazy = new_lazy_argmax(np.zeros((room, 1)), room, pace.time, grows=True)
