@@ -14,13 +14,8 @@ RESTORE = "restore it from a backup, or begin with another folder"
 """What to do when files of a folder are missing."""
 
 
-def shard_folder(folder: Path, shard: int) -> Path:
-    """Return the folder of a shard."""
-    return folder / f"shard-{shard:03d}"
-
-
-def check_folder(folder: Path, shards: int, scheduler: CrawlScheduler) -> None:
-    """Make the folder of shards with the settings of a scheduler.
+def check_folder(folder: Path, shards: int, scheduler: CrawlScheduler) -> list[Path]:
+    """Make the folder of shards with the settings of a scheduler; return the folders of shards.
 
     Raises:
         ValueError: it is of other settings or of another version, or they cannot be read; it holds
@@ -31,7 +26,7 @@ def check_folder(folder: Path, shards: int, scheduler: CrawlScheduler) -> None:
             f"folder must be of shards, {folder} is of a DurableScheduler: open it with that, or "
             "give another folder"
         )
-    path, parts = folder / SHARDS_FILE, [shard_folder(folder, k) for k in range(shards)]
+    path, parts = folder / SHARDS_FILE, [folder / f"shard-{k:03d}" for k in range(shards)]
     settings = {"shards": shards, **fixed_settings(scheduler)}
     if not path.exists():
         if held := [part.name for part in folder.glob("shard-*") if DurableScheduler.holds(part)]:
@@ -54,6 +49,7 @@ def check_folder(folder: Path, shards: int, scheduler: CrawlScheduler) -> None:
         empty = [part for part in parts if not part.exists()]
     if empty:
         raise ValueError(f"{empty[0]} must hold a shard, its pages are missing: {RESTORE}")
+    return parts
 
 
 def fixed_settings(scheduler: CrawlScheduler) -> dict[str, Any]:

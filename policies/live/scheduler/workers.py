@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from policies.live.scheduler.durable import DurableScheduler
+from policies.live.scheduler.files import Record
 from policies.live.scheduler.scheduler import CrawlScheduler
 
 
@@ -33,16 +34,14 @@ class Shard:
 
     Args:
         policy: its policy.
-        settings: the other arguments of :class:`CrawlScheduler`.
+        state: the state to begin with.
         durable: as for :class:`DurableScheduler`.
         folder: its folder; None for none.
     """
 
-    def __init__(
-        self, policy: Any, settings: dict[str, Any], durable: bool, folder: Path | None
-    ) -> None:
-        self.arguments = policy, settings, durable, folder
-        self.scheduler: CrawlScheduler | DurableScheduler | None = None
+    def __init__(self, policy: Any, state: Record, durable: bool, folder: Path | None) -> None:
+        self.arguments = policy, state, durable, folder
+        self.scheduler: Any = None
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Make a call of the scheduler, or ``open`` it, or return the answer to its ``last`` call.
@@ -54,7 +53,7 @@ class Shard:
             if name == "open":
                 result = self._open()
             elif name == "last":
-                last = getattr(self.scheduler, "answer", None)
+                last = self.scheduler.answer
                 result, error = (None, last) if isinstance(last, Exception) else (last, None)
             else:
                 method = getattr(self.scheduler, name)
@@ -68,17 +67,17 @@ class Shard:
 
     def _open(self) -> dict[str, Any]:
         """Start the scheduler, or resume that of the folder; return its state as far as needed."""
-        policy, settings, durable, folder = self.arguments
+        policy, state, durable, folder = self.arguments
         if folder is not None and DurableScheduler.holds(folder):
             self.scheduler = DurableScheduler(folder, policy=policy, durable=durable)
         else:
-            self.scheduler = CrawlScheduler(policy, **settings)
-            self.scheduler.pace.empty -= settings["burst"]
+            self.scheduler = CrawlScheduler.from_state(state, policy)
             if folder is not None:
                 self.scheduler = DurableScheduler(folder, self.scheduler, durable=durable)
         scheduler, pages = self.scheduler, self.scheduler.pages
-        state = {"time": scheduler.time, "bandwidth": scheduler.bandwidth}
-        return state | {"columns": [*pages.columns], "ids": pages.ids.ids(pages.ids.present())}
+        names, ids = [*pages.columns], pages.ids.ids(pages.ids.present())
+        clock = {"time": scheduler.time, "bandwidth": scheduler.bandwidth}
+        return {**clock, "columns": names, "ids": ids}
 
     def close(self) -> None:
         """Release the folder."""
@@ -167,23 +166,22 @@ class Workers:
 
     def _retry(self, shard: int, call: str, arguments: Mapping[str, Any]) -> Answer:
         """Return the answer of a new worker to a call whose worker has died."""
-        failed = Answer(None, None, self._calls[shard], 0.0)
-        if self._folders[shard] is None:
-            lost = (
+        folder, failure = self._folders[shard], f"shard {shard} has died twice in one call"
+        if folder is None:
+            failure = (
                 f"shard {shard} has died, and the copies and signals of its pages are lost; with a "
                 "folder they would be kept"
             )
-            return failed._replace(error=RuntimeError(lost))
+            return Answer(None, RuntimeError(failure), self._calls[shard], 0.0)
         self.workers[shard].close()
-        worker = self.workers[shard] = self._start(self._folders[shard])
+        worker = self.workers[shard] = self._start(folder)
         try:
-            opened: Answer = worker.begin("open", {})()
-            if opened.error is not None:
-                return failed._replace(error=opened.error)
-            is_missing = opened.calls == self._calls[shard]
-            answer: Answer = worker.begin(call if is_missing else "last", arguments)()
+            answer: Answer = worker.begin("open", {})()
+            if answer.error is None:
+                is_missing = answer.calls == self._calls[shard]
+                answer = worker.begin(call if is_missing else "last", arguments)()
         except worker.died:
-            return failed._replace(error=RuntimeError(f"shard {shard} has died twice in one call"))
+            answer = Answer(None, RuntimeError(failure), self._calls[shard], 0.0)
         return answer
 
     def check_open(self) -> None:
