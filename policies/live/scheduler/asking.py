@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.types.arguments import real
 from policies.live.scheduler.choices import hand_out, take, worth
-from policies.live.scheduler.describing import description, overview, reason, states_at
+from policies.live.scheduler.describing import description, stale, states_at, troubles
 from policies.live.scheduler.pacing import Fetch, PacedScheduler
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.price import Price
-from policies.live.scheduler.states import SENT
+from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
+
+LISTED = READY, NEW, SENT, WAITING, PARKED, GONE
+"""The states of pages that :meth:`CrawlScheduler.why` counts, in this order."""
 
 
 class Asking(PacedScheduler):
@@ -87,16 +90,14 @@ class Asking(PacedScheduler):
         if pace.is_used_up:
             return Fetch(None, pace.ask_again(self._next_chance))
         value = float(ready(worth)(*pages.arguments, pages.values.value, pace.time, row))
-        if not self._grants(value):
+        if math.isnan(value) or not self._grants(value):
             return Fetch(None, max(self._chance(row, value), pace.soon))
         ready(hand_out)(*pages.arguments, pace.time, row)
         pace.taken += 1
         return Fetch(page_id, pace.time)
 
     def _grants(self, value: float) -> bool:
-        """Return whether a page of a value is granted; inf without a copy, NaN if it may not be."""
-        if math.isnan(value):
-            return False
+        """Return whether a page of a value is granted; inf without a copy."""
         if value == math.inf:
             return self.price.takes_new()
         return self.price.takes(value) if self.pages.values.apart else value >= 1.0
@@ -130,14 +131,16 @@ class Asking(PacedScheduler):
         price = math.exp(self.price.log or 0.0) if asked else None
         return description(self.pages, row, self._at(time), price)
 
-    def _at(self, time: float | None) -> float:
-        """Return a time that is not before the clock."""
-        return self.time if time is None else max(self.time, real("time", time))
-
     def why(self) -> str:
         """Return why :meth:`next` has no page now, or that it has one."""
-        ask_again = self.pace.ask_again(self._next_chance)
-        return reason(states_at(self.pages, self.time), self.pace.is_used_up, ask_again)
+        counts, ask_again = states_at(self.pages, self.time), self.pace.ask_again(self._next_chance)
+        states = ", ".join(f"{counts[k]} {STATES[k]}" for k in LISTED)
+        reason = f"no page may be fetched before {ask_again:g}"
+        if self.pace.is_used_up:
+            reason = f"the bandwidth is used up until {ask_again:g}"
+        elif counts[READY] + counts[NEW]:
+            reason = "there is a page to fetch"
+        return f"{reason}; pages: {states}"
 
     def overview(self, time: float | None = None) -> dict[str, Any]:
         """Return what is known of all pages now, or at a time; it looks at each of them.
@@ -149,6 +152,22 @@ class Asking(PacedScheduler):
         than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the fetches that may be made
         now.
         """
-        self.pages.allocate()
-        answer = overview(self.pages, self._at(time), self.bandwidth)
-        return answer | {"allowance": min(self.allowance, self.most_saved)}
+        pages, now = self.pages, self._at(time)
+        pages.allocate()
+        counts, rows = states_at(pages, now), pages.living()
+        probability, weight = stale(pages, rows, now), pages.columns.get("importance")
+        freshness = None
+        if probability is not None and weight is not None and weight[rows].sum() > 0.0:
+            freshness = float(1.0 - np.average(probability, weights=weight[rows]))
+        troubled = troubles(pages, rows, probability, now, self.bandwidth)
+        return {
+            "states": dict(zip(STATES[1:], counts[1:].tolist(), strict=True)),
+            "freshness": freshness,
+            **{name: int(np.count_nonzero(which)) for name, which in troubled.items()},
+            "held": int(np.count_nonzero(pages.choices.held > now)),
+            "allowance": min(self.allowance, self.most_saved),
+        }
+
+    def _at(self, time: float | None) -> float:
+        """Return a time that is not before the clock."""
+        return self.time if time is None else max(self.time, real("time", time))

@@ -15,7 +15,7 @@ from crawl_envs.compiled.lazy_argmax import lazy_table, new_lazy_argmax
 from crawl_envs.compiled.lazy_argmax import with_room as lazy_with_room
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from policies.live.scheduler.choices import admit
-from policies.live.scheduler.ids import PageIds
+from policies.live.scheduler.ids import LEAST_ROOM, PageIds
 from policies.live.scheduler.learning import PageLearner
 from policies.live.scheduler.pacing import Pace
 from policies.live.scheduler.page_values import COLUMNS, Address, PageValues, evidence_of
@@ -27,6 +27,7 @@ from policies.live.scheduler.states import (
     GONE,
     NO_LIMIT,
     READY,
+    SENT,
     WAITING,
     Choices,
     choices_table,
@@ -35,7 +36,6 @@ from policies.live.scheduler.states import (
     with_room,
 )
 
-LEAST_ROOM = 64
 OPTIONAL_ARRAYS = {f"columns.{name}" for name in COLUMNS} | {
     f"learner.{name}" for name in PageLearner(1.0, 0).arrays()
 }
@@ -157,10 +157,11 @@ class PageTables:
             raise ValueError(f"page_id must be the id of a page, got {page_id!r:.80}")
         return int(rows[0])
 
-    def delay(self, rows: IntArray | BoolArray, by: float) -> None:
-        """Let what pages wait for, or the loss of their fetches, come later by a time."""
+    def set_timeout(self, timeout: float) -> None:
+        """Set the time after which fetches are lost, also of those under way."""
         choices = self.choices
-        choices.due[rows] += by
+        choices.due[choices.status == SENT] += timeout - choices.lines["timeout"][0]
+        choices.lines["timeout"] = timeout
         sort_heap(choices.due, choices.due_page, choices.due_place)
 
     def turn_back(self, by: float) -> None:

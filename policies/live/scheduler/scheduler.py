@@ -12,14 +12,12 @@ from policies.base.registry import POLICIES
 from policies.live.scheduler.asking import Asking
 from policies.live.scheduler.events import Events
 from policies.live.scheduler.files import Record
-from policies.live.scheduler.hosts import Hosts
 from policies.live.scheduler.members import Members
 from policies.live.scheduler.pacing import Pace
 from policies.live.scheduler.page_learning import forget, mean_interval
 from policies.live.scheduler.pages import OPTIONAL_ARRAYS, PageTables
 from policies.live.scheduler.price import Price
 from policies.live.scheduler.reading import amounts, as_ids
-from policies.live.scheduler.states import SENT
 from policies.live.scheduler.warming import warm
 
 BURST = 0.01
@@ -28,7 +26,7 @@ LONGEST_RETRY = 1024.0
 """The longest wait after a failure, over the first one, if it is not given."""
 
 
-class CrawlScheduler(Members, Hosts, Events, Asking):
+class CrawlScheduler(Members, Events, Asking):
     """Chooses the next page to fetch by a crawl value, with a limited bandwidth.
 
     Manage pages with :meth:`add`, :meth:`update`, :meth:`move` and :meth:`remove`; report signals
@@ -138,10 +136,9 @@ class CrawlScheduler(Members, Hosts, Events, Asking):
         self.pages.allocated &= bandwidth is None
         lines = self.pages.choices.lines
         if "timeout" in changes:
-            is_sent = self.pages.choices.status == SENT
-            self.pages.delay(is_sent, changes["timeout"] - lines["timeout"][0])
-        for name, value in changes.items():
-            lines[name] = value
+            self.pages.set_timeout(changes["timeout"])
+        if "retry" in changes:
+            lines["retry"] = changes["retry"]
         lines["most_retry"] = np.maximum(lines["most_retry"], lines["retry"])
 
     def reset_clock(self, time: float) -> None:
@@ -160,7 +157,7 @@ class CrawlScheduler(Members, Hosts, Events, Asking):
 
     def warm(self) -> None:
         """Compile what calls need, and look at all pages, so that no call waits for it."""
-        warm(self.pages, self.learns)
+        warm(self.pages)
 
     def state(self) -> Record:
         """Return what :meth:`from_state` needs to give the same answers; arrays are shared."""

@@ -22,8 +22,7 @@ from policies.live.scheduler.pacing import Pace, PacedScheduler
 from policies.live.scheduler.page_values import COLUMNS
 from policies.live.scheduler.reading import Ids, as_ids, check_names, read
 from policies.live.scheduler.scheduler import CrawlScheduler
-from policies.live.scheduler.shard_folders import check_folder
-from policies.live.scheduler.workers import BACKENDS, Answer, Workers
+from policies.live.scheduler.workers import BACKENDS, Answer, Workers, check_folder
 
 UNLIMITED = 1e9
 """Time for which a shard may save bandwidth: the bandwidth is limited here, not there."""
@@ -46,8 +45,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     a call, some shards may have made it and others not.
 
     Args:
-        policy: as for :class:`CrawlScheduler`.
-        bandwidth: likewise, of all shards together.
+        policy, bandwidth: as for :class:`CrawlScheduler`, of all shards together.
         shards: number of shards.
         backend: ``local`` for this process, ``ray`` for one actor of Ray per shard.
         folder: a folder in which each shard has a :class:`DurableScheduler`; None for none. If it
@@ -58,9 +56,6 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
             could be crawled once; ``inf`` for equal shares.
         **settings: the other arguments of :class:`CrawlScheduler`, but not ``learn``, nor
             ``keep_gone``.
-
-    Attributes:
-        shares: shares of the bandwidth, (shards,), of sum 1.
 
     Raises:
         ValueError: as for :class:`CrawlScheduler`; an unknown backend; a folder of another number
@@ -89,10 +84,9 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self._values, self.num_sources = first.pages.values, first.num_sources
         shards = whole("shards", shards, 1)
         one_of("backend", backend, BACKENDS)
-        self.period = None
-        if balance is not None and balance != math.inf:
-            self.period = quantity("balance", balance, above=0.0)
-        self._balances = self._values.apart and balance != math.inf and shards > 1
+        if balance not in (None, math.inf):
+            balance = quantity("balance", balance, above=0.0)
+        self._period, self._balances = balance, self._values.apart and shards > 1
         self._exchange: float | None = None
         self._sizes = np.zeros(shards, np.int64)
         self.ids, self._columns = PageIds(), dict[str, Any]()
@@ -127,7 +121,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self._workers.close()
 
     def __exit__(self, *error: object) -> None:
-        """End the workers, and leave the folder to others."""
+        """End the workers."""
         self.close()
 
     def __len__(self) -> int:
@@ -256,9 +250,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         rows = self.ids.rows(as_ids(page_id))
         if rows.size != 1:
             raise ValueError(f"page_id must be the id of a page, got {page_id!r:.80}")
-        known: dict[str, Any] = self._ask(
-            int(self._where[rows[0]]), "describe", page_id=page_id, time=time
-        )
+        shard = int(self._where[rows[0]])
+        known: dict[str, Any] = self._ask(shard, "describe", page_id=page_id, time=time)
         return known
 
     @property
@@ -318,9 +311,9 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     def _pass_exchange(self) -> None:
         """Exchange shares when it is time; values of the first half of a period are not used."""
-        if not self._balances:
+        if not self._balances or self._period == math.inf:
             return
-        period = self.period or 0.5 * len(self.ids) / self.bandwidth
+        period = self._period or 0.5 * len(self.ids) / self.bandwidth
         if self._exchange is None:
             self._exchange = self.time + period
         if self.time < self._exchange - 0.5 * period:

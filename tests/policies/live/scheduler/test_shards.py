@@ -15,7 +15,7 @@ import policies
 from policies.live.scheduler import CrawlScheduler, DurableScheduler, ShardedScheduler
 from policies.live.scheduler.balance import Balance
 from policies.live.scheduler.ids import shards_of
-from policies.live.scheduler.workers import BACKENDS, LocalWorker
+from policies.live.scheduler.workers import BACKENDS, Shard
 from tests.policies.live.scheduler.test_durable import answer, calls
 
 RATES = {"change_rate": 1.0, "recall": 0.5, "false_signal_rate": 0.2}
@@ -250,7 +250,7 @@ class Died(Exception):
     """A worker has died."""
 
 
-class Mortal(LocalWorker):
+class Mortal(Shard):
     """A shard in this process that dies as an actor does; its folder is then free."""
 
     died, dead = Died, False
