@@ -11,43 +11,39 @@ from numpy.typing import NDArray
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.types.arguments import real
 from policies.live.scheduler.choices import hand_out, take, worth
-from policies.live.scheduler.describing import description, overview, reason, states_at
-from policies.live.scheduler.pacing import Fetch
+from policies.live.scheduler.describing import description, stale, states_at, troubles
+from policies.live.scheduler.pacing import Fetch, PacedScheduler
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.price import Price
-from policies.live.scheduler.states import SENT
+from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
+
+LISTED = READY, NEW, SENT, WAITING, PARKED, GONE
+"""The states of pages that :meth:`CrawlScheduler.why` counts, in this order."""
 
 
-class Asking:
-    """Hands out pages, and describes them.
-
-    Args:
-        pages: the tables of the pages.
-        new_share: share of the fetches for pages without a copy, in (0, 1].
+class Asking(PacedScheduler):
+    """The calls that hand out pages, and describe them.
 
     Attributes:
         price: the price of :meth:`ask`.
     """
 
-    def __init__(self, pages: PageTables, new_share: float) -> None:
-        self.pages, self.pace = pages, pages.pace
-        self.price = Price(self.pace.time, new_share)
+    pages: PageTables
+    price: Price
 
     # The best pages
 
-    def take(self, count: int) -> NDArray[Any]:
-        """Hand out up to ``count`` pages, the best first, and return their ids."""
+    def _take(self, count: int) -> NDArray[Any]:
         pages = self.pages
         pages.allocate()
         rows = np.zeros(count, np.int64)
         if count or not len(pages):  # pages that are gone are forgotten in time
-            taken = ready(take)(*pages.arguments, pages.values.value, self.pace.time, rows)
+            taken = ready(take)(*pages.arguments, pages.values.value, self.time, rows)
             rows = rows[:taken]
             pages.forget()
         return pages.ids.ids(rows)
 
-    def next_chance(self) -> float:
-        """Return the earliest time at which there may be another page, if nothing happens."""
+    def _next_chance(self) -> float:
         choices, times = self.pages.choices, [math.inf]
         if choices.opening_size[0]:
             times.append(float(choices.opening[choices.opening_host[0]]))
@@ -92,46 +88,31 @@ class Asking:
         pages.allocate()
         pace.limit(pace.most_saved)
         if pace.is_used_up:
-            return Fetch(None, pace.ask_again(self.next_chance))
+            return Fetch(None, pace.ask_again(self._next_chance))
         value = float(ready(worth)(*pages.arguments, pages.values.value, pace.time, row))
-        if not self._grants(value):
+        if math.isnan(value) or not self._grants(value):
             return Fetch(None, max(self._chance(row, value), pace.soon))
         ready(hand_out)(*pages.arguments, pace.time, row)
         pace.taken += 1
         return Fetch(page_id, pace.time)
 
-    @property
-    def span(self) -> float:
-        """The time in which all fetches that may be saved are."""
-        return self.pace.most_saved / self.pace.bandwidth
-
-    @property
-    def fill(self) -> float:
-        """The share of the fetches that may be saved that may be made now, beyond one."""
-        saved, most_saved = self.pace.allowance, self.pace.most_saved
-        return min(max((saved - 1.0) / (most_saved - 1.0), 0.0), 1.0)
-
     def _grants(self, value: float) -> bool:
-        """Return whether a page of a value is granted; inf without a copy, NaN if it may not be."""
-        if math.isnan(value):
-            return False
+        """Return whether a page of a value is granted; inf without a copy."""
         if value == math.inf:
-            return self.price.takes_new(self.pace.time, self.span)
-        if not self.pages.values.apart:
-            return value >= 1.0
-        return self.price.takes(value, self.fill, self.pace.time, self.span)
+            return self.price.takes_new()
+        return self.price.takes(value) if self.pages.values.apart else value >= 1.0
 
     def _chance(self, row: int, value: float) -> float:
         """Return the time at which a page that was refused may be granted, if nothing happens."""
-        now = self.pace.time
+        now, apart = self.time, self.pages.values.apart
         if value == math.inf:
-            return (now if self.price.asked is None else self.price.asked) + self.span
-        price = self.price.value(self.fill) if self.pages.values.apart else 1.0
+            return (now if self.price.asked is None else self.price.asked) + self.price.span
+        price = self.price.value if apart else 1.0
         due = float(description(self.pages, row, now, price)["due"])
         if math.isnan(value):  # its host has other fetches, or it waits
-            return due if due > now else self.pace.ask_again(self.next_chance)
-        full = now + (self.pace.most_saved - self.pace.allowance) / self.pace.bandwidth
-        return min(due, full) if value > 0.0 and self.pages.values.apart else due
+            return due if due > now else self.pace.ask_again(self._next_chance)
+        full = now + (self.most_saved - self.allowance) / self.bandwidth
+        return min(due, full) if value > 0.0 and apart else due
 
     # What is asked about pages
 
@@ -150,15 +131,16 @@ class Asking:
         price = math.exp(self.price.log or 0.0) if asked else None
         return description(self.pages, row, self._at(time), price)
 
-    def _at(self, time: float | None) -> float:
-        """Return a time that is not before the clock."""
-        now = self.pace.time
-        return now if time is None else max(now, real("time", time))
-
     def why(self) -> str:
         """Return why :meth:`next` has no page now, or that it has one."""
-        ask_again = self.pace.ask_again(self.next_chance)
-        return reason(states_at(self.pages, self.pace.time), self.pace.is_used_up, ask_again)
+        counts, ask_again = states_at(self.pages, self.time), self.pace.ask_again(self._next_chance)
+        states = ", ".join(f"{counts[k]} {STATES[k]}" for k in LISTED)
+        reason = f"no page may be fetched before {ask_again:g}"
+        if self.pace.is_used_up:
+            reason = f"the bandwidth is used up until {ask_again:g}"
+        elif counts[READY] + counts[NEW]:
+            reason = "there is a page to fetch"
+        return f"{reason}; pages: {states}"
 
     def overview(self, time: float | None = None) -> dict[str, Any]:
         """Return what is known of all pages now, or at a time; it looks at each of them.
@@ -170,6 +152,22 @@ class Asking:
         than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the fetches that may be made
         now.
         """
-        self.pages.allocate()
-        answer = overview(self.pages, self._at(time), self.pace.bandwidth)
-        return answer | {"allowance": min(self.pace.allowance, self.pace.most_saved)}
+        pages, now = self.pages, self._at(time)
+        pages.allocate()
+        counts, rows = states_at(pages, now), pages.living()
+        probability, weight = stale(pages, rows, now), pages.columns.get("importance")
+        freshness = None
+        if probability is not None and weight is not None and weight[rows].sum() > 0.0:
+            freshness = float(1.0 - np.average(probability, weights=weight[rows]))
+        troubled = troubles(pages, rows, probability, now, self.bandwidth)
+        return {
+            "states": dict(zip(STATES[1:], counts[1:].tolist(), strict=True)),
+            "freshness": freshness,
+            **{name: int(np.count_nonzero(which)) for name, which in troubled.items()},
+            "held": int(np.count_nonzero(pages.choices.held > now)),
+            "allowance": min(self.allowance, self.most_saved),
+        }
+
+    def _at(self, time: float | None) -> float:
+        """Return a time that is not before the clock."""
+        return self.time if time is None else max(self.time, real("time", time))

@@ -27,7 +27,7 @@ class Balance:
     """
 
     def __init__(self, shares: FloatArray) -> None:
-        self.shares = shares / shares.sum()
+        self.shares: FloatArray = shares / shares.sum()
         self._totals, self._counts, self._credit = np.zeros((3, shares.size))
 
     def note(self, shard: int, value: float, count: int) -> None:

@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from numpy.typing import NDArray
 
@@ -54,13 +54,14 @@ def locked(method: Any) -> Any:
     return waiting
 
 
-def call_of(
-    part: str, method: Callable[Concatenate[Any, Arguments], Result]
-) -> Callable[Concatenate[Any, Arguments], Result]:
-    """Return a method of a scheduler that makes a call of one of its parts."""
+def passed_on(method: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Return a method of the same arguments that hands its name and these to ``_call``."""
+    signature = inspect.signature(method)
 
-    def call(self: Any, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
-        return method(getattr(self, part), *arguments, **named)
+    @functools.wraps(method)
+    def call(*arguments: Arguments.args, **named: Arguments.kwargs) -> Any:
+        values = signature.bind(*arguments, **named).arguments
+        scheduler, columns = values.pop("self"), values.pop("columns", {})
+        return scheduler._call(method.__name__, {**values, **columns})
 
-    functools.update_wrapper(call, method)
     return call

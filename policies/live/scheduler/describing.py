@@ -110,20 +110,6 @@ def states_at(pages: PageTables, now: float) -> IntArray:
     return np.bincount(np.where(passed, status, choices.status), minlength=len(STATES))
 
 
-def overview(pages: PageTables, now: float, bandwidth: float) -> dict[str, Any]:
-    """Return pages by state, and what is expected of all; see :meth:`CrawlScheduler.overview`."""
-    counts, rows = states_at(pages, now), pages.living()
-    states = dict(zip(STATES[1:], counts[1:].tolist(), strict=True))
-    probability, weight = stale(pages, rows, now), pages.columns.get("importance")
-    freshness = None
-    if probability is not None and weight is not None and weight[rows].sum() > 0.0:
-        freshness = float(1.0 - np.average(probability, weights=weight[rows]))
-    troubled = troubles(pages, rows, probability, now, bandwidth)
-    numbers = {name: int(np.count_nonzero(which)) for name, which in troubled.items()}
-    held = int(np.count_nonzero(pages.choices.held > now))
-    return {"states": states, "freshness": freshness, **numbers, "held": held}
-
-
 def troubles(
     pages: PageTables, rows: IntArray, probability: FloatArray | None, now: float, bandwidth: float
 ) -> dict[str, BoolArray]:
@@ -153,13 +139,3 @@ def _due(pages: PageTables, row: int, earliest: float, price: float | None) -> f
         reached = _value(pages, row, earliest + middle) >= bar
         least, most = (least, middle) if reached else (middle, most)
     return earliest + most
-
-
-def reason(counts: IntArray, is_used_up: bool, ask_again: float) -> str:
-    """Return why there is no page to fetch, by the number of pages in each state."""
-    words = ", ".join(f"{counts[k]} {STATES[k]}" for k in (READY, NEW, SENT, WAITING, PARKED, GONE))
-    if is_used_up:
-        return f"the bandwidth is used up until {ask_again:g}; pages: {words}"
-    if counts[READY] + counts[NEW]:
-        return f"there is a page to fetch; pages: {words}"
-    return f"no page may be fetched before {ask_again:g}; pages: {words}"

@@ -9,12 +9,12 @@ import os
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from functools import cache, partial, wraps
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from crawl_envs.types.arguments import flag, one_of, whole
-from policies.live.scheduler.calls import CHANGES
+from policies.live.scheduler.calls import CHANGES, passed_on
 from policies.live.scheduler.files import Journal, Record, plain, read_snapshot, write_records
 from policies.live.scheduler.pacing import Fetch
 from policies.live.scheduler.reading import READERS
@@ -266,20 +266,6 @@ def check_change(call: Any, arguments: Iterable[str]) -> None:
         one_of(f"argument of {call}", name, arguments_of(call))
 
 
-def journaled(method: Any) -> Any:
-    """Return a method with the same arguments that writes the call to the journal."""
-    signature = inspect.signature(method)
-
-    @wraps(method)
-    def call(self: DurableScheduler, *arguments: Any, **named: Any) -> Any:
-        values = signature.bind(self, *arguments, **named).arguments
-        values.pop("self")
-        columns = values.pop("columns", {})
-        return self._call(method.__name__, {**values, **columns})
-
-    return call
-
-
 for _name in CHANGES:
     if _name != "next":
-        setattr(DurableScheduler, _name, journaled(getattr(CrawlScheduler, _name)))
+        setattr(DurableScheduler, _name, passed_on(getattr(CrawlScheduler, _name)))

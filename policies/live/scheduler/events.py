@@ -11,23 +11,18 @@ from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import one_of, real, whole
 from policies.live.scheduler.calls import Noted
-from policies.live.scheduler.page_learning import PageLearning
+from policies.live.scheduler.pacing import PacedScheduler
+from policies.live.scheduler.page_learning import learn
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.reading import Ids, as_ids, read
 from policies.live.scheduler.reports import fail, give_back
 from policies.live.scheduler.signal_log import count_signals
 
 
-class Events:
-    """Takes note of signals and fetches.
+class Events(PacedScheduler):
+    """The calls that report signals and fetches."""
 
-    Args:
-        pages: the tables of the pages.
-        learning: what is learned of them.
-    """
-
-    def __init__(self, pages: PageTables, learning: PageLearning) -> None:
-        self.pages, self.learning = pages, learning
+    pages: PageTables
 
     def signal(self, ids: Ids, times: ArrayLike, source: ArrayLike = 0) -> Noted:
         """Take note of signals; return how many were ignored, and the ids of unknown pages.
@@ -50,7 +45,7 @@ class Events:
         pages.make_room(signals=rows.size)
         signals = rows, events["times"][is_known], events["source"][is_known]
         functions = pages.values.value, pages.values.signal_weight
-        ignored = ready(count_signals)(*pages.arguments, *functions, *signals, pages.pace.time)
+        ignored = ready(count_signals)(*pages.arguments, *functions, *signals, self.time)
         return Noted(int(ignored), labels[~is_known])
 
     def source_gap(self, source: int, since: float) -> None:
@@ -64,7 +59,7 @@ class Events:
         if source >= pages.num_sources:
             raise ValueError(f"source must be below {pages.num_sources}, got {source}")
         start, end = pages.gaps.get(source, (since, since))
-        pages.gaps[source] = min(since, start) if since <= end else since, pages.pace.time
+        pages.gaps[source] = min(since, start) if since <= end else since, self.time
         rows = pages.living()
         pages.weigh(rows)
         pages.admit(rows, only_ready=True)
@@ -117,7 +112,7 @@ class Events:
             return ignored
         arrays = {name: array[is_used] for name, array in arrays.items()}
         moments, lines = arrays["times"], pages.choices.lines[0]
-        latest = pages.pace.time + lines["timeout"] + lines["skew"]
+        latest = self.time + lines["timeout"] + lines["skew"]
         ends = np.minimum(arrays.get("ended", moments), latest)
         if status == "gone":
             self._bury(rows, ends)
@@ -125,7 +120,7 @@ class Events:
             until = arrays.get("retry_at", np.full(rows.size, math.nan))
             failures = rows, np.minimum(moments, latest), ends, until, status == "failed"
             state = *pages.arguments, pages.values.value
-            ignored += int(ready(fail)(*state, *failures, pages.pace.time))
+            ignored += int(ready(fail)(*state, *failures, self.time))
         else:
             ignored += self._give_back(rows, moments, ends, arrays.get("changed"))
         return ignored
@@ -136,13 +131,13 @@ class Events:
         """Take note of new copies, and return the number of old ones."""
         pages, values = self.pages, self.pages.values
         if changed is not None:
-            self.learning.learn(rows, times, changed)
+            learn(pages, rows, times, changed)
         if not values.apart:
             pages.allocate()
             pages.carry(rows, times)
         functions = values.value, values.signal_weight
         copies = rows, times, ends, pages.missed(rows, times)
-        return int(ready(give_back)(*pages.arguments, *functions, *copies, pages.pace.time))
+        return int(ready(give_back)(*pages.arguments, *functions, *copies, self.time))
 
     def _bury(self, rows: IntArray, ends: FloatArray) -> None:
         """Mark pages as gone, or remove them if gone ones are not kept."""
@@ -150,7 +145,7 @@ class Events:
         keep = float(self.pages.choices.lines["keep_gone"][0])
         if keep == 0.0:
             self.pages.ids.remove(self.pages.ids.ids(rows))
-        until = self.pages.pace.time + keep if keep else -math.inf
+        until = self.time + keep if keep else -math.inf
         self.pages.dismiss(rows, ends[first], until)
 
     @property

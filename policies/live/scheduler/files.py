@@ -46,18 +46,13 @@ class Record(NamedTuple):
         return {**self.values, **self.arrays}
 
 
-def payload_of(record: Record) -> list[bytes | memoryview]:
-    """Return the parts of a record's payload."""
-    arrays = {name: np.ascontiguousarray(array) for name, array in record.arrays.items()}
-    about = [[name, np.lib.format.dtype_to_descr(a.dtype), a.shape] for name, a in arrays.items()]
-    head = json.dumps([record.values, about], ensure_ascii=False, separators=(",", ":"))
-    line = head.encode() + b"\n"
-    return [line, *(array.reshape(-1).view(np.uint8).data for array in arrays.values())]
-
-
 def framed(record: Record) -> list[bytes | memoryview]:
     """Return the head of a record and the parts of its payload."""
-    payload = payload_of(record)
+    arrays = {name: np.ascontiguousarray(array) for name, array in record.arrays.items()}
+    about = [[name, np.lib.format.dtype_to_descr(a.dtype), a.shape] for name, a in arrays.items()]
+    line = json.dumps([record.values, about], ensure_ascii=False, separators=(",", ":")) + "\n"
+    payload: list[bytes | memoryview] = [line.encode()]
+    payload += [array.reshape(-1).view(np.uint8).data for array in arrays.values()]
     length = checksum = 0
     for piece in payload:
         length, checksum = length + len(piece), zlib.crc32(piece, checksum)
@@ -71,16 +66,13 @@ def decoded(payload: bytes) -> Record:
     values, about = json.loads(line)
     arrays, start = {}, 0
     for name, descr, shape in about:
-        dtype = np.lib.format.descr_to_dtype(_tuples(descr))
+        if not isinstance(descr, str):  # JSON has no tuples
+            descr = [tuple(field) for field in descr]
+        dtype = np.lib.format.descr_to_dtype(descr)
         count = int(np.prod(shape, dtype=np.int64))
         arrays[name] = np.frombuffer(rest, dtype, count, start).reshape(shape)
         start += count * dtype.itemsize
     return Record(values, arrays)
-
-
-def _tuples(descr: Any) -> Any:
-    """Return the description of an element type as NumPy wants it, after JSON."""
-    return descr if isinstance(descr, str) else [tuple(field) for field in descr]
 
 
 def records_of(path: Path) -> Iterator[tuple[Record, int]]:

@@ -8,7 +8,7 @@ one 21 us, with the dictionary 4 (one run).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,9 @@ def mixed(word: Any) -> Any:
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
+
+
+plain_mixed = cast(Any, mixed).py_func  # of an array, without a compilation
 
 
 @compiled()
@@ -107,18 +110,10 @@ def discard(slots: IntArray, keys: IntArray, rows: IntArray) -> None:
         slots[place] = DELETED
 
 
-@compiled()
-def shards_of_keys(keys: IntArray, shards: int) -> IntArray:
-    """Return the shard of each key, by its hash."""
-    places = np.empty(keys.size, np.int64)
-    for k in range(keys.size):
-        places[k] = np.int64(mixed(keys[k]) % np.uint64(shards))
-    return places
-
-
 def shards_of(labels: ArrayLike, shards: int) -> IntArray:
     """Return the shard of each label, (n,): the same for a label on any machine, at any time."""
-    return shards_of_keys(_encoded(as_array("labels", labels))[0].astype(np.int64), shards)
+    keys = _encoded(as_array("labels", labels))[0].astype(np.int64).view(np.uint64)
+    return np.asarray(plain_mixed(keys) % np.uint64(shards), np.int64)
 
 
 def as_array(name: str, value: Any) -> NDArray[Any]:

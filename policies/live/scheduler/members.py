@@ -1,4 +1,4 @@
-"""The pages of a scheduler: which there are, and what is given of them."""
+"""The pages and hosts of a scheduler: which there are, what is given of them, and limits."""
 
 from __future__ import annotations
 
@@ -11,26 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import IntArray
-from crawl_envs.types.arguments import flag, one_of
+from crawl_envs.types.arguments import flag, one_of, quantity, real, whole
 from policies.live.scheduler.ids import first_of_each
 from policies.live.scheduler.learning import LEARNED
-from policies.live.scheduler.page_learning import PageLearning
+from policies.live.scheduler.pacing import PacedScheduler
+from policies.live.scheduler.page_learning import first_columns
 from policies.live.scheduler.pages import PageTables
-from policies.live.scheduler.reading import Ids, as_ids, check_names, read
-from policies.live.scheduler.reports import revive
-from policies.live.scheduler.states import PARKED, SENT
+from policies.live.scheduler.reading import Ids, as_ids, check_names, host_labels, read
+from policies.live.scheduler.reports import reopen, revive
+from policies.live.scheduler.states import NO_LIMIT, PARKED, SENT
 
 
-class Members:
-    """Adds, changes and removes pages.
+class Members(PacedScheduler):
+    """The calls that add, change and remove pages, and limit hosts."""
 
-    Args:
-        pages: the tables of the pages.
-        learning: what is learned of them.
-    """
-
-    def __init__(self, pages: PageTables, learning: PageLearning) -> None:
-        self.pages, self.learning = pages, learning
+    pages: PageTables
 
     def add(
         self,
@@ -72,12 +67,17 @@ class Members:
         if labels.size == 0:
             return 0
         visit_arrays = {name: arrays.pop(name) for name in visits if name in arrays}
-        arrays = {**self.learning.first(labels.size), **arrays}
+        arrays = {**first_columns(pages, labels.size), **arrays}
         check_names(arrays, pages.values.needs, pages.columns)
         parameters = pages.parameters(arrays)
         rows, is_back = pages.place(labels)
         pages.write(rows, arrays, parameters)
-        self.learning.begin(rows, arrays, set(columns) & set(LEARNED), is_back)
+        if pages.learner is not None:
+            names = set(columns) & set(LEARNED)
+            again = rows[is_back & (not names)]  # with what was learned of them
+            pages.learner.begin(np.setdiff1d(rows, again) if again.size else rows, arrays, names)
+            if again.size:
+                pages.write_learned(again)
         self._write_visits(rows, visit_arrays)
         pages.admit(rows[np.argsort(-arrays["importance"], kind="stable")])
         return int(rows.size)
@@ -104,8 +104,8 @@ class Members:
         if arrays:
             changed = pages.of(rows) | arrays
             pages.write(rows, changed, pages.parameters(changed))
-            if set(arrays) & set(LEARNED):
-                self.learning.begin(rows, changed, LEARNED)
+            if pages.learner is not None and set(arrays) & set(LEARNED):
+                pages.learner.begin(rows, changed, LEARNED)
             pages.weigh(rows)
         if least is not None:
             pages.choices.least[rows] = least
@@ -116,7 +116,7 @@ class Members:
         """Remove pages; ValueError for unknown ids, and nothing is removed then."""
         self.pages.rows(ids)
         rows = self.pages.ids.remove(as_ids(ids))
-        self.pages.dismiss(rows, np.full(rows.size, self.pages.pace.time))
+        self.pages.dismiss(rows, np.full(rows.size, self.time))
 
     def move(self, ids: Ids, new_ids: Ids, host: ArrayLike | None = None) -> None:
         """Give pages other ids, as after a redirect, and perhaps another host; keep all else.
@@ -131,8 +131,7 @@ class Members:
             raise ValueError("host must be left out for pages that are handed out or parked")
         pages.ids.move(as_ids(ids), as_ids(new_ids))
         for labels in hosts.values():
-            codes = pages.host_codes(labels)
-            pages.choices.host[rows] = codes
+            pages.choices.host[rows] = pages.host_codes(labels)
 
     def revive(self, ids: Ids, wait: bool = False) -> int:
         """Bring back pages that are gone, end the waits of failed ones; count unknown ids.
@@ -148,6 +147,55 @@ class Members:
             pages.write_learned(gone)
         pages.weigh(gone)
         pages.allocated &= pages.values.apart
-        waits = rows, flag("wait", wait), pages.pace.time
+        waits = rows, flag("wait", wait), self.time
         ready(revive)(*pages.arguments, pages.values.value, *waits)
         return int(labels.size - rows.size)
+
+    # Hosts
+
+    def limit_hosts(
+        self,
+        hosts: ArrayLike | None = None,
+        *,
+        gap: float | None = None,
+        most: float | None = None,
+    ) -> None:
+        """Limit the fetches of hosts; a limit that is not given stays.
+
+        When a host opens, all its pages are compared again that came before their turn, so a host
+        with many more good pages than fetches costs time in proportion to them.
+
+        Args:
+            hosts: labels of hosts; None for all, and for hosts to come.
+            gap: least time from the end of a fetch of a host, and from its start, to the next.
+            most: most fetches of a host at once; ``inf`` for no limit, but one where there is a
+                gap.
+
+        Raises:
+            ValueError: a limit is out of its range.
+        """
+        limits: dict[str, float] = {}
+        if gap is not None:
+            limits["gap"] = quantity("gap", gap)
+        if most is not None:
+            limits["most"] = NO_LIMIT if most == math.inf else min(whole("most", most, 1), NO_LIMIT)
+        codes: Any = slice(None)
+        if hosts is None:
+            self.pages.host_limits |= limits
+        else:
+            codes = self.pages.host_codes(host_labels("hosts", hosts))
+        for name, limit in limits.items():
+            getattr(self.pages.choices, name)[codes] = limit
+        ready(reopen)(self.pages.arguments[0])
+
+    def hold(self, host: ArrayLike, until: float) -> None:
+        """Ask a host, or some, not before a time, in place of an earlier one; ``inf`` for never."""
+        until = until if until == math.inf else real("until", until)
+        codes = self.pages.host_codes(host_labels("host", host))
+        self.pages.choices.held[codes] = until
+        ready(reopen)(self.pages.arguments[0])
+
+    def opens(self, host: str) -> float:
+        """Return the time from which a host may be asked, by its gap and :meth:`hold`; or -inf."""
+        code, choices = self.pages.hosts.get(host), self.pages.choices
+        return -math.inf if code is None else float(max(choices.opens[code], choices.held[code]))

@@ -44,8 +44,6 @@ class Pace:
         taken: fetches since then.
     """
 
-    STATE = ("time", "bandwidth", "burst", "empty", "taken", "clamped")
-
     def __init__(self, bandwidth: float, start: float, burst: float) -> None:
         self.bandwidth = quantity("bandwidth", bandwidth, above=0.0)
         self.time = self.empty = real("start", start)
@@ -125,12 +123,11 @@ class Pace:
 
     def state(self) -> dict[str, Any]:
         """Return plain values for :meth:`restore`."""
-        return {name: getattr(self, name) for name in self.STATE}
+        return dict(vars(self))
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take a state of :meth:`state`."""
-        for name in self.STATE:
-            setattr(self, name, state[name])
+        vars(self).update({name: state[name] for name in vars(self)})
 
 
 class PacedScheduler:

@@ -96,11 +96,8 @@ class PageValues:
             )
         self.needs: tuple[str, ...] = tuple(self.policy.needs)
         self.apart = isinstance(self.policy, IndexPolicy)
-        self.value, self.signal_weight = (
-            address(overdue, VALUE),
-            address(count_alike, SIGNAL_WEIGHT),
-        )
-        self.delay_window = 0.0
+        self.value, self.delay_window = address(overdue, VALUE), 0.0
+        self.signal_weight = address(count_alike, SIGNAL_WEIGHT)
 
     def table(self, columns: Mapping[str, FloatArray], bandwidth: float) -> FloatArray:
         """Return the parameters of pages, (n, P), from their columns, (n,) or (S, n) each.

@@ -15,7 +15,7 @@ from crawl_envs.compiled.lazy_argmax import lazy_table, new_lazy_argmax
 from crawl_envs.compiled.lazy_argmax import with_room as lazy_with_room
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from policies.live.scheduler.choices import admit
-from policies.live.scheduler.ids import PageIds
+from policies.live.scheduler.ids import LEAST_ROOM, PageIds
 from policies.live.scheduler.learning import PageLearner
 from policies.live.scheduler.pacing import Pace
 from policies.live.scheduler.page_values import COLUMNS, Address, PageValues, evidence_of
@@ -27,6 +27,7 @@ from policies.live.scheduler.states import (
     GONE,
     NO_LIMIT,
     READY,
+    SENT,
     WAITING,
     Choices,
     choices_table,
@@ -35,7 +36,6 @@ from policies.live.scheduler.states import (
     with_room,
 )
 
-LEAST_ROOM = 64
 OPTIONAL_ARRAYS = {f"columns.{name}" for name in COLUMNS} | {
     f"learner.{name}" for name in PageLearner(1.0, 0).arrays()
 }
@@ -55,6 +55,7 @@ class PageTables:
         policy: as for :class:`CrawlScheduler`.
         num_sources: sources of signals, S.
         pace: the clock, and the bandwidth by which rates are allocated.
+        learns: whether change rates and signal quality are learned.
 
     Attributes:
         values: the crawl value.
@@ -68,16 +69,18 @@ class PageTables:
         learner: beliefs of the pages; None if nothing is learned.
     """
 
-    def __init__(self, policy: Any, num_sources: int, pace: Pace) -> None:
+    def __init__(self, policy: Any, num_sources: int, pace: Pace, learns: bool) -> None:
         self.pace = pace
         self.values, self.ids = PageValues(policy), PageIds()
+        if learns and not self.values.apart:
+            raise ValueError("learn must be False but for index policies")
         self.columns: dict[str, FloatArray] = {}
         self.hosts: dict[Any, int] = {}
         self.host_limits: dict[str, float] = {"gap": 0.0, "most": NO_LIMIT}
         self.gaps: dict[int, tuple[float, float]] = {}
-        self.learner: PageLearner | None = None
-        self.allocated = False
         self.num_sources, room = num_sources, self.ids.capacity
+        self.learner = PageLearner(1.0, room, num_sources) if learns else None
+        self.allocated = False
         lengths = {"m": room, "H": LEAST_ROOM, "Q": LEAST_ROOM + 1, "E": LEAST_ROOM}
         self.choices = new_choices(lengths | {"S": num_sources})
         self.lazy = new_lazy_argmax(np.zeros((room, 1)), room, pace.time, grows=True)
@@ -154,10 +157,11 @@ class PageTables:
             raise ValueError(f"page_id must be the id of a page, got {page_id!r:.80}")
         return int(rows[0])
 
-    def delay(self, rows: IntArray | BoolArray, by: float) -> None:
-        """Let what pages wait for, or the loss of their fetches, come later by a time."""
+    def set_timeout(self, timeout: float) -> None:
+        """Set the time after which fetches are lost, also of those under way."""
         choices = self.choices
-        choices.due[rows] += by
+        choices.due[choices.status == SENT] += timeout - choices.lines["timeout"][0]
+        choices.lines["timeout"] = timeout
         sort_heap(choices.due, choices.due_page, choices.due_place)
 
     def turn_back(self, by: float) -> None:

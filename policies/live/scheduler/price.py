@@ -1,8 +1,10 @@
-"""The price of a fetch, where pages are asked for at times of their own."""
+"""The crawl value from which on a page is granted that is asked for at a time of its own."""
 
 from __future__ import annotations
 
 import math
+
+from policies.live.scheduler.pacing import Pace
 
 LAG = 5.0
 """Most by which the logarithm of the price is below that of a value that was granted."""
@@ -21,7 +23,7 @@ class Price:
     ``new_share`` of one. Where no other page was asked for during ``span``, all are.
 
     Args:
-        time: of the start.
+        pace: the clock, and the fetches that may be made and saved.
         new_share: share of the grants for pages without a copy, in (0, 1].
 
     Attributes:
@@ -31,30 +33,38 @@ class Price:
         credit: pages without a copy that may be granted.
     """
 
-    def __init__(self, time: float, new_share: float) -> None:
+    STATE = ("log", "time", "asked", "credit")
+
+    def __init__(self, pace: Pace, new_share: float) -> None:
         self.log: float | None = None
         self.asked: float | None = None
-        self.time, self.credit = time, 0.0
+        self.pace, self.time, self.credit = pace, pace.time, 0.0
         self.earned = 1.0 if new_share == 1.0 else new_share / (1.0 - new_share)
 
-    def value(self, fill: float) -> float:
-        """Return the value from which on a page is granted; 0 before the first one."""
-        return 0.0 if self.log is None else math.exp(self.log + 1.0 - 2.0 * fill)
+    @property
+    def span(self) -> float:
+        """The time in which all fetches that may be saved are."""
+        return self.pace.most_saved / self.pace.bandwidth
 
-    def takes(self, value: float, fill: float, time: float, span: float) -> bool:
-        """Return whether a page with a copy is granted, which may be fetched at a time.
+    @property
+    def fill(self) -> float:
+        """The share f, beyond one fetch, in [0, 1]."""
+        share = (self.pace.allowance - 1.0) / (self.pace.most_saved - 1.0)
+        return min(max(share, 0.0), 1.0)
 
-        Args:
-            value: its crawl value.
-            fill: f, in [0, 1].
-            time: the time.
-            span: time in which all fetches that may be saved are.
-        """
-        self.asked = time
-        passed, self.time = min((time - self.time) / span, 1.0), time
+    @property
+    def value(self) -> float:
+        """The value from which on a page is granted; 0 before the first one."""
+        return 0.0 if self.log is None else math.exp(self.log + 1.0 - 2.0 * self.fill)
+
+    def takes(self, value: float) -> bool:
+        """Return whether a page with a copy and a crawl value is granted; it may be fetched now."""
+        now = self.asked = self.pace.time
+        passed, self.time = min((now - self.time) / self.span, 1.0), now
         if not value > 0.0:
             return False
-        level, missing = math.log(value), 1.0 - 2.0 * fill
+        fill, level = self.fill, math.log(value)
+        missing = 1.0 - 2.0 * fill
         self.log = (level if self.log is None else self.log) + missing * passed
         if fill < 1.0 and level < self.log + missing:
             return False
@@ -62,9 +72,10 @@ class Price:
         self.credit = min(self.credit + self.earned, max(self.earned, 1.0))
         return True
 
-    def takes_new(self, time: float, span: float) -> bool:
-        """Return whether a page without a copy is granted, which may be fetched at a time."""
-        if self.credit < 1.0 and self.asked is not None and time < self.asked + span:
+    def takes_new(self) -> bool:
+        """Return whether a page without a copy is granted, which may be fetched now."""
+        now = self.pace.time
+        if self.credit < 1.0 and self.asked is not None and now < self.asked + self.span:
             return False
         self.credit = max(self.credit - 1.0, 0.0)
         return True
@@ -76,11 +87,9 @@ class Price:
 
     def state(self) -> list[float | None]:
         """Return what changes."""
-        return [self.log, self.time, self.asked, self.credit]
+        return [getattr(self, name) for name in self.STATE]
 
     def restore(self, state: list[float | None]) -> None:
         """Take a state of :meth:`state`."""
-        self.log, time, self.asked, credit = state
-        assert time is not None
-        assert credit is not None
-        self.time, self.credit = time, credit
+        for name, value in zip(self.STATE, state, strict=True):
+            setattr(self, name, value)

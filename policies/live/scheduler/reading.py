@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,28 +26,17 @@ def as_ids(ids: Ids) -> NDArray[Any]:
     return np.atleast_1d(as_array("ids", ids))
 
 
-def numbers(name: str, value: ArrayLike, count: int, num_sources: int = 1) -> FloatArray:
-    """Return finite numbers, (n,)."""
-    array = numbers_or_none(name, value, count)
-    if np.isnan(array).any():
-        raise ValueError(f"{name} must be a finite number or {count} of them, got {array}")
-    return array
-
-
-def numbers_or_none(name: str, value: ArrayLike, count: int, num_sources: int = 1) -> FloatArray:
-    """Return numbers, (n,), finite or NaN for none."""
+def numbers(
+    name: str, value: ArrayLike, count: int, *_: int, least: float = -math.inf, gaps: bool = False
+) -> FloatArray:
+    """Return finite numbers that are at least ``least``, (n,); with ``gaps``, or NaN for none."""
     array = floats(name, value)
-    if array.shape not in ((), (count,)) or np.isinf(array).any():
+    wrong = np.isinf(array) if gaps else ~np.isfinite(array)
+    if array.shape not in ((), (count,)) or wrong.any():
         raise ValueError(f"{name} must be a finite number or {count} of them, got {array}")
+    if least > -math.inf and (array < least).any():
+        raise ValueError(f"{name} must be >= {least:g}, got {array.min()}")
     return np.array(np.broadcast_to(array, (count,)))
-
-
-def amounts(name: str, value: ArrayLike, count: int, num_sources: int = 1) -> FloatArray:
-    """Return finite numbers >= 0, (n,)."""
-    array = numbers(name, value, count)
-    if (array < 0.0).any():
-        raise ValueError(f"{name} must be >= 0, got {array.min()}")
-    return array
 
 
 def column_of(name: str, value: ArrayLike, count: int, num_sources: int) -> FloatArray:
@@ -69,7 +59,7 @@ def column_of(name: str, value: ArrayLike, count: int, num_sources: int) -> Floa
     return column
 
 
-def labels(name: str, value: Any, count: int, num_sources: int = 1) -> NDArray[Any]:
+def labels(name: str, value: Any, count: int, *_: int) -> NDArray[Any]:
     """Return labels of hosts, (n,)."""
     array = host_labels(name, value)
     if array.size != 1 and array.shape != (count,):
@@ -97,19 +87,21 @@ def sources(name: str, value: ArrayLike, count: int, num_sources: int) -> NDArra
     return np.broadcast_to(array, (count,)).astype(np.int64)
 
 
-def outcomes(name: str, value: Any, count: int, num_sources: int = 1) -> BoolArray:
+def outcomes(name: str, value: Any, count: int, *_: int) -> BoolArray:
     """Return truth values, (n,)."""
     return truths(name, value, (count,))
 
 
+amounts = partial(numbers, least=0.0)
+"""Return finite numbers >= 0, (n,)."""
 READERS: dict[str, Callable[..., NDArray[Any]]] = {
     **dict.fromkeys(COLUMNS, column_of),
     "host": labels,
-    "last_crawl": numbers_or_none,
+    "last_crawl": partial(numbers, gaps=True),
     "least_interval": amounts,
     "times": numbers,
     "ended": numbers,
-    "retry_at": numbers_or_none,
+    "retry_at": partial(numbers, gaps=True),
     "source": sources,
     "changed": outcomes,
 }

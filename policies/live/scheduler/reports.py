@@ -20,14 +20,7 @@ from policies.live.scheduler.choices import (
     make_ready,
 )
 from policies.live.scheduler.signal_log import forget_signals, pass_copy, weight_of
-from policies.live.scheduler.states import (
-    GONE,
-    PARKED,
-    SENT,
-    WAITING,
-    choices_at,
-    due_pages,
-)
+from policies.live.scheduler.states import GONE, PARKED, SENT, WAITING, choices_at, due_pages
 
 _ROWS, _TIMES = types.int64[::1], types.float64[::1]
 

@@ -5,22 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from crawl_envs.types.arguments import LARGEST, flag, quantity, share, whole
 from policies.base.registry import POLICIES
 from policies.live.scheduler.asking import Asking
-from policies.live.scheduler.calls import call_of
 from policies.live.scheduler.events import Events
 from policies.live.scheduler.files import Record
-from policies.live.scheduler.hosts import Hosts
 from policies.live.scheduler.members import Members
-from policies.live.scheduler.pacing import Pace, PacedScheduler
-from policies.live.scheduler.page_learning import PageLearning
+from policies.live.scheduler.pacing import Pace
+from policies.live.scheduler.page_learning import forget, mean_interval
 from policies.live.scheduler.pages import OPTIONAL_ARRAYS, PageTables
 from policies.live.scheduler.price import Price
 from policies.live.scheduler.reading import amounts, as_ids
-from policies.live.scheduler.states import SENT
 from policies.live.scheduler.warming import warm
 
 BURST = 0.01
@@ -29,7 +26,7 @@ LONGEST_RETRY = 1024.0
 """The longest wait after a failure, over the first one, if it is not given."""
 
 
-class CrawlScheduler(PacedScheduler):
+class CrawlScheduler(Members, Events, Asking):
     """Chooses the next page to fetch by a crawl value, with a limited bandwidth.
 
     Manage pages with :meth:`add`, :meth:`update`, :meth:`move` and :meth:`remove`; report signals
@@ -102,10 +99,8 @@ class CrawlScheduler(PacedScheduler):
         timeout = quantity("timeout", timeout, above=0.0)
         super().__init__(Pace(bandwidth, start, BURST * timeout if burst is None else burst))
         self.num_sources = whole("num_sources", num_sources, 1)
-        self.pages = PageTables(policy, self.num_sources, self.pace)
-        if flag("learn", learn) and not self.pages.values.apart:
-            raise ValueError("learn must be False but for index policies")
-        self.learns = learn
+        self.learns = flag("learn", learn)
+        self.pages = PageTables(policy, self.num_sources, self.pace, learn)
         lines = self.pages.choices.lines
         retry = timeout if retry is None else quantity("retry", retry, above=0.0)
         lines["timeout"], lines["retry"] = timeout, retry
@@ -114,21 +109,7 @@ class CrawlScheduler(PacedScheduler):
         lines["new_share"] = share("new_share", new_share, above=True)
         lines["skew"], lines["keep_gone"] = quantity("skew", skew), quantity("keep_gone", keep_gone)
         self.pages.choices.slack[:] = amounts("resolution", resolution, self.num_sources) + skew
-        self._learning = PageLearning(self.pages, learn)
-        self._members, self._hosts = Members(self.pages, self._learning), Hosts(self.pages)
-        self._events = Events(self.pages, self._learning)
-        self._asking = Asking(self.pages, new_share)
-
-    # Pages
-
-    add = call_of("_members", Members.add)
-    update = call_of("_members", Members.update)
-    remove = call_of("_members", Members.remove)
-    move = call_of("_members", Members.move)
-    revive = call_of("_members", Members.revive)
-    limit_hosts = call_of("_hosts", Hosts.limit_hosts)
-    hold = call_of("_hosts", Hosts.hold)
-    opens = call_of("_hosts", Hosts.opens)
+        self.price = Price(self.pace, new_share)
 
     def __contains__(self, page_id: Any) -> bool:
         """Return whether a page is there, and not gone."""
@@ -138,42 +119,6 @@ class CrawlScheduler(PacedScheduler):
     def __len__(self) -> int:
         """Return the number of pages that are not gone."""
         return len(self.pages)
-
-    # Signals and fetches
-
-    signal = call_of("_events", Events.signal)
-    source_gap = call_of("_events", Events.source_gap)
-    report = call_of("_events", Events.report)
-
-    @property
-    def ahead(self) -> int:
-        """The number of copies and signals that were ahead of the clock by more than the skew."""
-        return self._events.ahead
-
-    # Asking
-
-    ask = call_of("_asking", Asking.ask)
-    describe = call_of("_asking", Asking.describe)
-    why = call_of("_asking", Asking.why)
-    overview = call_of("_asking", Asking.overview)
-
-    @property
-    def price(self) -> Price:
-        """The price of :meth:`ask`."""
-        return self._asking.price
-
-    @property
-    def under_way(self) -> NDArray[Any]:
-        """The ids of the pages that were handed out and are not reported yet."""
-        return self._asking.under_way
-
-    def _take(self, count: int) -> NDArray[Any]:
-        return self._asking.take(count)
-
-    def _next_chance(self) -> float:
-        return self._asking.next_chance()
-
-    # Time and bandwidth
 
     def configure(
         self,
@@ -191,10 +136,9 @@ class CrawlScheduler(PacedScheduler):
         self.pages.allocated &= bandwidth is None
         lines = self.pages.choices.lines
         if "timeout" in changes:
-            is_sent = self.pages.choices.status == SENT
-            self.pages.delay(is_sent, changes["timeout"] - lines["timeout"][0])
-        for name, value in changes.items():
-            lines[name] = value
+            self.pages.set_timeout(changes["timeout"])
+        if "retry" in changes:
+            lines["retry"] = changes["retry"]
         lines["most_retry"] = np.maximum(lines["most_retry"], lines["retry"])
 
     def reset_clock(self, time: float) -> None:
@@ -206,16 +150,14 @@ class CrawlScheduler(PacedScheduler):
         the rates given for them, are forgotten: their intervals were as wrong as the clock.
         """
         by = self.pace.turn_back(time)
-        if by > self._learning.interval:
-            self._learning.forget(time)
+        if by > mean_interval(self.pages):
+            forget(self.pages, time)
         self.price.turn_back(by)
         self.pages.turn_back(by)
 
     def warm(self) -> None:
         """Compile what calls need, and look at all pages, so that no call waits for it."""
-        warm(self.pages, self.learns)
-
-    # State
+        warm(self.pages)
 
     def state(self) -> Record:
         """Return what :meth:`from_state` needs to give the same answers; arrays are shared."""

@@ -11,19 +11,18 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import one_of, quantity, whole
 from policies.live.scheduler.balance import Balance
-from policies.live.scheduler.calls import Noted
+from policies.live.scheduler.calls import Noted, passed_on
 from policies.live.scheduler.ids import PageIds, first_of_each, shards_of
 from policies.live.scheduler.pacing import Pace, PacedScheduler
 from policies.live.scheduler.page_values import COLUMNS
 from policies.live.scheduler.reading import Ids, as_ids, check_names, read
 from policies.live.scheduler.scheduler import CrawlScheduler
-from policies.live.scheduler.shard_folders import check_folder, shard_folder
-from policies.live.scheduler.workers import BACKENDS, Answer, Workers
+from policies.live.scheduler.workers import BACKENDS, Answer, Workers, check_folder
 
 UNLIMITED = 1e9
 """Time for which a shard may save bandwidth: the bandwidth is limited here, not there."""
@@ -46,8 +45,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     a call, some shards may have made it and others not.
 
     Args:
-        policy: as for :class:`CrawlScheduler`.
-        bandwidth: likewise, of all shards together.
+        policy, bandwidth: as for :class:`CrawlScheduler`, of all shards together.
         shards: number of shards.
         backend: ``local`` for this process, ``ray`` for one actor of Ray per shard.
         folder: a folder in which each shard has a :class:`DurableScheduler`; None for none. If it
@@ -58,9 +56,6 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
             could be crawled once; ``inf`` for equal shares.
         **settings: the other arguments of :class:`CrawlScheduler`, but not ``learn``, nor
             ``keep_gone``.
-
-    Attributes:
-        shares: shares of the bandwidth, (shards,), of sum 1.
 
     Raises:
         ValueError: as for :class:`CrawlScheduler`; an unknown backend; a folder of another number
@@ -84,15 +79,14 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     ) -> None:
         for name in {"learn", "keep_gone"} & set(settings):
             raise ValueError(f"{name} must be left out: shards do not learn")
-        whole_one = CrawlScheduler(policy, bandwidth, **settings)
-        super().__init__(Pace(bandwidth, whole_one.time, whole_one.burst))
-        self._values, self.num_sources = whole_one.pages.values, whole_one.num_sources
+        first = CrawlScheduler(policy, bandwidth, **settings)  # each shard begins as it does
+        super().__init__(Pace(bandwidth, first.time, first.burst))
+        self._values, self.num_sources = first.pages.values, first.num_sources
         shards = whole("shards", shards, 1)
         one_of("backend", backend, BACKENDS)
-        self.period = None
-        if balance is not None and balance != math.inf:
-            self.period = quantity("balance", balance, above=0.0)
-        self._balances = self._values.apart and balance != math.inf and shards > 1
+        if balance not in (None, math.inf):
+            balance = quantity("balance", balance, above=0.0)
+        self._period, self._balances = balance, self._values.apart and shards > 1
         self._exchange: float | None = None
         self._sizes = np.zeros(shards, np.int64)
         self.ids, self._columns = PageIds(), dict[str, Any]()
@@ -100,11 +94,11 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self.folder, folders = None, list[Path | None]([None] * shards)
         if folder is not None:
             self.folder = Path(folder)
-            check_folder(self.folder, shards, whole_one)
-            folders = [shard_folder(self.folder, shard) for shard in range(shards)]
-        settings |= {"bandwidth": self.bandwidth / shards, "burst": UNLIMITED}
+            folders[:] = check_folder(self.folder, shards, first)
+        first.configure(first.time, bandwidth=bandwidth / shards, burst=UNLIMITED)
+        first.pace.empty -= UNLIMITED
         start: Any = BACKENDS[backend]
-        self._workers = Workers(partial(start, policy, settings, durable), folders)
+        self._workers = Workers(partial(start, policy, first.state(), durable), folders)
         try:
             self._open(self._ask_all("open"))
         except BaseException:
@@ -114,8 +108,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     @property
     def shares(self) -> FloatArray:
         """The shares of the shards in the bandwidth, (shards,), of sum 1."""
-        shares: FloatArray = self._balance.shares
-        return shares
+        return self._balance.shares
 
     def save(self) -> None:
         """Write snapshots to the folder, which shortens the next start; ValueError without one."""
@@ -128,7 +121,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self._workers.close()
 
     def __exit__(self, *error: object) -> None:
-        """End the workers, and leave the folder to others."""
+        """End the workers."""
         self.close()
 
     def __len__(self) -> int:
@@ -207,77 +200,58 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self._set_shares()  # lets the time pass
         self._ask_all("source_gap", source=source, since=since)
 
-    def update(self, ids: Ids, **columns: ArrayLike) -> None:
-        """Change columns of pages; see :meth:`CrawlScheduler.update`."""
-        self._ask_pages("update", ids, columns)
+    update = passed_on(CrawlScheduler.update)
+    revive = passed_on(CrawlScheduler.revive)
+    limit_hosts = passed_on(CrawlScheduler.limit_hosts)
+    hold = passed_on(CrawlScheduler.hold)
+    signal = passed_on(CrawlScheduler.signal)
+    report = passed_on(CrawlScheduler.report)
+    warm = passed_on(CrawlScheduler.warm)
 
-    def revive(self, ids: Ids, wait: bool = False) -> int:
-        """Bring back pages that are gone; see :meth:`CrawlScheduler.revive`."""
-        results, unknown = self._ask_pages("revive", ids, {}, skip=True, wait=wait)
-        return int(sum(results)) + unknown.size
+    def _call(self, call: str, arguments: dict[str, Any]) -> Any:
+        """Make a call of the shards of its pages or hosts, or of all; return the joined answer."""
+        if "ids" in arguments:
+            return self._call_pages(call, as_ids(arguments.pop("ids")), arguments)
+        for name in {"hosts", "host"} & set(arguments):
+            if (hosts := arguments.pop(name)) is not None:
+                labels = as_ids(hosts)
+                where = shards_of(labels, self._sizes.size)
+                self._route(call, where, {name: labels}, **arguments)
+                return None
+        self._ask_all(call, **arguments)
+        return None
 
-    def limit_hosts(
-        self,
-        hosts: ArrayLike | None = None,
-        *,
-        gap: float | None = None,
-        most: float | None = None,
-    ) -> None:
-        """Limit the fetches of hosts; see :meth:`CrawlScheduler.limit_hosts`."""
-        if hosts is None:
-            self._ask_all("limit_hosts", gap=gap, most=most)
-        else:
-            self._ask_hosts("limit_hosts", "hosts", hosts, gap=gap, most=most)
-
-    def hold(self, host: ArrayLike, until: float) -> None:
-        """Ask a host not before a time; see :meth:`CrawlScheduler.hold`."""
-        self._ask_hosts("hold", "host", host, until=until)
-
-    def signal(self, ids: Ids, times: ArrayLike, source: ArrayLike = 0) -> Noted:
-        """Take note of signals; see :meth:`CrawlScheduler.signal`."""
-        events = {"times": times, "source": source}
-        results, unknown = self._ask_pages("signal", ids, events, skip=True)
-        return Noted(sum(result.ignored for result in results), unknown)
-
-    def report(
-        self,
-        ids: Ids,
-        times: ArrayLike,
-        status: str = "ok",
-        changed: ArrayLike | None = None,
-        *,
-        retry_at: ArrayLike | None = None,
-        ended: ArrayLike | None = None,
-    ) -> int:
-        """Take note of fetches; see :meth:`CrawlScheduler.report`; shards do not learn."""
-        fetches = {"times": times, "changed": changed, "retry_at": retry_at, "ended": ended}
-        results, unknown = self._ask_pages("report", ids, fetches, skip=True, status=status)
+    def _call_pages(self, call: str, labels: NDArray[Any], arguments: dict[str, Any]) -> Any:
+        """Make a call of the shards of pages; return the joined answer."""
+        rows = self.ids.rows(labels, missing="raise" if call == "update" else "skip")
+        per_page = {key: arguments.pop(key) for key in {*arguments} - {"status", "wait"}}
+        arrays = {"ids": labels, **read(per_page, labels.size, self.num_sources)}
+        known = rows >= 0
+        arrays = {key: array[..., known] for key, array in arrays.items()}
+        where = self._where[rows[known]]
+        answers = self._route(call, where, arrays, **arguments)
+        results, unknown = [answer.result for answer in answers.values()], labels[~known]
+        if call == "signal":
+            return Noted(sum(result.ignored for result in results), unknown)
+        if call == "update":
+            return None
         ignored = int(sum(results))
-        if status == "gone":
-            labels = as_ids(ids)
-            known = labels[self.ids.rows(labels, missing="skip") >= 0]
-            if ignored:  # of an old report the page stays
-                known = known[[not self._has(page) for page in known]]
-            self._leave(np.unique(known))
+        if arguments.get("status") == "gone":
+            reported, first = np.unique(labels[known], return_index=True)
+            if ignored:  # a page stays after an old report
+                calls = zip(where[first].tolist(), reported.tolist(), strict=True)
+                stays = [self._ask(shard, "__contains__", page_id=page) for shard, page in calls]
+                reported = reported[~np.array(stays, np.bool_)]
+            self._leave(reported)
         return ignored + unknown.size
-
-    def _has(self, page_id: Any) -> bool:
-        """Return whether the shard of a page has it."""
-        [shard] = self._where[self.ids.rows(as_ids(page_id))].tolist()
-        answer = self._workers.ask("__contains__", {shard: {"page_id": page_id}})[shard]
-        return bool(answer.result)
-
-    def warm(self) -> None:
-        """Compile what calls need; see :meth:`CrawlScheduler.warm`."""
-        self._ask_all("warm")
 
     def describe(self, page_id: Any, time: float | None = None) -> dict[str, Any]:
         """Return what is known of a page; see :meth:`CrawlScheduler.describe`."""
         rows = self.ids.rows(as_ids(page_id))
         if rows.size != 1:
             raise ValueError(f"page_id must be the id of a page, got {page_id!r:.80}")
-        shard, arguments = int(self._where[rows[0]]), {"page_id": page_id, "time": time}
-        known: dict[str, Any] = self._workers.ask("describe", {shard: arguments})[shard].result
+        shard = int(self._where[rows[0]])
+        known: dict[str, Any] = self._ask(shard, "describe", page_id=page_id, time=time)
         return known
 
     @property
@@ -337,9 +311,9 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     def _pass_exchange(self) -> None:
         """Exchange shares when it is time; values of the first half of a period are not used."""
-        if not self._balances:
+        if not self._balances or self._period == math.inf:
             return
-        period = self.period or 0.5 * len(self.ids) / self.bandwidth
+        period = self._period or 0.5 * len(self.ids) / self.bandwidth
         if self._exchange is None:
             self._exchange = self.time + period
         if self.time < self._exchange - 0.5 * period:
@@ -384,33 +358,13 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     # Calls of shards
 
+    def _ask(self, shard: int, call: str, **values: Any) -> Any:
+        """Make a call of a shard, and return its result."""
+        return self._workers.ask(call, {shard: values})[shard].result
+
     def _ask_all(self, call: str, **values: Any) -> dict[int, Answer]:
         """Make a call of all shards."""
         return self._workers.ask(call, dict.fromkeys(range(self._sizes.size), values))
-
-    def _ask_hosts(self, call: str, name: str, hosts: ArrayLike, **values: Any) -> None:
-        """Make a call of the shards of hosts, its argument of a name."""
-        labels = as_ids(hosts)
-        self._route(call, shards_of(labels, self._sizes.size), {name: labels}, **values)
-
-    def _ask_pages(
-        self,
-        call: str,
-        ids: Ids,
-        arguments: Mapping[str, Any],
-        skip: bool = False,
-        **values: Any,
-    ) -> tuple[list[Any], NDArray[Any]]:
-        """Make a call of the shards of pages, with arguments per page; return results, unknown ids.
-
-        Unknown ids are left out with ``skip``, else they are errors.
-        """
-        labels = as_ids(ids)
-        rows = self.ids.rows(labels, missing="skip" if skip else "raise")
-        arrays, known = read(arguments, labels.size, self.num_sources), rows >= 0
-        arrays = {name: array[..., known] for name, array in ({"ids": labels} | arrays).items()}
-        answers = self._route(call, self._where[rows[known]], arrays, **values)
-        return [answer.result for answer in answers.values()], labels[~known]
 
     def _route(
         self, call: str, where: IntArray, arrays: Mapping[str, Any], **values: Any

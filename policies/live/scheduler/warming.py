@@ -23,38 +23,24 @@ KERNELS: tuple[Any, ...] = (
 """Kernels that the calls of a scheduler use on the tables of its pages."""
 
 
-def warm(pages: PageTables, learns: bool) -> None:
+def warm(pages: PageTables) -> None:
     """Compile the kernels, and set the bars of the search by the values of all pages."""
     for kernel in KERNELS:
         ready(kernel)
     look(pages.arguments[1], pages.values.value, pages.pace.time)
-    warm_values(pages.values, pages.num_sources)
-    warm_ids()
-    if learns:
-        warm_beliefs(pages.num_sources)
-
-
-def warm_values(values: PageValues, num_sources: int) -> None:
-    """Make the parameters of two pages, and value one."""
-    shape = (num_sources, 2) if num_sources > 1 else (2,)
-    columns = {name: np.full(2, 0.5) for name in ("importance", *values.needs)}
-    columns |= {k: np.full(shape, 0.2 / num_sources) for k in LEARNED[1:] if k in columns}
-    parameters = PageValues(values.policy).table(columns, 1.0)
-    values.value(parameters, 0, 1.0, 0.0)
-
-
-def warm_ids() -> None:
-    """Add, find, rename and remove an id of each type."""
-    for old, new in ((0, 1), ("a", "b")):
+    shape = (pages.num_sources, 2) if pages.num_sources > 1 else (2,)
+    columns = {name: np.full(2, 0.5) for name in ("importance", *pages.values.needs)}
+    columns |= {k: np.full(shape, 0.2 / pages.num_sources) for k in LEARNED[1:] if k in columns}
+    values = PageValues(pages.values.policy)
+    values.value(values.table(columns, 1.0), 0, 1.0, 0.0)
+    for old, new in ((0, 1), ("a", "b")):  # an id of each type
         ids = PageIds()
         ids.add(as_ids(old))
         ids.rows(as_ids(old))
         ids.move(as_ids(old), as_ids(new))
         ids.remove(as_ids(new))
-
-
-def warm_beliefs(num_sources: int) -> None:
-    """Learn from a fetch of one page."""
-    learner, row = PageLearner(1.0, 1, num_sources), np.zeros(1, np.int64)
-    learner.learn(row, np.ones(1), np.zeros((1, num_sources)), np.ones(1, np.bool_))
-    learner.share(row)
+    if pages.learner is not None:
+        learner, row = PageLearner(1.0, 1, pages.num_sources), np.zeros(1, np.int64)
+        signals = np.zeros((1, pages.num_sources))
+        learner.learn(row, np.ones(1), signals, np.ones(1, np.bool_))
+        learner.share(row)

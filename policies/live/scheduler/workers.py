@@ -1,15 +1,21 @@
-"""Shards of a scheduler where they run: in this process, or in actors of Ray."""
+"""Shards of a scheduler: where they run, in this process or in actors of Ray; and their folder."""
 
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from policies.live.scheduler.durable import DurableScheduler
+from crawl_envs.system.files import replacing
+from policies.live.scheduler.durable import SHARDS_FILE, DurableScheduler
+from policies.live.scheduler.files import Record
 from policies.live.scheduler.scheduler import CrawlScheduler
+
+RESTORE = "restore it from a backup, or begin with another folder"
+"""What to do when files of a folder are missing."""
 
 
 class Answer(NamedTuple):
@@ -29,20 +35,23 @@ class Answer(NamedTuple):
 
 
 class Shard:
-    """One shard: a scheduler, with a journal where it has a folder.
+    """A shard in this process: a scheduler, with a journal where it has a folder.
 
     Args:
         policy: its policy.
-        settings: the other arguments of :class:`CrawlScheduler`.
+        state: the state to begin with.
         durable: as for :class:`DurableScheduler`.
         folder: its folder; None for none.
+
+    Attributes:
+        died: the error of a call of a shard that has died.
     """
 
-    def __init__(
-        self, policy: Any, settings: dict[str, Any], durable: bool, folder: Path | None
-    ) -> None:
-        self.arguments = policy, settings, durable, folder
-        self.scheduler: CrawlScheduler | DurableScheduler | None = None
+    died: Any = ()
+
+    def __init__(self, policy: Any, state: Record, durable: bool, folder: Path | None) -> None:
+        self.arguments = policy, state, durable, folder
+        self.scheduler: Any = None
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Make a call of the scheduler, or ``open`` it, or return the answer to its ``last`` call.
@@ -54,7 +63,7 @@ class Shard:
             if name == "open":
                 result = self._open()
             elif name == "last":
-                last = getattr(self.scheduler, "answer", None)
+                last = self.scheduler.answer
                 result, error = (None, last) if isinstance(last, Exception) else (last, None)
             else:
                 method = getattr(self.scheduler, name)
@@ -68,17 +77,22 @@ class Shard:
 
     def _open(self) -> dict[str, Any]:
         """Start the scheduler, or resume that of the folder; return its state as far as needed."""
-        policy, settings, durable, folder = self.arguments
+        policy, state, durable, folder = self.arguments
         if folder is not None and DurableScheduler.holds(folder):
             self.scheduler = DurableScheduler(folder, policy=policy, durable=durable)
         else:
-            self.scheduler = CrawlScheduler(policy, **settings)
-            self.scheduler.pace.empty -= settings["burst"]
+            self.scheduler = CrawlScheduler.from_state(state, policy)
             if folder is not None:
                 self.scheduler = DurableScheduler(folder, self.scheduler, durable=durable)
         scheduler, pages = self.scheduler, self.scheduler.pages
-        state = {"time": scheduler.time, "bandwidth": scheduler.bandwidth}
-        return state | {"columns": [*pages.columns], "ids": pages.ids.ids(pages.ids.present())}
+        names, ids = [*pages.columns], pages.ids.ids(pages.ids.present())
+        clock = {"time": scheduler.time, "bandwidth": scheduler.bandwidth}
+        return {**clock, "columns": names, "ids": ids}
+
+    def begin(self, call: str, arguments: Mapping[str, Any]) -> Callable[[], Answer]:
+        """Make a call; return a function that returns its answer."""
+        answer = self.call(call, arguments)
+        return lambda: answer
 
     def close(self) -> None:
         """Release the folder."""
@@ -86,22 +100,7 @@ class Shard:
             self.scheduler.close()
 
 
-class LocalWorker:
-    """A shard in this process."""
-
-    died: Any = ()
-
-    def __init__(self, *arguments: Any) -> None:
-        self.shard = Shard(*arguments)
-        self.close = self.shard.close
-
-    def begin(self, call: str, arguments: Mapping[str, Any]) -> Callable[[], Answer]:
-        """Make a call; return a function that returns its answer."""
-        answer = self.shard.call(call, arguments)
-        return lambda: answer
-
-
-class RayWorker:
+class RayShard:
     """A shard in an actor of Ray, which is started on this machine if it does not run yet."""
 
     def __init__(self, *arguments: Any) -> None:
@@ -124,8 +123,8 @@ class RayWorker:
         self._ray.kill(self.actor)
 
 
-BACKENDS: dict[str, type[Any]] = {"local": LocalWorker, "ray": RayWorker}
-"""Workers by the name of a backend."""
+BACKENDS: dict[str, type[Any]] = {"local": Shard, "ray": RayShard}
+"""Shards by the name of where they run."""
 
 
 class Workers:
@@ -167,23 +166,22 @@ class Workers:
 
     def _retry(self, shard: int, call: str, arguments: Mapping[str, Any]) -> Answer:
         """Return the answer of a new worker to a call whose worker has died."""
-        failed = Answer(None, None, self._calls[shard], 0.0)
-        if self._folders[shard] is None:
-            lost = (
+        folder, failure = self._folders[shard], f"shard {shard} has died twice in one call"
+        if folder is None:
+            failure = (
                 f"shard {shard} has died, and the copies and signals of its pages are lost; with a "
                 "folder they would be kept"
             )
-            return failed._replace(error=RuntimeError(lost))
+            return Answer(None, RuntimeError(failure), self._calls[shard], 0.0)
         self.workers[shard].close()
-        worker = self.workers[shard] = self._start(self._folders[shard])
+        worker = self.workers[shard] = self._start(folder)
         try:
-            opened: Answer = worker.begin("open", {})()
-            if opened.error is not None:
-                return failed._replace(error=opened.error)
-            is_missing = opened.calls == self._calls[shard]
-            answer: Answer = worker.begin(call if is_missing else "last", arguments)()
+            answer: Answer = worker.begin("open", {})()
+            if answer.error is None:
+                is_missing = answer.calls == self._calls[shard]
+                answer = worker.begin(call if is_missing else "last", arguments)()
         except worker.died:
-            return failed._replace(error=RuntimeError(f"shard {shard} has died twice in one call"))
+            answer = Answer(None, RuntimeError(failure), self._calls[shard], 0.0)
         return answer
 
     def check_open(self) -> None:
@@ -196,3 +194,49 @@ class Workers:
         for worker in self.workers:
             worker.close()
         self.workers.clear()
+
+
+def check_folder(folder: Path, shards: int, scheduler: CrawlScheduler) -> list[Path]:
+    """Make the folder of shards with the settings of a scheduler; return the folders of shards.
+
+    Raises:
+        ValueError: it is of other settings or of another version, or they cannot be read; it holds
+            one scheduler, or some of its shards are missing.
+    """
+    if DurableScheduler.holds(folder):
+        raise ValueError(
+            f"folder must be of shards, {folder} is of a DurableScheduler: open it with that, or "
+            "give another folder"
+        )
+    path, parts = folder / SHARDS_FILE, [folder / f"shard-{k:03d}" for k in range(shards)]
+    lines, slack = scheduler.pages.choices.lines[0], scheduler.pages.choices.slack
+    settings = {
+        "shards": shards,
+        "policy": type(scheduler.pages.values.policy).__name__,
+        "num_sources": scheduler.num_sources,
+        "new_share": float(lines["new_share"]),
+        "skew": float(lines["skew"]),
+        "resolution": (slack - lines["skew"]).tolist(),
+    }
+    if not path.exists():
+        if held := [part.name for part in folder.glob("shard-*") if DurableScheduler.holds(part)]:
+            raise ValueError(f"{path} must be there, as {held[0]} is: {RESTORE}")
+        for part in parts:  # before the file, so that none is missing later
+            part.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as unfinished:
+            unfinished.write_text(json.dumps(settings) + "\n")
+    try:
+        held = json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path} must hold JSON, it cannot be read: {error}") from error
+    if not isinstance(held, dict) or set(held) != set(settings):
+        raise ValueError(f"{path} must hold {', '.join(settings)}; it is of another version")
+    for name, value in settings.items():
+        if value != held[name]:
+            raise ValueError(f"{name} must be {held[name]} as in {folder}, got {value}")
+    empty = [part for part in parts if not DurableScheduler.holds(part)]
+    if len(empty) == len(parts):  # no pages yet, after a crash at the start
+        empty = [part for part in parts if not part.exists()]
+    if empty:
+        raise ValueError(f"{empty[0]} must hold a shard, its pages are missing: {RESTORE}")
+    return parts

@@ -340,3 +340,17 @@ def test_a_clock_that_was_ahead_by_little_forgets_nothing() -> None:
     scheduler.next(9.0)
     scheduler.reset_clock(3.5)
     assert len({scheduler.describe(page)["change_rate"] for page in range(20)}) == 1
+
+
+def test_a_clock_turned_back_before_the_first_page_leaves_the_prior():
+    back, plain = (CrawlScheduler("GreedyNCIS", 4.0, learn=True, start=s) for s in (5.0, 0.0))
+    back.reset_clock(0.0)
+    for each in (back, plain, CrawlScheduler.from_state(back.state())):
+        each.add(["a", "b"])
+        assert each.describe("a")["change_rate"] == plain_rate(2 / 4.0)
+
+
+def plain_rate(interval):
+    """Return the estimate of a page without data, whose prior is of a mean interval."""
+    learner = PageLearner(interval, 1)
+    return float(learner.first()["change_rate"])
