@@ -7,18 +7,15 @@ It is used as in::
     crawler.post_navigation_hook(manager.observe)
     await crawler.run(["https://a.example/"])
 
-Each page is requested when it is due, with its first request (headers, label, user data, depth) and
-the validators of its copy. A URL with and without a fragment is one page. Handlers see pages that
-are new or have changed. A handler that raised an error sees its page at the next fetch; the fetch
-has not failed. If only a handler knows what was fetched, as with a browser, it calls
-:meth:`~ScheduledRequests.found`; it then sees every page that was answered in full. A fetch without
-any answer has failed.
+Each page is requested when it is due, with its first request and the validators of its copy. A URL
+with and without a fragment is one page. Handlers see pages that are new or have changed. A handler
+that raised an error sees its page at the next fetch; the fetch has not failed. A handler that calls
+:meth:`~ScheduledRequests.found` sees every page that was answered in full. A fetch without any
+answer has failed.
 
 The scheduler chooses the order and the time of retries, and each fetch counts for the bandwidth.
-Crawlee counts failures in a row as retries: after ``max_request_retries`` it calls
-``failed_request_handler``. Pages that are gone stay away while the scheduler remembers them
-(``keep_gone``), except URLs of ``run``. Redirected pages keep their URLs, as Crawlee does not
-report the kind of a redirect.
+Pages that are gone stay away while the scheduler remembers them (``keep_gone``), except URLs of
+``run``.
 """
 
 from __future__ import annotations

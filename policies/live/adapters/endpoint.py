@@ -13,19 +13,12 @@ request            answer
 ``GET /overview``  the data of that page
 =================  =========================================================================
 
-``due`` keeps no budget; ``ask`` does. It grants as many fetches as the bandwidth allows, to the
-pages whose fetch is worth most. It adds a new page if the scheduler learns, and answers the id of
-the page. Then fetch and report::
-
-    curl localhost:8808 -d '{"ask": "https://a.example/"}'
-    curl localhost:8808 -d '{"report": ["https://a.example/"], "changed": [true]}'
-
-A bad message changes nothing and is answered by 400 and an ``error``. So is a body of more than
-10,000 lines or 16 MiB; lists have at most 10,000 entries: send several. Other requests are answered
-between two lines. ``serve`` has 100 connections at once and answers more by 503. There is no
-encryption or authentication: serve to this machine or a trusted network. Web pages of other sites
-are refused: ``Host`` must be a host that is served, else the status is 400, and an ``Origin`` must
-be the same host and port, else it is 403.
+``due`` keeps no budget; ``ask`` does, and answers the id of the page. A bad message changes nothing
+and is answered by 400 and an ``error``. So is a body of more than 10,000 lines or 16 MiB; a list
+has at most 10,000 entries: send several. Other requests are answered between two lines. ``serve``
+has 100 connections at once and answers more by 503. There is no encryption or authentication: serve
+to this machine or a trusted network. ``Host`` must be a host that is served, else the status is
+400, and an ``Origin`` must be the same host and port, else it is 403.
 """
 
 from __future__ import annotations
@@ -62,7 +55,7 @@ from policies.live.adapters.messages import (
 from policies.live.adapters.overview import History, feeds_of, overview_of, without_login
 from policies.live.scheduler.ids import LONGEST_TEXT
 
-JSON = "application/json"
+JSON, SIGNALS = "application/json", "crawl_signals_total"
 MAX_LINES = 10_000
 """Lines of the largest body."""
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
@@ -83,7 +76,7 @@ class Metrics:
     ) -> None:
         self.scheduler, self.registry = scheduler, CollectorRegistry()
         self.polls, self.causes = polls, causes
-        self.history, self.counts = History(), Counts[str]()
+        self.history = History()
         self.now: float | None = None  # of the last message, if it has a time
         self.begun: float | None = None  # the time of the first call for a fetch
         self.until = self.allowed = 0.0
@@ -107,8 +100,8 @@ class Metrics:
         }
         scheduler.watchers.append(self.count)
 
-    def note(self, message: Message, answer: Message) -> None:
-        """Show the time of a message, if it has one."""
+    def note(self, message: Message) -> None:
+        """Use the time of a message for what is shown, if it has one."""
         if message.keys() & {"next", "ask", "report", "signal"}:
             self.now = None if message.get("time") is None else day_of(message["time"])
 
@@ -117,7 +110,6 @@ class Metrics:
         if call == "signal":
             sources = np.broadcast_to(arguments.get("source", 0), np.size(arguments["ids"]))
             for source, count in Counts(map(str, sources.tolist())).items():
-                self.counts[source] += count
                 self.signals.labels(source).inc(count)
             self.ignored.inc(answer.ignored + len(answer.unknown))
         elif call in ("next", "next_batch", "ask"):
@@ -172,7 +164,8 @@ class Metrics:
         known = overview_of(self.scheduler, now)
         self.history.at(now)["expected"] = known["freshness"]
         for number, source in enumerate(known["sources"]):
-            source["signals"] = self.counts[str(number)]
+            labels = {"source": str(number)}
+            source["signals"] = int(self.registry.get_sample_value(SIGNALS, labels) or 0)
         causes = {without_login(page): without_login(cause, page) for page, cause in [*self.causes]}
         for page in (*known["first"]["gone"], *known["first"]["failing"]):
             page["cause"] = causes.get(page["url"])

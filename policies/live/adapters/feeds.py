@@ -85,16 +85,13 @@ class Memory:
         overlaps = not (self.keys and listed) or listed & self.keys.keys() or dated_again
         return listing.kind == "feed" and not overlaps
 
-    def keep(self, listing: Listing, now: float) -> None:
-        """Note that the new entries of a listing were reported."""
-        keys = [entry.key for entry in listing.entries]
-        if listing.faults or not keys:
-            keys = [*dict.fromkeys([*keys, *self.keys])][: 2 * MAX_ENTRIES]
-        self.keys = dict.fromkeys(keys)
-        self.pass_poll(now)
-
-    def pass_poll(self, now: float) -> None:
-        """Note a poll without new entries."""
+    def keep(self, listing: Listing | None, now: float) -> None:
+        """Note a poll, after its new entries were reported; None for an unchanged listing."""
+        if listing is not None:
+            keys = [entry.key for entry in listing.entries]
+            if listing.faults or not keys:
+                keys = [*dict.fromkeys([*keys, *self.keys])][: 2 * MAX_ENTRIES]
+            self.keys = dict.fromkeys(keys)
         self.polled = now
         _write(self.path, [now, [*self.keys]])
 
@@ -193,9 +190,8 @@ class Polls:
             rows = json.loads(self.file.read_text("utf-8")) if self.file.exists() else {}
             self.last = {url: Poll(day_of(time), *rest) for url, (time, *rest) in rows.items()}
         except (ValueError, TypeError, AttributeError) as error:
-            way_out = "Delete it: all are asked in full, and nothing is reported twice"
-            fault = f"{self.file} must be the last polls of feeds: {error}"
-            raise ValueError(f"{fault}. {way_out}") from None
+            fault = f"{self.file} must be the last polls of feeds: {error}. Delete it: "
+            raise ValueError(f"{fault}all are asked in full, nothing is reported twice") from None
         self.sources, self.due = dict[str, int](), dict[str, float]()
         self._follow(now)
 
@@ -247,7 +243,7 @@ class Polls:
             memory = Memory(self.path(feed))
             if listing is None:
                 if memory.polled is not None:  # it is no index
-                    memory.pass_poll(now)
+                    memory.keep(None, now)
             else:
                 faults, sitemaps = [*listing.faults], last.sitemaps if not listing.kind else []
                 if listing.kind == "index":

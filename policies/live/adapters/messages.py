@@ -113,10 +113,8 @@ def clock_time(scheduler: Scheduler, message: Message) -> float:
     """Return the time of a message that moves the clock; ValueError for one of the future."""
     time, now = day_of(message.get("time")), day_of(None)
     if scheduler.time <= now + MAX_AHEAD < time:
-        way_out = "reset_clock takes a scheduler's clock back"
-        raise ValueError(
-            f"time must be at most a day after {date_of(now)}, got {time:g}; {way_out}"
-        )
+        got = f"got {time:g}; reset_clock takes a scheduler's clock back"
+        raise ValueError(f"time must be at most a day after {date_of(now)}, {got}")
     return time
 
 
@@ -137,7 +135,7 @@ def answers(scheduler: Scheduler, lines: Iterable[str]) -> Iterator[str]:
 
 
 def answer_line(
-    scheduler: Scheduler, line: str | bytes, note: Callable[[Message, Message], None] | None = None
+    scheduler: Scheduler, line: str | bytes, note: Callable[[Message], None] | None = None
 ) -> Message:
     """Return the answer to a line of JSON; ``note`` is called with each sound message."""
     try:
@@ -148,7 +146,7 @@ def answer_line(
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         return {"error": str(error)}
     if note is not None:
-        note(message, answer)
+        note(message)
     return answer
 
 

@@ -10,8 +10,6 @@ from policies.live.adapters.messages import Scheduler
 from policies.live.adapters.outages import bring_back
 from policies.live.urls import host_of, normal_url
 
-MAX_ENDS = 10_000
-"""Ends of redirects that are remembered beyond one per page."""
 logger = logging.getLogger(__name__)
 
 
@@ -36,6 +34,8 @@ class Moves:
         before = self.ends.pop(page, "")
         if before:
             self.due.pop(page, None)
+            if before != end and self.sources.get(before) == page:
+                del self.sources[before]
         if not end or normal_url(end) == normal_url(page):
             return
         source = self.sources.pop(end, page)
@@ -45,7 +45,6 @@ class Moves:
         elif source not in ("", page):
             self.due.pop(source, None)
             self._undo(source, end, now)
-        self._forget()
 
     def make(self, until: float, under_way: Container[str]) -> None:
         """Move the pages that were redirected until a time, when callbacks are done with them."""
@@ -80,11 +79,3 @@ class Moves:
         bring_back(self.scheduler, [source])
         if end in self.renamed and source not in self.scheduler:
             self.due[source] = end, source, now
-
-    def _forget(self) -> None:
-        """Forget the oldest ends, if there are many more than pages."""
-        for ends in (self.ends, self.sources):
-            while len(ends) > len(self.scheduler) + MAX_ENDS:
-                oldest = next(iter(ends))
-                del ends[oldest]
-                self.renamed.discard(oldest)

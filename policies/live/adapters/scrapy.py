@@ -35,20 +35,17 @@ setting                      meaning and default
                              bytes; for None, and by default, the text without scripts and styles
 ===========================  =======================================================================
 
-Each GET request without a body becomes a page; its id is the URL without the fragment. The page is
-fetched again with its first request, stored as JSON: callback, errback, headers, cookies,
-``cb_kwargs``, ``meta``, flags and class. Other requests are made once, at once.
-``meta["importance"]`` is the weight of the page, 1.
-
-The callback sees a page when it is new or has changed. It sees the next fetch again if it or an
-item pipeline raised an error, or if it yields its own page with ``dont_filter``. The errback is
-called after each failed fetch. A request that cannot be stored is left out with an error in the log
-(``recrawl/bad_requests`` counts them), and its callback sees the page again at the next fetch.
+Each GET request without a body becomes a page; its id is the URL without the fragment. Other
+requests are made once, at once. ``meta["importance"]`` is the weight of the page, 1. The callback
+sees a page when it is new or has changed, and again at the next fetch if it or an item pipeline
+raised an error, or if it yields its own page with ``dont_filter``. The errback is called after each
+failed fetch. A request that cannot be stored is left out with an error in the log
+(``recrawl/bad_requests`` counts them), and its callback sees the page again.
 
 Each start reads the table of ``RECRAWL_PAGES``. The first takes all of it: rates, signals, copies
 (``last_crawl``) and which pages are gone; later ones take pages that are new in it. Its first
-source of signals is number 0 of ``RECRAWL_FEEDS``, and so on. A page that is gone returns if it is
-a start URL, if a feed lists it with a new date, or by a link after ``RECRAWL_KEEP_GONE``.
+source of signals is number 0 of ``RECRAWL_FEEDS``, and so on. A page that is gone also returns by a
+link after ``RECRAWL_KEEP_GONE``.
 """
 
 from __future__ import annotations
