@@ -12,7 +12,7 @@ import httpx
 
 from policies.live import CrawlScheduler, DurableScheduler
 from policies.live.adapters.copies import Copies, text_of
-from policies.live.adapters.fetches import Answer, host_of, note_fetch
+from policies.live.adapters.fetches import Answer, Fetches, host_of
 from policies.live.adapters.messages import day_of
 
 SECOND = 1.0 / 86_400.0  # the scheduler counts in days
@@ -36,7 +36,6 @@ def open_scheduler(folder, bandwidth, gap):
     scheduler = DurableScheduler(folder, new)
     scheduler.configure(day_of(None), bandwidth=bandwidth)  # it may be another than last time
     scheduler.limit_hosts(gap=gap * SECOND)
-    scheduler.report(scheduler.under_way, day_of(None), "interrupted")  # of a run that was killed
     scheduler.warm()  # compiles, in the first run for a minute or two
     return scheduler
 
@@ -53,17 +52,17 @@ async def fetch(client, url, conditions):
     return answer, response.content
 
 
-async def worker(client, scheduler, copies, see):
+async def worker(client, fetches, copies, see):
     """Fetch the page that is due, report what was found, and so on for ever."""
     while True:
         sent = day_of(None)
-        url, ask_again = scheduler.next(sent)
+        url, ask_again = fetches.scheduler.next(sent)
         if url is None:  # no page is due, or no host may be asked
             await asyncio.sleep(min((ask_again - sent) / SECOND, 1.0))
             continue
-        before = copies[url]
-        answer, body = await fetch(client, url, before.conditions)
-        outcome, copy = note_fetch(scheduler, url, before, answer, sent, day_of(None))
+        fetches.begin(url, sent)
+        answer, body = await fetch(client, url, copies[url].conditions)
+        outcome, copy = fetches.end(url, answer, day_of(None))
         if outcome in ("new", "changed"):
             see(url, body)  # this is where your work on a page goes
         if outcome == "gone":
@@ -76,6 +75,7 @@ async def crawl(urls, folder, see, bandwidth=20_000.0, gap=5.0, workers=8):
     """Fetch pages for ever; ``see`` is called with the pages that are new or have changed."""
     with open_scheduler(folder / "scheduler", bandwidth, gap) as scheduler:
         copies = Copies(folder / "copies")
+        fetches = Fetches(scheduler, copies, day_of(None))
         scheduler.add(urls, known="skip", host=[host_of(url) for url in urls])
         client = httpx.AsyncClient(
             headers={"User-Agent": AGENT}, follow_redirects=True, timeout=30.0
@@ -83,7 +83,7 @@ async def crawl(urls, folder, see, bandwidth=20_000.0, gap=5.0, workers=8):
         try:
             async with client, asyncio.TaskGroup() as group:
                 for _ in range(workers):
-                    group.create_task(worker(client, scheduler, copies, see))
+                    group.create_task(worker(client, fetches, copies, see))
         finally:
             copies.close()
 

@@ -1,8 +1,8 @@
-"""What a crawler keeps of its pages beside the scheduler: validators, hashes, and who parses them.
+"""Store validators and hashes of copies, and the requests of pages; compare contents.
 
-A page's row is written when its content has had time to be processed (``SETTLED``): a crawler that
-is killed before that finds the same change again at the next fetch. It is lost by no crash of the
-process; a crash of the machine may cost the last seconds.
+A copy may be written later, when its page has been processed (``SETTLED``): a crawler that is
+killed before sees the same change again. Written copies survive a crash of the process; a crash of
+the machine may lose the last seconds.
 """
 
 from __future__ import annotations
@@ -30,13 +30,9 @@ META = re.compile(rb"<meta\b[^>]{0,256}?\bcharset\s*=\s*[\"']?(?!utf-?16|utf-?32
 
 
 class Copy(NamedTuple):
-    """What is known of the last copy of a page; None for what is not.
+    """The last copy of a page: validators (as Latin-1), hash, and its request as JSON (``parser``).
 
-    Attributes:
-        etag: the validator ``ETag`` of its answer, its bytes as characters of Latin-1.
-        modified: the validator ``Last-Modified`` of its answer, likewise.
-        digest: hash of its content.
-        parser: what requests and parses the page, as JSON.
+    A part is None if it is not known.
     """
 
     etag: str | None = None
@@ -46,25 +42,19 @@ class Copy(NamedTuple):
 
     @property
     def conditions(self) -> dict[str, bytes]:
-        """The headers by which a server answers 304 if this copy is fresh, as it sent them."""
+        """The headers of a conditional request."""
         both = {"If-None-Match": self.etag, "If-Modified-Since": self.modified}
         return {name: value.encode("latin-1") for name, value in both.items() if value is not None}
 
 
 class Copies:
-    """The copies of a crawler, in memory and in a file of records.
+    """The copies of a crawler, in memory and in a file that one object may use at a time.
 
-    A record has the copies of some pages, None for one that is forgotten; the latest counts. A file
-    of which most is old is written anew when it is opened. One object may use it at a time.
+    A record of the file has copies by page, None for a removed one; the last one counts. A file
+    with mostly old records is rewritten when it is opened. ValueError if it is damaged.
 
     A page takes 536 bytes of memory with a URL of 49 letters and a short request. Its copy is
     written in 14 us; a file is opened in 9 us per page (one run).
-
-    Args:
-        path: the file.
-
-    Raises:
-        ValueError: the file is damaged, or of another version.
     """
 
     def __init__(self, path: Path) -> None:
@@ -81,7 +71,7 @@ class Copies:
             self.journal = Journal(path)
 
     def _repeat(self, record: Record) -> None:
-        """Take the copies of a record."""
+        """Apply a record."""
         copies = record.values["copies"]
         self._entries += len(copies)
         for url, values in copies.items():
@@ -91,19 +81,19 @@ class Copies:
                 self.copies[url] = Copy(*values)
 
     def __getitem__(self, url: str) -> Copy:
-        """Return what is known of the copy of a page."""
+        """Return the copy of a page."""
         return self.fresh[url][1] if url in self.fresh else self.copies.get(url, Copy())
 
     def note(self, url: str, copy: Copy, now: float) -> None:
-        """Take note of a copy, at a time in seconds; it is written later (:meth:`write`)."""
+        """Note a copy at a time in seconds, to be written by :meth:`write`."""
         self.fresh[url] = now, copy
 
     def write(self, until: float) -> None:
-        """Write the copies that were taken until a time."""
+        """Write the copies that were noted until a time."""
         self.put({url: copy for url, (time, copy) in self.fresh.items() if time <= until})
 
     def put(self, copies: Mapping[str, Copy | None]) -> None:
-        """Write copies now, in place of those that were noted; None for one that is forgotten."""
+        """Write copies now; they replace noted ones. None removes one."""
         for url in copies:
             self.fresh.pop(url, None)
         if copies:
@@ -112,7 +102,7 @@ class Copies:
             self._repeat(record)
 
     def adopt(self, parsers: Mapping[str, str]) -> None:
-        """Keep what parses pages, of those that nothing parses yet; it has seen no copy of them."""
+        """Store the requests of pages that have none; their copies count as not seen."""
         new = {url: text for url, text in parsers.items() if self[url].parser is None}
         self.put({url: Copy(parser=text) for url, text in new.items()})
 
@@ -127,11 +117,11 @@ class Copies:
 
 
 def text_of(body: bytes, content_type: str = "") -> str | bytes:
-    """Return what tells copies of a page apart: the text of HTML, the bytes of anything else.
+    """Return what is compared of a page: the text of HTML, the bytes of anything else.
 
-    The text is without tags, scripts, styles and comments. Its charset is that of its byte order
-    mark, of ``content_type`` (the header) or of a meta tag, the first that fits, else UTF-8 or
-    Latin-1. Where the header is missing, the body is HTML if it begins as HTML.
+    The text has no tags, scripts, styles and comments. Its charset is the first that fits: of the
+    byte order mark, ``content_type`` (the header) or a meta tag, UTF-8, Latin-1. Without the
+    header, a body that begins as HTML is HTML.
     """
     kind = content_type.split(";")[0].strip().lower()
     starts = kind in ("", "application/octet-stream") and START.search(body[:5000])
@@ -153,7 +143,7 @@ def without_user(url: str) -> str:
 
 
 def digest(content: str | bytes) -> str:
-    """Return the hash of a content; white space of a text counts as one blank."""
+    """Return the hash of a content; white space in a text counts as one blank."""
     if isinstance(content, str):
         content = b" ".join(content.encode("utf-8", "surrogatepass").split())
     return hashlib.blake2b(content, digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""A scheduler as the request manager of Crawlee for Python, for crawlers that go on.
+"""A request manager of Crawlee for Python that asks a scheduler which page is due.
 
 It is used as in::
 
@@ -7,17 +7,15 @@ It is used as in::
     crawler.post_navigation_hook(manager.observe)
     await crawler.run(["https://a.example/"])
 
-Each page is requested when it is due, with the validators of its copy and all that it was added
-with: headers, label, user data, depth. A URL with and without a fragment is one page. A handler
-sees the pages that are new or have changed, by :meth:`~ScheduledRequests.observe`, and a page again
-after it raised an error, which is no failure of the fetch. What only a handler can tell, it tells
-by :meth:`~ScheduledRequests.found`; then it sees all pages that are answered in full. A fetch of
-which nothing is known has failed. Pages that are gone
-(:func:`policies.live.adapters.fetches.note_fetch`) stay away as long as the scheduler remembers
-them (``keep_gone``), except urls of ``run``. The kind of a redirect is not known, so redirected
-pages keep their urls. The scheduler chooses the order and when a page is tried again, and each
-fetch counts for the bandwidth. Crawlee counts failures in a row as retries: after
-``max_request_retries`` its ``failed_request_handler`` is called.
+Each page is requested when it is due, with its first request and the validators of its copy. A URL
+with and without a fragment is one page. Handlers see pages that are new or have changed. A handler
+that raised an error sees its page at the next fetch; the fetch has not failed. A handler that calls
+:meth:`~ScheduledRequests.found` sees every page that was answered in full. A fetch without any
+answer has failed.
+
+The scheduler chooses the order and the time of retries, and each fetch counts for the bandwidth.
+Pages that are gone stay away while the scheduler remembers them (``keep_gone``), except URLs of
+``run``.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,11 +35,11 @@ from crawlee.request_loaders import RequestManager
 from crawlee.storage_clients.models import ProcessedRequest
 
 from crawl_envs.types.arguments import quantity
-from policies.live.adapters.copies import Copies, Copy, digest, text_of
-from policies.live.adapters.fetches import Answer, host_of, note_fetch
-from policies.live.adapters.messages import SECONDS_PER_DAY, Scheduler, day_of, take_back
-from policies.live.adapters.outages import Outages, bring_back
-from policies.live.adapters.watching import CAUSES, Watch, listen
+from policies.live.adapters.copies import Copies, Copy, text_of
+from policies.live.adapters.fetches import Answer, Fetches, host_of
+from policies.live.adapters.messages import SECONDS_PER_DAY, Scheduler, day_of
+from policies.live.adapters.outages import bring_back
+from policies.live.adapters.watching import Watch, listen
 
 WAIT = 1.0 / SECONDS_PER_DAY
 """The longest wait for a page in one call, in days."""
@@ -52,15 +49,14 @@ class ScheduledRequests(RequestManager):
     """Requests of the pages of a scheduler, when they are due.
 
     Args:
-        scheduler: a scheduler whose ids are URLs, and whose times are days since 1970. Fetches that
-            are under way there were interrupted, so nothing else fetches its pages.
-        folder: a folder for the requests and what is known of the copies.
+        scheduler: the scheduler, as for :class:`policies.live.adapters.fetches.Fetches`.
+        folder: a folder for the requests and the copies.
         columns: columns of pages that are added, as for ``add``; none if rates are learned.
-        compare: returns what is compared with the copy before, of a body and its ``Content-Type``.
-        validators: whether requests are conditional, so that a server may answer 304.
-        max_retry_after: days for which a Retry-After is respected at most.
-        overview_port: a port of this machine, on which a thread serves a page to watch and
-            /metrics until :meth:`close` or the end of the process; None for none.
+        compare: a function of a body and its ``Content-Type`` that returns what is compared.
+        validators: whether to send validators, so that a server may answer 304.
+        max_retry_after: the longest wait for a ``Retry-After``, in days.
+        overview_port: a port of this machine for a page to watch and /metrics, served until
+            :meth:`close` or the end of the process; None for none.
 
     Raises:
         ValueError: the port is in use, or the extra ``live`` is not installed.
@@ -77,25 +73,20 @@ class ScheduledRequests(RequestManager):
         max_retry_after: float = 1.0,
         overview_port: int | None = None,
     ) -> None:
-        port = overview_port
-        listening = None if port is None else listen(port, "overview_port")
+        listening = None if overview_port is None else listen(overview_port, "overview_port")
         self.scheduler, self.columns = scheduler, dict(columns or {})
         self.compare, self.validators = compare, validators
-        take_back(scheduler, day_of(None))
         longest = quantity("max_retry_after", max_retry_after)
-        self.outages = Outages(scheduler, longest)
         folder.mkdir(parents=True, exist_ok=True)
         self.copies = Copies(folder / "copies")
-        if (lost := scheduler.under_way).size:  # of a process before
-            scheduler.report(lost, day_of(None), "interrupted")
-        self.sent: dict[str, tuple[str, float]] = {}  # page and time, by the URL requested
-        self.told: dict[str, Answer] = {}
+        self.fetches = Fetches(scheduler, self.copies, day_of(None), longest)
+        self.pages: dict[str, str] = {}  # of the fetches under way, by the URL requested
+        self.answers: dict[str, Answer] = {}
         self.retries: dict[str, tuple[int, int]] = {}  # counts of Crawlee, by page
         self.ask_again, self.handled = -math.inf, 0
-        self.causes = deque[tuple[str, str]](maxlen=CAUSES)
         self.watch: Watch | None = None
         if listening is not None:
-            self.watch = Watch(scheduler, listening, None, self.causes)
+            self.watch = Watch(scheduler, listening, None, self.fetches.causes)
 
     def close(self) -> None:
         """Serve the page to watch no longer, and close the file of the copies."""
@@ -117,11 +108,11 @@ class ScheduledRequests(RequestManager):
                 except ValueError:  # it is no URL for Crawlee
                     self.scheduler.report([url], now, "failed")
                     continue
-                if request.url in self.sent:
+                if url in self.fetches.sent:
                     why = "the scheduler's timeout must be longer than a fetch may take"
                     logging.getLogger(__name__).warning(f"{url} is fetched twice at once: {why}")
-                self.sent[request.url] = str(url), now
-                self.outages.ask(host_of(str(url)), now)
+                self.pages[request.url] = str(url)
+                self.fetches.begin(str(url), now)
                 return request
             if min(self.ask_again, end) <= now:
                 return None
@@ -140,25 +131,24 @@ class ScheduledRequests(RequestManager):
         return request
 
     async def observe(self, context: HttpCrawlingContext) -> None:
-        """Take note of an answer, and pass by the handler if it is no news: after navigation."""
+        """Note an answer after navigation; skip the handler if the page is unchanged."""
         request, response = context.request, context.http_response
         url = request.loaded_url or request.url
         content = self.compare(await response.read(), response.headers.get("content-type", ""))
         answer = Answer.of(response.status_code, response.headers, content, url)
-        self.told[request.url] = answer
-        page, _ = self.sent.get(request.url, (_page(request), 0.0))
-        same = answer.is_ok and self.copies[page].digest == digest(answer.content)
-        if same or answer.status == 304:
+        self.answers[request.url] = answer
+        page = self.pages.get(request.url, _page(request))
+        if answer.is_ok and not answer.is_news(self.copies[page]):
             raise ContextPipelineInterruptedError(f"{page} is unchanged")
 
     def found(self, request: Request, status: int, text: bytes | str = b"") -> None:
-        """Take note of what a fetch found: its status, and the text that tells copies apart."""
-        told = self.told.get(request.url, Answer())
-        self.told[request.url] = told._replace(status=status, content=text)
+        """Note what a fetch found: its status, and the text that is compared with the copy."""
+        answer = self.answers.get(request.url, Answer())
+        self.answers[request.url] = answer._replace(status=status, content=text)
 
     async def mark_request_as_handled(self, request: Request) -> ProcessedRequest:
         """Report a fetch; the page is seen again if its handler failed for good."""
-        if request.state == RequestState.DONE and request.url not in self.told:
+        if request.state == RequestState.DONE and request.url not in self.answers:
             hook = "crawler.post_navigation_hook(manager.observe)"
             raise ValueError(f"{hook} must be called before the crawl: {request.url} was not seen")
         self.retries.pop(_page(request), None)
@@ -167,17 +157,17 @@ class ScheduledRequests(RequestManager):
     async def reclaim_request(
         self, request: Request, *, forefront: bool = False
     ) -> ProcessedRequest:
-        """Report a fetch that failed, or whose handler did, which shall see the page again."""
+        """Report a fetch that failed or whose handler failed; it sees the page again."""
         self.retries[_page(request)] = request.retry_count, request.session_rotation_count or 0
         return self._end(request, handled=False)
 
     def _end(self, request: Request, *, handled: bool) -> ProcessedRequest:
         now = day_of(None)
-        page, sent = self.sent.pop(request.url, (_page(request), now))
-        answer, before = self.told.pop(request.url, Answer()), self.copies[page]
+        page = self.pages.pop(request.url, _page(request))
+        answer, before = self.answers.pop(request.url, Answer()), self.copies[page]
         self.ask_again, self.handled = -math.inf, self.handled + 1
-        _, copy = note_fetch(self.scheduler, page, before, answer, sent, now, self.outages)
-        self.causes.append((page, f"answered {answer.status or 'nothing'}"))
+        _, copy = self.fetches.end(page, answer, now)
+        self.fetches.causes.append((page, f"answered {answer.status or 'nothing'}"))
         if copy is not before:
             self.copies.put({page: copy if handled else Copy(parser=copy.parser)})
         return _processed(request, True)

@@ -1,34 +1,24 @@
-"""A scheduler over HTTP, for all who hold copies of pages and ask whether one is due.
+"""Serve a scheduler over HTTP, for programs that hold copies of pages and ask which are due.
 
 =================  =========================================================================
 request            answer
 =================  =========================================================================
 ``GET /due?url=``  whether a page is due, why, how likely its copy is stale, and the next date;
                    it changes nothing
-``POST /``         a message of :mod:`policies.live.adapters.messages`, or one in each line: the
-                   answer of each, in as many lines
+``POST /``         lines of :mod:`policies.live.adapters.messages`: an answer in a line for each
 ``GET /health``    200 if the scheduler answers
 ``GET /metrics``   counters and gauges in the text format of Prometheus
-``GET /``          a page to watch: freshness, fetches, budget, hosts, feeds, pages that fail,
-                   are gone, starved or late, what comes next, trust in sources of signals
+``GET /``          a page to watch: freshness, fetches, budget, hosts, feeds, trust in sources,
+                   the next pages, and pages that fail, are gone, starved or late
 ``GET /overview``  the data of that page
-``POST /truth``    ``{"freshness": 0.9}``, of a replay that knows it, for the page; with a ``time``,
-                   from the first message to a day after now
 =================  =========================================================================
 
-Who fetches what ``due`` says keeps no budget. Ask instead, which grants as many fetches as the
-bandwidth allows to those pages whose fetch is worth most, adds a page that is new, as a scheduler
-that learns can, and names the page by its id; then fetch and report::
-
-    curl localhost:8808 -d '{"ask": "https://a.example/"}'
-    curl localhost:8808 -d '{"report": ["https://a.example/"], "changed": [true]}'
-
-A bad message is answered by 400 and an ``error``, and changes nothing; so is a body of more than
-10,000 lines or 16 MiB, a line of which has lists of 10,000 entries at most: send several. Others
-are answered between two lines. ``serve`` has 100 connections at once; more are answered by 503.
-There is no encryption or authentication: serve to the own machine or a trusted network. Pages of
-other sites are kept out: a request must name a host that is served (``Host``), else the answer is
-400, and if it has an ``Origin``, this must be the same host and port, else 403.
+``due`` keeps no budget; ``ask`` does, and answers the id of the page. A bad message changes nothing
+and is answered by 400 and an ``error``. So is a body of more than 10,000 lines or 16 MiB; a list
+has at most 10,000 entries: send several. Other requests are answered between two lines. ``serve``
+has 100 connections at once and answers more by 503. There is no encryption or authentication: serve
+to this machine or a trusted network. ``Host`` must be a host that is served, else the status is
+400, and an ``Origin`` must be the same host and port, else it is 403.
 """
 
 from __future__ import annotations
@@ -54,7 +44,6 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from crawl_envs.types.arguments import one_of, share
 from policies.live.adapters.messages import (
     MAX_BYTES,
     Message,
@@ -62,27 +51,24 @@ from policies.live.adapters.messages import (
     answer_line,
     date_of,
     day_of,
-    read_json,
 )
 from policies.live.adapters.overview import History, feeds_of, overview_of, without_login
 from policies.live.scheduler.ids import LONGEST_TEXT
 
-JSON = "application/json"
+JSON, SIGNALS = "application/json", "crawl_signals_total"
 MAX_LINES = 10_000
 """Lines of the largest body."""
-OWN_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 PAGE = Path(__file__).with_name("overview.html")
 ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
 HEADERS = {"Content-Security-Policy": ALLOWED + "connect-src 'self'; frame-ancestors 'none'"}
 
 
 class Metrics:
-    """Counters of what a scheduler is told since the start, and gauges of what it knows.
+    """Counters of all calls of a scheduler since the start, and gauges of its state.
 
-    Args:
-        scheduler: the scheduler, of which every call is counted, whoever makes it.
-        polls: its feeds (:class:`policies.live.adapters.feeds.Polls`), None for none.
-        causes: pages, and why their fetches failed.
+    ``polls`` are its feeds (:class:`policies.live.adapters.feeds.Polls`), None for none, and
+    ``causes`` are pages and why their fetches failed.
     """
 
     def __init__(
@@ -90,9 +76,9 @@ class Metrics:
     ) -> None:
         self.scheduler, self.registry = scheduler, CollectorRegistry()
         self.polls, self.causes = polls, causes
-        self.history, self.counts = History(), Counts[str]()
-        self.now: float | None = None  # of the last message, where it gives a time
-        self.begun: float | None = None  # when fetches were first asked for
+        self.history = History()
+        self.now: float | None = None  # of the last message, if it has a time
+        self.begun: float | None = None  # the time of the first call for a fetch
         self.until = self.allowed = 0.0
         self.look_again, self.shown = -math.inf, dict[str, Any]()
         about: Any = {"registry": self.registry, "namespace": "crawl"}
@@ -114,8 +100,8 @@ class Metrics:
         }
         scheduler.watchers.append(self.count)
 
-    def note(self, message: Message, answer: Message) -> None:
-        """Show the time of a message, if it has one."""
+    def note(self, message: Message) -> None:
+        """Use the time of a message for what is shown, if it has one."""
         if message.keys() & {"next", "ask", "report", "signal"}:
             self.now = None if message.get("time") is None else day_of(message["time"])
 
@@ -124,7 +110,6 @@ class Metrics:
         if call == "signal":
             sources = np.broadcast_to(arguments.get("source", 0), np.size(arguments["ids"]))
             for source, count in Counts(map(str, sources.tolist())).items():
-                self.counts[source] += count
                 self.signals.labels(source).inc(count)
             self.ignored.inc(answer.ignored + len(answer.unknown))
         elif call in ("next", "next_batch", "ask"):
@@ -152,30 +137,20 @@ class Metrics:
             place["expected"] = self.scheduler.overview(time)["freshness"]
         return place
 
-    def truth(self, freshness: float, time: float) -> None:
-        """Take note of the true freshness at a time, from the first message to a day after now."""
-        now = day_of(self.now)
-        first, last = self.history.begin(now), now + 1.0
-        if not first <= time <= last:
-            raise ValueError(f"time must be in [{first:g}, {last:g}] days, got {time:g}")
-        with self.scheduler.lock:
-            self.history.at(time)["true"] = freshness
-
     def text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
-        told = self.scheduler.overview(day_of(self.now))
-        for state, count in told["states"].items():
+        values = self.scheduler.overview(day_of(self.now))
+        for state, count in values["states"].items():
             self.pages.labels(state).set(count)
-        known = {name: getattr(self.scheduler, name) for name in ("bandwidth", "clamped", "ahead")}
-        for name, value in {**told, **known}.items():
-            if name in self.gauges:
-                self.gauges[name].set(float("nan") if value is None else value)
+        for name, gauge in self.gauges.items():
+            value = values[name] if name in values else getattr(self.scheduler, name)
+            gauge.set(float("nan") if value is None else value)
         return generate_latest(self.registry)
 
     def overview(self) -> dict[str, Any]:
-        """Return the data of the page: those before, where looks would take 5% of the time.
+        """Return the data of the page, at most 5% of the time; in between, the last data.
 
-        Calls of the scheduler wait for a look, which takes .23 s for a million pages.
+        Calls of the scheduler wait meanwhile: .23 s for a million pages.
         """
         begin = clock()
         if begin >= self.look_again:
@@ -189,7 +164,8 @@ class Metrics:
         known = overview_of(self.scheduler, now)
         self.history.at(now)["expected"] = known["freshness"]
         for number, source in enumerate(known["sources"]):
-            source["signals"] = self.counts[str(number)]
+            labels = {"source": str(number)}
+            source["signals"] = int(self.registry.get_sample_value(SIGNALS, labels) or 0)
         causes = {without_login(page): without_login(cause, page) for page, cause in [*self.causes]}
         for page in (*known["first"]["gone"], *known["first"]["failing"]):
             page["cause"] = causes.get(page["url"])
@@ -203,26 +179,22 @@ class Metrics:
 
 
 def outcomes(report: Message, ignored: int) -> Counts[str]:
-    """Return the fetches of a report by outcome; which are ignored is not told.
-
-    So where some are ignored and others are not, and outcomes differ, the others are ``ok``.
-    """
+    """Return the fetches of a report by outcome; if only some of several are ignored, ``ok``."""
     count, status = np.size(report["ids"]), report.get("status", "ok")
     changed: Any = np.ravel(np.asarray(report.get("changed"))) if status == "ok" else [None]
     names = [status if x is None else "changed" if x else "unchanged" for x in changed]
     found = Counts(names * count if len(names) == 1 else names)
     if ignored:
-        kept = next(iter(found)) if len(found) == 1 else "ok"
-        found = Counts({kept: count - ignored, "ignored": ignored})
+        outcome = next(iter(found)) if len(found) == 1 else "ok"
+        found = Counts({outcome: count - ignored, "ignored": ignored})
     return +found
 
 
 def endpoint(scheduler: Scheduler, hosts: Sequence[str] = (), polls: Any = None) -> Starlette:
     """Return the application that serves a scheduler, for any server of ASGI.
 
-    Its calls are made one after another. ``hosts`` are names and addresses, without ports, by which
-    it may be asked beside those of the own machine, as ``Host`` has them: ``[2001:db8::1]``.
-    ``polls`` are its feeds, for the page to watch.
+    Calls are made one after another. ``hosts`` are further names and addresses of this machine
+    without ports, as in ``Host``: ``[2001:db8::1]``. ``polls`` are feeds for the page to watch.
     """
     metrics = Metrics(scheduler, polls)
 
@@ -247,29 +219,14 @@ def endpoint(scheduler: Scheduler, hosts: Sequence[str] = (), polls: Any = None)
             await asyncio.sleep(0)  # for the other requests
         return _answer(*answers)
 
-    async def truth(request: Request) -> Response:
-        try:
-            message = read_json(await body_of(request))
-            for name in message.keys() - {"freshness"}:
-                one_of("name", name, ("time",))
-            value = share("freshness", message["freshness"])
-            metrics.truth(value, day_of(message.get("time")))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            return _answer({"error": f"truth must have a freshness in [0, 1], a time: {error}"})
-        return _answer({"freshness": value})
-
-    routes = [
-        Route("/", messages, methods=["POST"]),
-        Route("/truth", truth, methods=["POST"]),
-        Route("/due", due),
-    ]
+    routes = [Route("/", messages, methods=["POST"]), Route("/due", due)]
     return page_to_watch(metrics, hosts, routes)
 
 
 def page_to_watch(
     metrics: Metrics, hosts: Sequence[str] = (), routes: Sequence[Route] = ()
 ) -> Starlette:
-    """Return the application of the page to watch, which changes nothing, and of further routes."""
+    """Return the application of the page to watch, which changes nothing, and further routes."""
 
     async def health(request: Request) -> Response:
         scheduler = metrics.scheduler
@@ -284,21 +241,10 @@ def page_to_watch(
     async def overview(request: Request) -> Response:
         return _answer(metrics.overview())
 
-    return Starlette(
-        routes=[
-            Route("/", page),
-            Route("/overview", overview),
-            Route("/health", health),
-            Route("/metrics", measured),
-            *routes,
-        ],
-        middleware=[
-            Middleware(
-                TrustedHostMiddleware, allowed_hosts=[*OWN_HOSTS, *hosts], www_redirect=False
-            ),
-            Middleware(own_origin),
-        ],
-    )
+    pages = {"/": page, "/overview": overview, "/health": health, "/metrics": measured}
+    names: Any = {"allowed_hosts": [*LOCAL_HOSTS, *hosts], "www_redirect": False}
+    trusted = [Middleware(TrustedHostMiddleware, **names), Middleware(same_origin)]
+    return Starlette(routes=[*map(Route, pages, pages.values()), *routes], middleware=trusted)
 
 
 async def body_of(request: Request) -> bytes:
@@ -311,8 +257,8 @@ async def body_of(request: Request) -> bytes:
     return bytes(body)
 
 
-def own_origin(app: ASGIApp) -> ASGIApp:
-    """Return an application that answers 403 to requests that pages of other origins send."""
+def same_origin(app: ASGIApp) -> ASGIApp:
+    """Return an application that answers 403 to requests from pages of other origins."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
@@ -320,8 +266,8 @@ def own_origin(app: ASGIApp) -> ASGIApp:
         if origin is None or origin.partition("://")[2].lower() == headers["host"].lower():
             await app(scope, receive, send)
         else:
-            told = json.dumps({"error": f"origin must be that of the endpoint, got {origin}"})
-            await Response(told + "\n", 403, media_type=JSON)(scope, receive, send)
+            error = json.dumps({"error": f"origin must be that of the endpoint, got {origin}"})
+            await Response(error + "\n", 403, media_type=JSON)(scope, receive, send)
 
     return answer
 

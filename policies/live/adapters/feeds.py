@@ -1,18 +1,16 @@
-"""Feeds and sitemaps as signals: what they list is a state, and what is new in it is told once.
+"""Feeds and sitemaps as signals: each new entry becomes one signal.
 
-RSS, Atom, a sitemap or an index of sitemaps is read (:mod:`policies.live.adapters.listings`)
-and compared with what it listed before (:class:`Memory`): an entry is new if its url, id and date
-were not listed then. :func:`tell` gives new ones to a scheduler, as pages and signals, and only
-then notes that they were told, so that a crash between loses none. :class:`Polls` says when each of
-some feeds is asked again, and follows indexes; :func:`poll` does all of it for a URL or a file.
+A feed is RSS, Atom, a sitemap or an index of sitemaps (:mod:`policies.live.adapters.listings`).
+:class:`Polls` says when each feed is due, reads the answers, and follows indexes. An entry is new
+if its URL, id and date were not listed before (:class:`Memory`). :func:`tell` adds new entries to a
+scheduler as pages and signals, and then notes them, so that a crash loses none.
 
-The time of a signal is the date of its entry where that can be right: it has a time of day, and is
-not before the last poll by more than ``LATE``. Else it is the time of the poll, and never after it:
-a clock that is days off, a date without a time, or none, costs no more than the wait for the poll.
-At the first poll entries have their own dates, and those without one are pages but no signals.
+A signal has the date of its entry if the date can be right: it has a time of day, and is at most an
+hour (``LATE``) before the last poll. Otherwise, and for dates of the future, it has the time of the
+poll. At the first poll all entries have their dates; entries without one are pages but no signals.
 
-A URL may have a user and a password: they are sent to its host, and are in nothing that is written.
-What is not as it should be is refused, or read as far as it goes, with a sentence that says so.
+A URL may have a user and a password. They are sent to its host only, and written nowhere. Malformed
+files are rejected, or read up to the error; each fault is a sentence.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ from policies.live.adapters.messages import Scheduler, day_of
 from policies.live.adapters.outages import bring_back
 
 LATE = 1.0 / 24.0
-"""Days by which a new entry may be dated before the last poll, as where a cache held it back."""
+"""Days by which a new entry may be dated before the last poll, as a cache may hold it back."""
 AT_ONCE = 1000
 """Pages of one call of a scheduler."""
 PATIENCE = 30.0
@@ -53,14 +51,10 @@ PATIENCE = 30.0
 
 
 class Memory:
-    """What a feed or sitemap listed when it was last told, in a file.
+    """What a feed or sitemap listed at its last poll, in a file; ValueError if that is damaged.
 
-    Attributes:
-        polled: time of the last poll, None before the first.
-        keys: keys of its entries; where it was damaged or empty, with those before.
-
-    Raises:
-        ValueError: the file is damaged.
+    ``polled`` is the time of that poll, None before the first. ``keys`` are the keys of its
+    entries. After a damaged or empty answer the keys before stay.
     """
 
     def __init__(self, path: Path) -> None:
@@ -85,31 +79,25 @@ class Memory:
         return now
 
     def is_overrun(self, listing: Listing) -> bool:
-        """Return whether a feed lists nothing of what it listed, so that entries were lost.
-
-        Where it lists all of it with other dates, none were.
-        """
+        """Return whether a feed lost entries: it lists none of those before, under any date."""
         listed = {entry.key for entry in listing.entries}
         dated_again = {key[:16] for key in self.keys} <= {key[:16] for key in listed}
         overlaps = not (self.keys and listed) or listed & self.keys.keys() or dated_again
         return listing.kind == "feed" and not overlaps
 
-    def keep(self, listing: Listing, now: float) -> None:
-        """Note that what is new in a listing was told."""
-        keys = [entry.key for entry in listing.entries]
-        if listing.faults or not keys:
-            keys = [*dict.fromkeys([*keys, *self.keys])][: 2 * MAX_ENTRIES]
-        self.keys = dict.fromkeys(keys)
-        self.pass_poll(now)
-
-    def pass_poll(self, now: float) -> None:
-        """Note a poll at which nothing was new."""
+    def keep(self, listing: Listing | None, now: float) -> None:
+        """Note a poll, after its new entries were reported; None for an unchanged listing."""
+        if listing is not None:
+            keys = [entry.key for entry in listing.entries]
+            if listing.faults or not keys:
+                keys = [*dict.fromkeys([*keys, *self.keys])][: 2 * MAX_ENTRIES]
+            self.keys = dict.fromkeys(keys)
         self.polled = now
         _write(self.path, [now, [*self.keys]])
 
 
 def _write(path: Path, content: Any) -> None:
-    """Write a file of JSON, whole or not at all."""
+    """Write a file of JSON atomically."""
     part = path.with_suffix(".part")
     part.write_text(json.dumps(content), "utf-8")
     os.replace(part, path)
@@ -123,9 +111,9 @@ def tell(
     source: int = 0,
     columns: Mapping[str, Any] | None = None,
 ) -> None:
-    """Tell a scheduler what is new in a listing, then note that it was told.
+    """Report the new entries of a listing to a scheduler, then note them.
 
-    A page that is gone comes back, as it is listed anew; it waits longer each time it was gone.
+    A page that is gone comes back; it waits longer each time it was gone.
 
     Args:
         scheduler: its ids are URLs.
@@ -133,7 +121,7 @@ def tell(
         listing: what is listed now.
         now: the time, in days since 1970.
         source: number of the source of signals.
-        columns: columns of pages that are not known yet, as for ``add``; None leaves them out.
+        columns: columns of new pages, as for ``add``; None adds no pages.
     """
     if memory.polled is not None and memory.is_overrun(listing):
         scheduler.source_gap(source, memory.polled)
@@ -146,16 +134,13 @@ def tell(
         if added < len(urls):
             bring_back(scheduler, urls, wait=True)
         if dated := [(url, day) for url, day in some if not math.isnan(day)]:
-            told, days = zip(*dated, strict=True)
-            scheduler.signal(list(told), list(days), source)
+            pages, days = zip(*dated, strict=True)
+            scheduler.signal(list(pages), list(days), source)
     memory.keep(listing, now)
 
 
 class Poll(NamedTuple):
-    """What the last answer of a feed was: its time, validators, digest, kind, faults, sitemaps.
-
-    What has the digest ``mark`` is not read again. ``sitemaps`` are those of an index.
-    """
+    """The last answer of a feed: time, validators, digest (``mark``), kind, faults, sitemaps."""
 
     time: float
     etag: str | None = None
@@ -167,22 +152,22 @@ class Poll(NamedTuple):
 
 
 class Polls:
-    """The polls of feeds, sitemaps and indexes of sitemaps; they go on where the last run ended.
+    """The polls of feeds, sitemaps and indexes of sitemaps; they continue after a restart.
 
     Args:
-        feeds: the source of signals of each, by address: a URL, or a path for :meth:`fetch`.
-        folder: where it is kept what they have told, and the last polls.
-        every: days from a poll to the next.
-        now: time of the first polls, of feeds that were not polled before.
-        columns: columns of pages that are not known yet, as for :func:`tell`.
-        spelled: spells a URL as the crawler does.
+        feeds: sources of signals by address: a URL, or a path for :meth:`fetch`.
+        folder: a folder for what they listed and the last polls.
+        every: days between two polls of a feed.
+        now: time of the first poll of feeds that were not polled before.
+        columns: columns of new pages, as for :func:`tell`.
+        spelled: returns the crawler's spelling of a URL.
 
     Attributes:
-        due: the time of each next poll, by address without user; sitemaps of an index are feeds.
-        last: the last poll of each.
+        due: the time of the next poll by address without user; sitemaps of an index are feeds.
+        last: the last poll by address.
 
     Raises:
-        ValueError: two feeds differ by their users only, or the file of the last polls is damaged.
+        ValueError: two feeds differ in their users only, or the file of the polls is damaged.
     """
 
     def __init__(
@@ -205,15 +190,13 @@ class Polls:
             rows = json.loads(self.file.read_text("utf-8")) if self.file.exists() else {}
             self.last = {url: Poll(day_of(time), *rest) for url, (time, *rest) in rows.items()}
         except (ValueError, TypeError, AttributeError) as error:
-            fault = (
-                f"{self.file} must be the last polls of feeds: {error}. Delete it: all are asked"
-            )
-            raise ValueError(f"{fault} in full, and nothing is told twice") from None
+            fault = f"{self.file} must be the last polls of feeds: {error}. Delete it: "
+            raise ValueError(f"{fault}all are asked in full, nothing is reported twice") from None
         self.sources, self.due = dict[str, int](), dict[str, float]()
         self._follow(now)
 
     def next(self, now: float) -> str | None:
-        """Return the address of a poll that is due, None without one."""
+        """Return the address of a feed that is due, None without one."""
         for feed, due in self.due.items():
             if due <= now:
                 self.due[feed] = now + self.every
@@ -229,7 +212,7 @@ class Polls:
         return copy.conditions | (users or [{}])[0]
 
     def read(self, feed: str, body: bytes, address: str) -> Listing | None:
-        """Return what an answer lists; None if it is that of the last poll."""
+        """Return what an answer lists; None if it is identical to the last one."""
         mark = digest(address) + digest(body)
         return None if self._last(feed).mark == mark else listed(body, address)._replace(mark=mark)
 
@@ -242,12 +225,12 @@ class Polls:
         now: float,
         validators: Copy | None = None,
     ) -> list[str]:
-        """Tell a scheduler what is new in a feed; return what is wrong, in sentences.
+        """Report the new entries of a feed to a scheduler; return its faults, as sentences.
 
         Args:
             scheduler: its ids are URLs.
-            feed: the feed as it was polled; one that its index lists no longer is left out.
-            listing: what it lists, of :meth:`read`; None where the answer is that of the last poll.
+            feed: the feed that was polled; one that its index no longer lists is ignored.
+            listing: the result of :meth:`read`, None for an answer 304 too.
             address: the URL that answered, perhaps after redirects.
             now: the time.
             validators: those of the answer, for the next poll; None for none.
@@ -255,12 +238,12 @@ class Polls:
         if feed not in self.sources:
             return []
         last = self._last(feed)
-        last = last._replace(time=now, faults=last.faults if last.mark else ())  # else of no answer
+        last = last._replace(time=now, faults=last.faults if last.mark else ())
         try:
             memory = Memory(self.path(feed))
             if listing is None:
                 if memory.polled is not None:  # it is no index
-                    memory.pass_poll(now)
+                    memory.keep(None, now)
             else:
                 faults, sitemaps = [*listing.faults], last.sitemaps if not listing.kind else []
                 if listing.kind == "index":
@@ -281,28 +264,28 @@ class Polls:
             self.last[feed] = last
             self._follow(now)
             _write(self.file, {url: self.last[url] for url in self.sources if url in self.last})
-        except (OSError, ValueError) as error:  # it is told again at the next poll
+        except (OSError, ValueError) as error:  # the next poll reports it again
             return self.note(feed, now, str(error))
         return [*last.faults]
 
     def note(self, feed: str, now: float, fault: str) -> list[str]:
-        """Take note of a poll that has failed; return why."""
+        """Note a poll that failed; return its fault."""
         if feed in self.sources:
             self.last[feed] = self._last(feed)._replace(time=now, mark=None, faults=[fault])
         return [fault]
 
     def path(self, feed: str) -> Path:
-        """Return the file that keeps what a feed has told."""
+        """Return the file of what a feed listed."""
         return self.folder / f"feed-{digest(feed)}.json"
 
     def _last(self, feed: str) -> Poll:
-        """Return the last poll of a feed, to be read in full if it is lost what it listed."""
+        """Return the last poll of a feed; without validators if the file of its entries is lost."""
         last = self.last.get(feed, Poll(-math.inf))
-        is_kept = last.kind in ("", "index") or self.path(feed).exists()
-        return last if is_kept else last._replace(etag=None, modified=None, mark=None)
+        has_entries = last.kind in ("", "index") or self.path(feed).exists()
+        return last if has_entries else last._replace(etag=None, modified=None, mark=None)
 
     def _follow(self, now: float) -> None:
-        """Poll the sitemaps of indexes, and no longer those that no index lists."""
+        """Poll the sitemaps that indexes list, and no others."""
         self.sources = {
             url: source
             for index, source in reversed(self.feeds.items())
@@ -317,7 +300,7 @@ class Polls:
             self.due.setdefault(url, min(max(last + self.every, now), now + self.every))
 
     def fetch(self, scheduler: Scheduler, feed: str, now: float | None = None) -> list[str]:
-        """Fetch a feed, tell a scheduler what is new in it, and return what is wrong.
+        """Fetch a feed, report its new entries to a scheduler, and return its faults.
 
         ``now`` is in days since 1970, None for the time of the answer.
         """
@@ -330,31 +313,8 @@ class Polls:
         return self.take(scheduler, feed, listing, address, day_of(now), validators)
 
 
-def poll(
-    scheduler: Scheduler,
-    address: str,
-    folder: Path,
-    source: int = 0,
-    columns: Mapping[str, Any] | None = None,
-    now: float | None = None,
-) -> list[str]:
-    """Read a feed or a sitemap, an index with its sitemaps, and tell a scheduler what is new.
-
-    ``address`` is a URL of http or https, or a path. Feeds may share ``folder``, which keeps what
-    was told. ``now`` is in days since 1970, None for now; the others are as for :func:`tell`. What
-    is wrong with the feed is returned, a sentence each. For several feeds, or one that is polled
-    again and again, :class:`Polls` does less.
-    """
-    faults, part = list[str](), folder / digest(without_user(address))
-    polls = Polls({address: source}, part, 1e6, day_of(now), columns)
-    polls.due = dict.fromkeys(polls.due, -math.inf)
-    while (feed := polls.next(day_of(now))) is not None:
-        faults += polls.fetch(scheduler, feed, now)
-    return faults
-
-
 class SameHost(urllib.request.HTTPRedirectHandler):
-    """Follows redirects; user and password are sent to the host that they are of, no other."""
+    """Follow redirects; send user and password to their own host only."""
 
     def redirect_request(self, req: Any, *answer: Any) -> Any:
         """Return the request of the next step."""
@@ -365,10 +325,9 @@ class SameHost(urllib.request.HTTPRedirectHandler):
 
 
 def fetch(address: str, headers: Mapping[str, bytes] = {}) -> tuple[bytes | None, str, Copy]:
-    """Return a file of a URL or path, where it came from, and its validators.
+    """Return the content of a URL or path, its final address, and its validators.
 
-    It is read as far as it is not too large, and None where a server answers 304, that it has not
-    changed by the ``headers`` of the request.
+    A file that is too large is cut. The content is None for an answer 304.
 
     Raises:
         OSError, http.client.HTTPException, ValueError: it cannot be read.
@@ -394,7 +353,7 @@ def fetch(address: str, headers: Mapping[str, bytes] = {}) -> tuple[bytes | None
 
 
 def user_of(url: str) -> bytes | None:
-    """Return the header ``Authorization`` by the user and password of a URL, None without."""
+    """Return the header ``Authorization`` of a URL with a user, None without."""
     if without_user(url) == url:
         return None
     user, _, password = urlsplit(url).netloc.rpartition("@")[0].partition(":")

@@ -1,32 +1,35 @@
-"""What the fetch of a page found: reported to a scheduler, and compared with the copy before."""
+"""The rules of a fetch: its outcome, what is reported, and how long its host is left alone."""
 
 from __future__ import annotations
 
 import logging
 from calendar import timegm
+from collections import deque
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
-from policies.live.adapters.copies import Copy, digest
-from policies.live.adapters.messages import SECONDS_PER_DAY, Scheduler
-from policies.live.adapters.outages import Outages, outages_of
+from policies.live.adapters.copies import Copies, Copy, digest
+from policies.live.adapters.messages import SECONDS_PER_DAY, Scheduler, take_back
+from policies.live.adapters.outages import Outages
 from policies.live.urls import host_of as host_of
 
 logger = logging.getLogger(__name__)
 HEADERS = ("etag", "last-modified", "retry-after")
+MAX_CAUSES = 10_000
+"""Fetches whose causes are remembered."""
 
 
 class Answer(NamedTuple):
-    """The answer to a request; None for what it has not.
+    """The answer to a request; None where a header is missing.
 
     Attributes:
-        status: its status, 0 where there is no answer.
+        status: its status, 0 without an answer.
         etag: its header ``ETag``.
         modified: its header ``Last-Modified``.
         retry_after: its header ``Retry-After``.
-        content: what tells copies apart, of a status 2xx.
-        url: what answered, if that is not the page, as after a redirect.
+        content: what is compared with the copy before, of a status 2xx.
+        url: the URL that answered, if it is another than the page, as after a redirect.
     """
 
     status: int = 0
@@ -44,91 +47,111 @@ class Answer(NamedTuple):
 
     @property
     def is_ok(self) -> bool:
-        """Whether there is a copy: as it is here, or for 304 as it was."""
+        """Whether the page was answered: by a status 2xx or 304."""
         return self.status == 304 or 200 <= self.status < 300
 
+    def is_news(self, before: Copy) -> bool:
+        """Return whether an answer 2xx or 304 differs from the copy before, or is the first one."""
+        return self.status != 304 and digest(self.content) != before.digest
 
-def note_fetch(
-    scheduler: Scheduler,
-    page: str,
-    before: Copy,
-    answer: Answer,
-    sent: float,
-    now: float,
-    outages: Outages | None = None,
-) -> tuple[str, Copy]:
-    """Report what a fetch found; return the outcome, and what is known of the copy from now on.
 
-    Outcomes are ``new``, ``changed``, ``unchanged``, ``not_modified``, ``gone`` and ``failed``. A
-    page is gone after a second 404 or 410 while its host answers other pages well, else it fails
-    only (:mod:`policies.live.adapters.outages`). A host that answers 429 or 503 with a
-    ``Retry-After`` is left alone until then at least, up to a day.
+class Fetches:
+    """The fetches of a crawler, by the rules that Scrapy, Crawlee and other loops share.
+
+    Call ``begin`` when a page is requested and ``end`` when the answer is there.
 
     Args:
-        scheduler: its ids are URLs, and its times days since 1970.
-        page: the page.
-        before: what is known of the copy before.
-        answer: the answer.
-        sent: time at which the fetch began.
-        now: time at which it ended.
-        outages: of the hosts of the crawler, which say how long a host may be left alone too; None
-            for those that all fetches of the scheduler share.
+        scheduler: a scheduler whose ids are URLs and whose times are days since 1970. Its clock is
+            taken back if it is ahead. Its fetches under way are reported as interrupted, so no
+            other process may fetch its pages.
+        copies: the copies of the crawler; ``end`` reads them and its caller writes them.
+        now: the time.
+        max_retry_after: the longest wait for a ``Retry-After``, in days.
+
+    Attributes:
+        sent: the times at which the fetches under way began, by page.
+        causes: pages and how their last fetches ended, for the page to watch.
     """
-    hosts = outages_of(scheduler) if outages is None else outages
-    host = host_of(page)
-    hosts.note(host, page, answer.is_ok, sent, now, is_silent=answer.status == 0)
-    if not answer.is_ok:
-        if hosts.is_gone(host, page, answer.status, sent, now):
-            hosts.forget(host, page)
-            scheduler.report([page], sent, "gone", ended=now)
-            return "gone", Copy(parser=before.parser)
-        until = respect(scheduler, page, answer, now, hosts.max_retry_after) or now
-        until = max(until, hosts.next_turn(host, page, now))
-        scheduler.report([page], sent, "failed", retry_at=until, ended=now)
-        return "failed", before
-    mark = before.digest if answer.status == 304 else digest(answer.content)
-    changed = None if before.digest is None else mark != before.digest
-    known = None if changed is None else [changed]
-    scheduler.report([page], sent, changed=known, ended=now)
-    if answer.status == 304:
-        return "not_modified", before
-    outcome = "new" if changed is None else "changed" if changed else "unchanged"
-    return outcome, Copy(answer.etag, answer.modified, mark, before.parser)
 
+    def __init__(
+        self, scheduler: Scheduler, copies: Copies, now: float, max_retry_after: float = 1.0
+    ) -> None:
+        take_back(scheduler, now)
+        if scheduler.under_way.size:
+            scheduler.report(scheduler.under_way, now, "interrupted")
+        self.scheduler, self.copies = scheduler, copies
+        self.outages, self.max_retry_after = Outages(scheduler), max_retry_after
+        self.sent: dict[str, float] = {}
+        self.causes = deque[tuple[str, str]](maxlen=MAX_CAUSES)
 
-def respect(
-    scheduler: Scheduler, url: str, answer: Answer, now: float, longest: float = 1.0
-) -> float | None:
-    """Return the time until which an answer asks to wait, and leave its host alone if it says so.
+    def begin(self, page: str, now: float) -> None:
+        """Note that a page is requested at a time."""
+        self.sent[page] = now
+        self.outages.ask(host_of(page), now)
 
-    None if it does not; ``url`` was asked, ``answer.url`` may be of another host. It waits for at
-    most ``longest`` days, with a warning unless the host waits already.
-    """
-    asked, place = retry_after(answer.retry_after or "", now), answer.url or url
-    if asked is None:
-        return None
-    until = now + min(asked, longest)
-    if asked > longest and scheduler.opens(host_of(place)) < until - 0.5 * longest:
-        days = f"it asks to wait for {asked:.3g} days, and waits for {longest:.3g}"
-        logger.warning(f"Retry-After of {place} is too long: {days}")
-    if answer.status in (429, 503):
-        leave_alone(scheduler, place, until)
-    return until
+    def end(self, page: str, answer: Answer, now: float) -> tuple[str, Copy]:
+        """Report a fetch that ended at a time; return its outcome and the new copy.
+
+        Outcomes are ``new``, ``changed``, ``unchanged``, ``not_modified`` (304), ``gone`` and
+        ``failed``. A page is gone after a second 404 or 410 while its host answers other pages
+        (:mod:`policies.live.adapters.outages`). A host that answers 429 or 503 with a
+        ``Retry-After`` is left alone until then.
+        """
+        before, sent, host = self.copies[page], self.sent.pop(page, now), host_of(page)
+        self.outages.note(host, page, answer.is_ok, sent, now, is_silent=answer.status == 0)
+        if not answer.is_ok:
+            if self.outages.is_gone(host, page, answer.status, sent, now):
+                self.outages.forget(host, page)
+                self.scheduler.report([page], sent, "gone", ended=now)
+                return "gone", Copy(parser=before.parser)
+            until = max(self.respect(page, answer, now), self.outages.next_turn(host, page, now))
+            self.scheduler.report([page], sent, "failed", retry_at=until, ended=now)
+            return "failed", before
+        is_news = answer.is_news(before)
+        changed = None if before.digest is None else [is_news]
+        self.scheduler.report([page], sent, changed=changed, ended=now)
+        if answer.status == 304:
+            return "not_modified", before
+        outcome = "unchanged" if not is_news else "new" if changed is None else "changed"
+        return outcome, Copy(answer.etag, answer.modified, digest(answer.content), before.parser)
+
+    def respect(self, url: str, answer: Answer, now: float) -> float:
+        """Return the time until which an answer asks to wait, ``now`` if it does not.
+
+        With status 429 or 503 its host is left alone until then. A wait that is cut to
+        ``max_retry_after`` is warned of once.
+        """
+        asked, place = retry_after(answer.retry_after or "", now), answer.url or url
+        if asked is None:
+            return now
+        longest = self.max_retry_after
+        until = now + min(asked, longest)
+        if asked > longest and self.scheduler.opens(host_of(place)) < until - 0.5 * longest:
+            days = f"it asks to wait for {asked:.3g} days, and waits for {longest:.3g}"
+            logger.warning(f"Retry-After of {place} is too long: {days}")
+        if answer.status in (429, 503):
+            leave_alone(self.scheduler, place, until)
+        return until
+
+    def see_again(self, page: str) -> None:
+        """Let the next fetch of a page count as its first, so that its callback sees it."""
+        if page and page in self.scheduler:
+            self.copies.put({page: Copy(parser=self.copies[page].parser)})
 
 
 def leave_alone(scheduler: Scheduler, url: str, until: float) -> None:
-    """Ask the host of a URL not before a time, nor before it may be asked by what is known."""
+    """Hold the host of a URL until a time, or longer if it is held already."""
     host = host_of(url)
     scheduler.hold(host, max(scheduler.opens(host), until))
 
 
-def retry_after(told: str, now: float) -> float | None:
-    """Return the days for which a server asks to wait; None if it does not."""
-    told = told.strip()
-    if told.isdecimal():
-        return float(told) / SECONDS_PER_DAY
+def retry_after(text: str, now: float) -> float | None:
+    """Return the days of a header ``Retry-After``; None if it has none."""
+    text = text.strip()
+    if text.isdecimal():
+        return float(text) / SECONDS_PER_DAY
     try:
-        until = timegm(parsedate_to_datetime(told).utctimetuple()) / SECONDS_PER_DAY
+        until = timegm(parsedate_to_datetime(text).utctimetuple()) / SECONDS_PER_DAY
     except (ValueError, OverflowError):
         return None
     return max(until - now, 0.0)

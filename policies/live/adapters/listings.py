@@ -1,6 +1,6 @@
-"""What a feed, a sitemap or an index of sitemaps lists: RSS, Atom, compressed by gzip or not.
+"""Read the entries of feeds, sitemaps and indexes of sitemaps, also compressed by gzip.
 
-What is not as it should be is refused, or read as far as it goes, with a sentence that says so.
+Malformed files are rejected, or read up to the error; each fault is a sentence.
 """
 
 from __future__ import annotations
@@ -51,11 +51,9 @@ MIDNIGHT = re.compile(r"[T ]00:00(:00(\.0*)?)?(?![\d:.])")
 class Entry(NamedTuple):
     """An entry of a feed or sitemap.
 
-    Attributes:
-        url: its page; in an index, a sitemap.
-        key: 16 digits of its url and id, and 8 of its date, which tell it from others.
-        day: its date, in days since 1970; NaN without one.
-        exact: whether the date has a time of day.
+    ``url`` is its page, or the sitemap in an index. ``key`` has 16 digits of its url and id, and 8
+    of its date. ``day`` is its date in days since 1970, NaN without one, and ``exact`` whether that
+    has a time of day.
     """
 
     url: str
@@ -65,11 +63,7 @@ class Entry(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """What a file lists: its kind (``feed``, ``sitemap``, ``index``), entries, and what is wrong.
-
-    ``faults`` are sentences. In a feed old entries give way to new ones. ``mark`` is the digest of
-    the answer that was read, if it is known.
-    """
+    """The kind of a file (``feed``, ``sitemap``, ``index``), its entries, faults and digest."""
 
     kind: str
     entries: list[Entry]
@@ -109,7 +103,7 @@ def read_listing(body: bytes, address: str) -> Listing:
 
 
 def listed(body: bytes, address: str) -> Listing:
-    """Return :func:`read_listing`; of what it refuses, no kind and a sentence."""
+    """Return :func:`read_listing`; for a file that it rejects, no kind and a fault."""
     try:
         return read_listing(body, address)
     except ValueError as error:
@@ -117,7 +111,7 @@ def listed(body: bytes, address: str) -> Listing:
 
 
 def sitemaps_of(listing: Listing, address: str) -> tuple[list[str], list[str]]:
-    """Return the sitemaps of an index at an address, of its host alone, and what is wrong."""
+    """Return the sitemaps of an index that are on its own host, and its faults."""
     host, urls = urlsplit(address).netloc, [entry.url for entry in listing.entries]
     sitemaps = [url for url in urls if urlsplit(url).netloc == host][:MAX_SITEMAPS]
     fault = f"{address} has sitemaps of other hosts, or many: they are left out"

@@ -1,4 +1,4 @@
-"""A scheduler on standard input and output, which any crawler can drive: JSON lines.
+"""Drive a scheduler by lines of JSON on standard input and output.
 
 ================================================================  ==========================
 a line of input                                                   the line of output
@@ -24,30 +24,30 @@ a line of input                                                   the line of ou
 ``{"describe": "u"}``                                             ``{"url": "u", "state": ..}``
 ================================================================  ==========================
 
-The answer to ``next`` has ``ask_again`` too: the time at which the answer may be another, null if
-that needs a new page or a report; without a page ``why``; and ``clock`` where the time was before
-the clock, which it counts as. ``ask`` is for those who hold a page and ask whether to fetch it now
-(:meth:`policies.live.scheduler.CrawlScheduler.ask`). ``due`` changes nothing, and tells whether the
-page is due, ``why``, how likely its copy is ``stale``, and ``next``, the date at which it is due if
-nothing happens, null for never. The answer to ``signal`` has ``unknown``, the urls of unknown
-pages. Times are days, or dates and times in ISO 8601, which are days since 1970; without a time it
-is now. ``status`` is ``ok``, ``failed`` (then with ``retry_at`` where the server says so),
-``interrupted`` (nothing is known of the fetch, as after a crash) or ``gone``. ``limit`` is of all
-hosts with null. ``hold`` with a time that has passed releases a host. ``revive`` brings back pages
-that are gone, and ends the waits of those that failed. A time of ``next``, ``ask`` or ``bandwidth``
-must be at most a day after this machine's clock; ``reset_clock`` takes the scheduler's clock back,
-with null to now, at most to a day before this machine's, unless it is earlier already. A bad line
-is answered by ``{"error": "..."}`` and changes nothing.
+``next`` also answers ``ask_again``: the time at which the answer may change, null if that needs a
+new page or a report. It answers ``why`` without a page, and ``clock`` if the time was before the
+clock, as which it counts. ``ask`` is for programs that hold a page and ask whether to fetch it now
+(:meth:`policies.live.scheduler.CrawlScheduler.ask`); it adds a new page if its columns are learned
+or the policy needs none. ``due`` changes nothing. It answers whether the page is due, ``why``, the
+probability that its copy is ``stale``, and ``next``, the date at which it is due if nothing
+happens, null for never. ``signal`` answers ``unknown``, the urls of unknown pages.
 
-A ``url`` is an id of at most 65,536 bytes: a URL or any other text, or all of them whole numbers.
-Spellings of a URL are one page, whose id is the first of: the spelling itself, where it is known;
-its normal form by RFC 3986, without the fragment (:func:`policies.live.urls.normal_url`).
-Answers have the id; reports may have any spelling. Pages that are added without a ``host`` have
-that of their URL, so that limits count. ``ask`` adds a page that is new, if its columns are learned
-or the policy needs none.
+``status`` is ``ok``, ``failed`` (with ``retry_at`` for a Retry-After), ``interrupted`` (nothing is
+known of the fetch, as after a crash) or ``gone``. ``limit`` with null is for all hosts. ``hold``
+with a past time releases a host. ``revive`` brings back gone pages and ends the waits of failed
+ones. Times are days, or dates in ISO 8601 (days since 1970); the default is now. A time of
+``next``, ``ask`` or ``bandwidth`` must be at most a day after this machine's clock.
+``reset_clock`` takes the scheduler's clock back: with null to now, and at most to a day before this
+machine's, except if it is earlier already.
 
-A line has at most 16 MiB, and each of its lists, and a ``next``, 10,000 entries: send several. A
-name that an object has twice, or a number that is not finite, is an error.
+A ``url`` is an id of at most 65,536 bytes: a URL or another text, or all are whole numbers.
+Spellings of a URL are one page. Its id is the spelling of the message if that is known, else the
+normal form of RFC 3986 without the fragment (:func:`policies.live.urls.normal_url`). Answers have
+the id. Pages that are added without a ``host`` have the host of their URL, so that limits count.
+
+A line has at most 16 MiB, and ``next`` and each list at most 10,000 entries: send several. A bad
+line is answered by ``{"error": "..."}`` and changes nothing. A name that an object has twice, or a
+number that is not finite, is an error.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from policies.live.urls import host_of, normal_url
 
 SECONDS_PER_DAY = 86400.0
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MOST_DAYS = 2_900_000.0
+MAX_DAYS = 2_900_000.0
 """Days from 1970 to almost the year 9999, after which there are no dates."""
 MAX_BYTES = 16 * 2**20
 """Bytes of the longest line, and of the largest body of a request."""
@@ -87,12 +87,9 @@ Message = Mapping[str, Any]
 
 
 def day_of(time: Any) -> float:
-    """Return a time in days: of a number, of a date in ISO 8601 (UTC unless it has a zone), or now.
+    """Return days from a number, a date in ISO 8601 (UTC without a zone), or None for now.
 
-    Now never goes back, and goes on where the clock of the machine was put back.
-
-    Raises:
-        ValueError: the time is neither.
+    Now never goes back, also if the clock of the machine is put back; ValueError for other values.
     """
     if time is None:
         START[0] = max(START[0], datetime.now(UTC).timestamp() - clocks.monotonic())
@@ -106,9 +103,9 @@ def day_of(time: Any) -> float:
         return zoned.timestamp() / SECONDS_PER_DAY
     if isinstance(time, bool) or not isinstance(time, int | float):
         raise ValueError(f"time must be days or a date in ISO 8601, got {time!r:.80}")
-    if not abs(time) <= MOST_DAYS:
-        what = f"at most {MOST_DAYS:g}, got {time!r:.80}: perhaps seconds"
-        raise ValueError(f"time must be days, {what}")
+    if not abs(time) <= MAX_DAYS:
+        expected = f"at most {MAX_DAYS:g}"
+        raise ValueError(f"time must be days, {expected}, got {time!r:.80}: perhaps seconds")
     return float(time)
 
 
@@ -116,15 +113,13 @@ def clock_time(scheduler: Scheduler, message: Message) -> float:
     """Return the time of a message that moves the clock; ValueError for one of the future."""
     time, now = day_of(message.get("time")), day_of(None)
     if scheduler.time <= now + MAX_AHEAD < time:
-        way_out = "reset_clock takes a scheduler's clock back"
-        raise ValueError(
-            f"time must be at most a day after {date_of(now)}, got {time:g}; {way_out}"
-        )
+        got = f"got {time:g}; reset_clock takes a scheduler's clock back"
+        raise ValueError(f"time must be at most a day after {date_of(now)}, {got}")
     return time
 
 
 def take_back(scheduler: Scheduler, now: float) -> None:
-    """Take a scheduler's clock back that is ahead by more than a minute, with a warning."""
+    """Take a scheduler's clock back if it is more than a minute ahead, with a warning."""
     ahead = scheduler.time - now
     if ahead * SECONDS_PER_DAY > 60.0:
         scheduler.reset_clock(now)
@@ -140,9 +135,9 @@ def answers(scheduler: Scheduler, lines: Iterable[str]) -> Iterator[str]:
 
 
 def answer_line(
-    scheduler: Scheduler, line: str | bytes, note: Callable[[Message, Message], None] | None = None
+    scheduler: Scheduler, line: str | bytes, note: Callable[[Message], None] | None = None
 ) -> Message:
-    """Return the answer to a line of JSON; ``note`` is told each message that was no error."""
+    """Return the answer to a line of JSON; ``note`` is called with each sound message."""
     try:
         message = read_json(line)
         answer = _answer(scheduler, message)
@@ -151,12 +146,12 @@ def answer_line(
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         return {"error": str(error)}
     if note is not None:
-        note(message, answer)
+        note(message)
     return answer
 
 
 def read_json(text: str | bytes) -> Any:
-    """Return the value of a text of JSON; ValueError if it is none, too long, or ambiguous."""
+    """Return the value of a text of JSON; ValueError if it is malformed, too long or ambiguous."""
     if len(text) > MAX_BYTES:
         raise ValueError(f"a line must have at most {MAX_BYTES} bytes: send several")
     try:
@@ -198,7 +193,7 @@ def _answer(scheduler: Scheduler, message: Any) -> Message:
 
 
 def _ids_of(scheduler: Scheduler, urls: Any) -> Any:
-    """Return the ids of pages: as they are spelled where they are known, else in normal form."""
+    """Return the ids of pages: spellings that are known, else the normal form."""
     texts = urls if isinstance(urls, list) else [urls]
     if not texts or not all(isinstance(text, str) for text in texts):
         return urls  # whole numbers, or an error of the call
@@ -326,9 +321,9 @@ def _reset_clock(scheduler: Scheduler, message: Message) -> Message:
 
 
 class Call(NamedTuple):
-    """What a message does: it answers, or changes pages, of which the number is the answer.
+    """The function of a message, and the other names it may have.
 
-    ``others`` are the names that it may have beside its own.
+    A function that returns None is answered by the number of pages.
     """
 
     make: Callable[[Scheduler, Message], Message | None]
@@ -338,14 +333,17 @@ class Call(NamedTuple):
 CALLS = {
     "add": Call(_add, ("known",)),
     "update": Call(_update, ()),
-    "remove": Call(lambda pages, told: pages.remove(told["remove"]), ()),
-    "move": Call(lambda pages, told: pages.move(told["move"], told["to"]), ("to",)),
-    "revive": Call(lambda pages, told: {"unknown": pages.revive(told["revive"])}, ()),
+    "remove": Call(lambda pages, message: pages.remove(message["remove"]), ()),
+    "move": Call(lambda pages, message: pages.move(message["move"], message["to"]), ("to",)),
+    "revive": Call(lambda pages, message: {"unknown": pages.revive(message["revive"])}, ()),
     "reset_clock": Call(_reset_clock, ()),
     "limit": Call(_limit, ("gap", "most")),
-    "hold": Call(lambda pages, told: pages.hold(told["hold"], day_of(told["until"])), ("until",)),
+    "hold": Call(
+        lambda pages, message: pages.hold(message["hold"], day_of(message["until"])), ("until",)
+    ),
     "source_gap": Call(
-        lambda pages, told: pages.source_gap(told["source_gap"], day_of(told["since"])), ("since",)
+        lambda pages, message: pages.source_gap(message["source_gap"], day_of(message["since"])),
+        ("since",),
     ),
     "ask": Call(_ask),
     "due": Call(_due),

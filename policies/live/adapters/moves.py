@@ -10,18 +10,16 @@ from policies.live.adapters.messages import Scheduler
 from policies.live.adapters.outages import bring_back
 from policies.live.urls import host_of, normal_url
 
-MAX_ENDS = 10_000
-"""Ends of redirects that are remembered beyond one per page."""
 logger = logging.getLogger(__name__)
 
 
 class Moves:
-    """The pages of a crawler that were redirected for good, since its start.
+    """The permanent redirects of a crawler since its start.
 
-    A page is moved when two fetches in a row end at the same URL by answers 301 and 308 alone. If
-    that URL is a page already, the old page is gone. Pages that share an end are not moved, as a
-    site that is down may redirect all to its front page or a login; the first one is moved back.
-    A page that is redirected to itself, in any spelling, stays as it is.
+    A page is moved when two fetches in a row end at the same URL by 301 or 308 alone. If that URL
+    is a page already, the old page is gone. Pages that share an end are not moved, as a site that
+    is down may redirect all to its front page; the first one is moved back. A page that redirects
+    to itself, in any spelling, stays.
     """
 
     def __init__(self, scheduler: Scheduler, copies: Copies) -> None:
@@ -32,10 +30,12 @@ class Moves:
         self.due: dict[str, tuple[str, str, float]] = {}  # by source, its id, the next, since when
 
     def note(self, page: str, end: str, now: float) -> None:
-        """Take note of a fetch of a page; ``end`` is "" unless it was redirected for good."""
+        """Note a fetch of a page; ``end`` is "" except after a permanent redirect."""
         before = self.ends.pop(page, "")
         if before:
             self.due.pop(page, None)
+            if before != end and self.sources.get(before) == page:
+                del self.sources[before]
         if not end or normal_url(end) == normal_url(page):
             return
         source = self.sources.pop(end, page)
@@ -45,10 +45,9 @@ class Moves:
         elif source not in ("", page):
             self.due.pop(source, None)
             self._undo(source, end, now)
-        self._forget()
 
     def make(self, until: float, under_way: Container[str]) -> None:
-        """Move the pages that were redirected until a time; its callbacks know them by old ids."""
+        """Move the pages that were redirected until a time, when callbacks are done with them."""
         for source, (old, new, time) in [*self.due.items()]:
             if time > until or old in under_way:
                 continue
@@ -66,7 +65,7 @@ class Moves:
             self.ends.pop(old, None)
 
     def _rename(self, old: str, new: str) -> bool:
-        """Rename a page; return whether it was not handed out or parked, if its host changes."""
+        """Rename a page; return False if it is handed out or parked and its host changes."""
         host = None if host_of(new) == host_of(old) else host_of(new)
         if host is not None and self.scheduler.describe(old)["state"] in ("sent", "parked"):
             return False
@@ -76,15 +75,7 @@ class Moves:
         return True
 
     def _undo(self, source: str, end: str, now: float) -> None:
-        """Bring a page back that was not the only one which was redirected to an end."""
+        """Bring a page back, as another one was redirected to the same end."""
         bring_back(self.scheduler, [source])
         if end in self.renamed and source not in self.scheduler:
             self.due[source] = end, source, now
-
-    def _forget(self) -> None:
-        """Forget the oldest ends, if there are many more than pages."""
-        for ends in (self.ends, self.sources):
-            while len(ends) > len(self.scheduler) + MAX_ENDS:
-                oldest = next(iter(ends))
-                del ends[oldest]
-                self.renamed.discard(oldest)

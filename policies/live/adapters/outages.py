@@ -1,14 +1,14 @@
 """Outages: an answer 404 or 410 counts as a deletion only while the host answers other pages.
 
-The first failure of a page is never a deletion. A later 404 or 410 is one if, since that first
-failure, the host has answered enough other pages well: more than half as many as have begun to fail
-within a week. After a week of failures it is one in any case. Only pages that have a copy, or get
-no answer, count as begun to fail: new addresses that never existed are no sign of an outage.
+The first failure of a page is never a deletion. A later 404 or 410 is one if the host has answered
+enough other pages since then: more than half as many as began to fail within a week. After a week
+of failures it is one in any case. Only pages that have a copy, or get no answer, count as failing:
+new addresses that never existed are no sign of an outage.
 
-A host is down when five such pages begin to fail in a row, by any status except 2xx and 304. It is
-held, and asked for one page after ``retry``, and twice as long after each failure, up to six hours.
-Each time it is another page; those that failed before tell nothing. The first good answer ends
-that, and what failed since it began is due.
+A host is down when five such pages in a row begin to fail, by any status except 2xx and 304. It is
+held, and asked for one page after ``retry``, then after twice that, up to six hours. Each time it
+is another page; pages that failed before say nothing. The first good answer ends the outage, and
+all pages that failed since its start are due.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary, ref
 
 from policies.live.adapters.messages import Scheduler
 
 MIN_RUN = 5
-"""Pages in a row that begin to fail where a host is down."""
+"""Pages in a row that begin to fail if a host is down."""
 MAX_HOLD, MAX_OUTAGE = 0.25, 7.0
 """Days between two fetches of a host that is down, and after which missing pages are deleted."""
 MAX_GOOD, MAX_HOSTS = 1000, 10_000
@@ -41,9 +40,9 @@ class Failing:
 
 @dataclass
 class Host:
-    """What a host has answered of late."""
+    """The recent answers of a host."""
 
-    good: dict[str, float] = field(default_factory=dict)  # pages, and when the host answered them
+    good: dict[str, float] = field(default_factory=dict)  # the last good answer, by page
     failing: dict[str, Failing] = field(default_factory=dict)
     run: int = 0  # pages in a row that began to fail, the first of them at ``begin``
     begin: float = math.inf
@@ -53,23 +52,16 @@ class Host:
 
 
 class Outages:
-    """The hosts of a crawler, which is left alone for ``max_retry_after`` days at most."""
+    """The hosts of a crawler."""
 
-    def __init__(self, scheduler: Scheduler, max_retry_after: float = 1.0) -> None:
-        self._scheduler, self.max_retry_after = ref(scheduler), max_retry_after
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
         self.hosts: defaultdict[str, Host] = defaultdict(Host)
-
-    @property
-    def scheduler(self) -> Scheduler:
-        """The scheduler, which OUTAGES does not keep alive."""
-        scheduler = self._scheduler()
-        assert scheduler is not None
-        return scheduler
 
     def note(
         self, name: str, page: str, is_ok: bool, sent: float, now: float, is_silent: bool = False
     ) -> None:
-        """Take note of the answer for a page of a host, or that there was none."""
+        """Note the answer for a page of a host; ``is_silent`` if there was none."""
         host = self.hosts[name] = self.hosts.pop(name, Host())  # the last of all
         if len(self.hosts) > MAX_HOSTS:
             del self.hosts[next(iter(self.hosts))]
@@ -109,7 +101,7 @@ class Outages:
 
     def _note_failure(self, name: str, host: Host, page: str, sent: float, now: float) -> None:
         if host.wait and host.failing[page].since < host.begin:
-            self._release(name, host, now)  # it tells nothing: ask for another
+            self._release(name, host, now)  # ask for another page
         elif host.wait and sent >= host.asked:
             host.wait = max(host.wait, min(2.0 * host.wait, MAX_HOLD))
             self.ask(name, now)
@@ -132,7 +124,7 @@ class Outages:
                 host.held_until = until
 
     def is_gone(self, name: str, page: str, status: int, sent: float, now: float) -> bool:
-        """Return whether a page is gone, by the status of a failure that was noted."""
+        """Return whether a page is gone, by the status of its failure (see :meth:`note`)."""
         host, week = self.hosts[name], now - MAX_OUTAGE
         since = host.failing[page].since
         if status not in (404, 410) or sent <= since:
@@ -142,7 +134,7 @@ class Outages:
         return since < week or good >= min(bad // 2 + 1, MAX_GOOD // 2)
 
     def next_turn(self, name: str, page: str, now: float) -> float:
-        """Return the time before which a page that failed is not asked again, as others are."""
+        """Return the time until which a failed page of a host that is down waits for others."""
         host = self.hosts[name]
         return now + (4.0 if host.failing[page].since >= host.begin else 16.0) * host.wait
 
@@ -151,16 +143,7 @@ class Outages:
         self.hosts[name].failing.pop(page, None)
 
 
-OUTAGES: WeakKeyDictionary[Scheduler, Outages] = WeakKeyDictionary()
-"""Those of loops that name none, by scheduler."""
-
-
-def outages_of(scheduler: Scheduler) -> Outages:
-    """Return the outages that all fetches of a scheduler share."""
-    return OUTAGES.setdefault(scheduler, Outages(scheduler))
-
-
 def bring_back(scheduler: Scheduler, urls: Sequence[str], wait: bool = False) -> None:
-    """Let those of some pages come back that are gone, as by ``revive``."""
+    """Revive the pages that are gone."""
     if gone := [url for url in urls if url not in scheduler]:
         scheduler.revive(gone, wait)

@@ -1,4 +1,4 @@
-"""What the page to watch shows: how a scheduler does, over time, and what comes next."""
+"""The data of the page to watch: freshness and fetches over time, and what comes next."""
 
 from __future__ import annotations
 
@@ -26,12 +26,9 @@ UNITS = ("days", 1.0), ("hours", 1.0 / 24.0), ("minutes", MINUTE), ("seconds", M
 
 
 class History:
-    """Fetches by outcome and freshness over time.
+    """Fetches by outcome (``outcomes``) and ``expected`` freshness, in bins of time.
 
-    Attributes:
-        width: width of a bin in days; it doubles when there are ``BINS`` of them.
-        bins: by the time over the width: ``outcomes``, and the last ``expected`` and ``true``
-            freshness.
+    The width of a bin, in days, doubles when there are ``BINS`` of them.
     """
 
     def __init__(self) -> None:
@@ -42,23 +39,18 @@ class History:
         while int(time // self.width) not in self.bins and len(self.bins) >= BINS:
             before, self.bins = sorted(self.bins.items()), {}
             self.width *= 2.0
-            for place, told in before:
-                found = self.bins.setdefault(place // 2, {**told, "outcomes": Counter()})
-                outcomes = found["outcomes"] + told["outcomes"]
-                found |= told | {"outcomes": outcomes}
+            for place, part in before:
+                merged = self.bins.setdefault(place // 2, {"outcomes": Counter()})
+                merged |= part | {"outcomes": merged["outcomes"] + part["outcomes"]}
         return self.bins.setdefault(int(time // self.width), {"outcomes": Counter()})
-
-    def begin(self, now: float) -> float:
-        """Return the time at which the first bin begins, in days; that of now, if there is none."""
-        return min(self.bins, default=int(now // self.width)) * self.width
 
     def table(self) -> list[dict[str, Any]]:
         """Return the bins in order, each with the ``time`` at which it begins, in days."""
-        return [{"time": k * self.width, **told} for k, told in sorted(self.bins.items())]
+        return [{"time": k * self.width, **part} for k, part in sorted(self.bins.items())]
 
 
 def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
-    """Return what is known of all pages at a time, of sources and hosts, and what comes next."""
+    """Return the state of all pages, sources and hosts at a time, and what comes next."""
     with scheduler.lock:
         pages, rows, now = scheduler.pages, scheduler.pages.living(), max(now, scheduler.time)
         probability = stale(pages, rows, now)
@@ -78,10 +70,10 @@ def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
 
 
 def _sources(pages: Any, rows: IntArray) -> list[dict[str, Any]]:
-    """Return the shares of changes that are signalled, and of signals that a change emitted.
+    """Return the recall and precision of each source.
 
-    ``basis`` is that of the latter: ``given`` with the pages, ``prior`` where no fetch has said
-    anything, or ``fetches``. ``crawls`` are the fetches that were learned from, None if nothing is,
+    ``basis`` of the precision is ``given`` (with the pages), ``prior`` (no evidence) or
+    ``fetches``. ``crawls`` are the fetches that were learned from, None without learning, and
     ``compared`` the signals before them; a given rate counts for some.
     """
     columns = {name: np.atleast_2d(column)[:, rows] for name, column in pages.columns.items()}
@@ -116,19 +108,17 @@ def _hosts(
     for code in np.lexsort((-counts, held <= now))[:SHOWN].tolist():
         on_host = None if probability is None or not counts[code] else probability[codes == code]
         opens = max(choices.opens[code], held[code])
+        until = date_of(held[code]) or "further notice"
         about = {"host": str(labels[code]), "pages": int(counts[code])}
         about |= {"stale": None if on_host is None else float(on_host.mean())}
-        about |= {
-            "fetches": int(choices.busy[code]),
-            "opens": date_of(opens) if opens > now else None,
-        }
-        until = date_of(held[code]) or "further notice"
-        found.append({**about, "held_until": until if held[code] > now else None})
+        about |= {"fetches": int(choices.busy[code])}
+        about |= {"opens": date_of(opens) if opens > now else None}
+        found.append(about | {"held_until": until if held[code] > now else None})
     return found
 
 
 def _next(pages: Any, rows: IntArray, now: float) -> list[dict[str, Any]]:
-    """Return new pages, and the pages of the largest values, whose hosts are not held."""
+    """Return new pages and the pages of the largest values, except on held hosts."""
     status, host = pages.choices.status[rows], pages.choices.host[rows]
     over = np.isin(status, (WAITING, SENT)) & (pages.choices.due[rows] <= now)
     free = over | np.isin(status, (READY, NEW, PARKED))
@@ -149,7 +139,7 @@ def _next(pages: Any, rows: IntArray, now: float) -> list[dict[str, Any]]:
 
 
 def reason_of(known: Mapping[str, Any], now: float, price: float) -> str:
-    """Return why a page with a copy is next, by its own numbers, as of ``description``."""
+    """Return why a page with a copy is next, by its ``description``."""
     age = now - known["copy"]
     unit, days = next((each for each in UNITS if age >= 2.0 * each[1]), UNITS[-1])
     parts = [f"its copy is {age / days:.3g} {unit} old"]
@@ -180,7 +170,7 @@ def _troubled(
 
 
 def _about(pages: Any, row: int, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is shown of a page; ``until``: it waits, or is remembered as gone."""
+    """Return what is shown of a page; ``until``: end of its wait, or of its memory as gone."""
     url, until = str(pages.ids.ids(np.array([row]))[0]), float(pages.choices.due[row])
     names = "state", "failures", "stale", "signals", "change_rate"
     times = {"copy": known["copy"], "due": known["due"], "until": until}
@@ -200,7 +190,7 @@ def feeds_of(polls: Any) -> list[dict[str, Any]]:
 
 
 def without_login(text: str, address: str = "") -> str:
-    """Return a text without users and passwords of addresses in it, and that of an address."""
+    """Return a text without the users and passwords of addresses in it and of ``address``."""
     login = LOGIN.search(address)
     return LOGIN.sub("", text if login is None else text.replace(login[0], ""))
 

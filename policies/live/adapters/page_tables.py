@@ -1,4 +1,4 @@
-"""Tables of pages: what a scheduler begins with."""
+"""Tables of pages with which a scheduler begins."""
 
 from __future__ import annotations
 
@@ -19,11 +19,7 @@ SECOND = 1.0 / SECONDS_PER_DAY
 
 
 def read_pages(path: str | Path, spelled: Callable[[str], str]) -> PageTable:
-    """Read a table of pages for a crawler.
-
-    Args:
-        path: the file, as of :func:`policies.live.logs.read_page_table`.
-        spelled: spells a URL as the crawler does.
+    """Read a table of pages; ``spelled`` returns the crawler's spelling of a URL.
 
     Raises:
         ValueError: the file cannot be read, has a page twice, or copies without dates.
@@ -91,9 +87,9 @@ def add_pages(
     ids: Any = None,
     **more: Any,
 ) -> None:
-    """Add pages of a table to a scheduler, and report those that are gone.
+    """Add rows of a table to a scheduler, and report the pages that are gone.
 
-    ``ids`` are in place of all its URLs, (m,), and ``more`` are further arguments of ``add``.
+    ``ids`` replace all its URLs, (m,), and ``more`` are further arguments of ``add``.
     """
     given, columns = (table.urls if ids is None else ids)[rows], columns_of(table, rows)
     unknown = table.recall is None and table.false_signal_rate is None
@@ -106,9 +102,9 @@ def add_pages(
 
 
 def report_signals(scheduler: Scheduler, table: PageTable, ids: Any, start: float) -> None:
-    """Report the table's signals to a scheduler of its pages, except as many as feeds have.
+    """Report the signals of a table to a scheduler, except as many as feeds have reported.
 
-    Their times are not known: they are spread evenly between the copy and the start.
+    Their times are not known; they are spread evenly from the copy to the start.
     """
     rows = living_copies(table)
     if table.signals is None or rows.size == 0:

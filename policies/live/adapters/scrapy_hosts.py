@@ -1,9 +1,11 @@
-"""How soon the hosts of a crawl with Scrapy may be asked again, by settings and robots.txt."""
+"""When the hosts of a crawl with Scrapy may be asked: gaps, robots.txt, and turns of redirects."""
 
 from __future__ import annotations
 
+import heapq
 import logging
 import math
+from collections.abc import Callable
 from typing import Any
 
 from scrapy import Request
@@ -20,13 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class Hosts:
-    """The limits of hosts, which the scheduler of the pages keeps.
-
-    Args:
-        pages: that scheduler.
-        settings: the settings of Scrapy.
-        least: seconds from a fetch of a host to the next, at least.
-    """
+    """The limits of hosts; ``least`` is the shortest gap of a host, in seconds."""
 
     def __init__(self, pages: DurableScheduler, settings: BaseSettings, least: float) -> None:
         self.pages, self.settings, self.least = pages, settings, least
@@ -34,21 +30,21 @@ class Hosts:
         self._limit(None, least)
 
     def _limit(self, host: str | None, gap: float) -> None:
-        """Limit a host, or all; one whose robots.txt is not known yet has one fetch at a time."""
+        """Limit a host, or all; before its robots.txt is known, a host has one fetch at a time."""
         settings, hosts = self.settings, None if host is None else [host]
-        most = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") or math.inf
+        at_once = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") or math.inf
         alone = gap > 0.0 or (hosts is None and settings.getbool("ROBOTSTXT_OBEY"))
-        self.pages.limit_hosts(hosts, gap=gap * SECOND, most=1 if alone else most)
+        self.pages.limit_hosts(hosts, gap=gap * SECOND, most=1 if alone else at_once)
         if host is not None:
             self.gaps[host] = gap
 
     def answered(self, url: str) -> None:
-        """Limit the host of a page that was answered, if nothing is known of it."""
+        """Limit the host of a page that was answered, unless it is limited already."""
         if host_of(url) not in self.gaps:
             self._limit(host_of(url), self.least)
 
-    def heed(self, robotparser: Any, request: Request) -> None:
-        """Keep the Crawl-delay of a host's robots.txt, where it is longer than the gap."""
+    def set_crawl_delay(self, robotparser: Any, request: Request) -> None:
+        """Use the Crawl-delay of a host's robots.txt if it is longer than the gap."""
         agent = self.settings.get("ROBOTSTXT_USER_AGENT") or self.settings.get("USER_AGENT")
         delay = float(robotparser.crawl_delay(agent) or 0.0)
         self._limit(host_of(request.url), max(delay, self.least))
@@ -62,9 +58,75 @@ class Hosts:
         return float(self.pages.opens(host_of(url)))
 
     def ask_alone(self, url: str, now: float) -> None:
-        """Let a host's pages wait for its gap after a request that is none of them."""
+        """Let a host's pages wait for its gap after a feed or redirect."""
         if self.gap(url) > 0.0:
             leave_alone(self.pages, url, now + self.gap(url))
+
+
+class Turns:
+    """Requests that are made once: with a body at once, steps of redirects in turn.
+
+    A step waits until its host may be asked. After it the pages of the host have a turn.
+
+    Args:
+        hosts: when hosts may be asked.
+        longest: days that a redirect may wait; later its page counts as lost.
+        is_wanted: whether the fetch of a page or feed is still under way.
+    """
+
+    def __init__(self, hosts: Hosts, longest: float, is_wanted: Callable[[str], bool]) -> None:
+        self.hosts, self.longest, self.is_wanted = hosts, longest, is_wanted
+        self.waiting: list[tuple[float, int, str, Request]] = []  # a heap
+        self.number = 0
+        self.steps: dict[str, int] = {}  # the number of the last step, by page or feed
+        self.ends: dict[str, float] = {}  # when a host may be asked after its last redirect
+
+    @property
+    def due(self) -> float:
+        """The time of the first turn; inf if there is none."""
+        return self.waiting[0][0] if self.waiting else math.inf
+
+    def add(self, request: Request, time: float, name: str = "") -> None:
+        """Make a request at a time; ``name`` is the page or feed of a redirect."""
+        self.number += 1
+        heapq.heappush(self.waiting, (time, self.number, name, request))
+        if name:
+            self.steps[name] = self.number
+
+    def redirect(self, name: str, request: Request, now: float) -> float | None:
+        """Take the next step of a redirect; return its turn if that is too late, else None.
+
+        It replaces a waiting step of the same page or feed (``name``).
+        """
+        gap, host = self.hosts.gap(request.url), host_of(request.url)
+        before = sum(host_of(each.url) == host for *_, each in self.waiting)
+        turn = now + gap * (1 + 2 * before)
+        if turn - now > self.longest:
+            return turn
+        self.add(request, now + gap, name)
+        return None
+
+    def next(self, now: float) -> Request | None:
+        """Return a request that is due, None without one."""
+        while self.due <= now:
+            _, number, name, request = heapq.heappop(self.waiting)
+            if not name:
+                return request
+            if self.steps.get(name) != number:
+                continue  # a later step replaces it
+            del self.steps[name]
+            if not self.is_wanted(name):
+                continue
+            host, opens = host_of(request.url), self.hosts.opens(request.url)
+            if opens > now:
+                if opens <= self.ends.get(host, -math.inf):  # no page was asked since
+                    opens += 0.5 * self.hosts.gap(request.url)
+                self.add(request, opens, name)
+                continue
+            self.hosts.ask_alone(request.url, now)
+            self.ends[host] = self.hosts.opens(request.url)
+            return request
+        return None
 
 
 class Report:
@@ -91,7 +153,7 @@ class Report:
 
 
 def forget_robots(crawler: Crawler) -> None:
-    """Let each robots.txt be fetched again, which Scrapy keeps to itself for ever."""
+    """Let each robots.txt be fetched again, which Scrapy never does."""
     robots = crawler.get_downloader_middleware(RobotsTxtMiddleware)
     parsers = getattr(robots, "_parsers", {})
     for host in [host for host, known in parsers.items() if not isinstance(known, Deferred)]:

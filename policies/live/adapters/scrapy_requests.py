@@ -1,4 +1,4 @@
-"""Requests of pages: kept as JSON in Scrapy's own form, and made again for each fetch."""
+"""Store the requests of pages as JSON in Scrapy's form, and make them again."""
 
 from __future__ import annotations
 
@@ -18,21 +18,14 @@ PAGE, FEED, SOURCE = "recrawl_page", "recrawl_feed", "recrawl_source"
 """Keys of ``meta``: what a request fetches, and the page whose callback yields it."""
 FETCH_KEYS = (
     *(PAGE, FEED, SOURCE, "dont_retry", "dont_cache", "download_latency", "retry_times"),
-    *("redirect_times", "redirect_ttl", "redirect_urls", "redirect_reasons"),
-    *(
-        "is_start_request",
-        "_dont_cache",
-        "cache_timestamp",
-        "cached_response",
-        "_auth_proxy",
-        "_scheme_proxy",
-    ),
+    *("redirect_times", "redirect_ttl", "redirect_urls", "redirect_reasons", "is_start_request"),
+    *("_dont_cache", "cache_timestamp", "cached_response", "_auth_proxy", "_scheme_proxy"),
 )
 """Keys that a fetch writes into ``meta``, which callbacks copy with ``meta=response.meta``."""
 
 
 class RecrawlSpiderMiddleware(BaseSpiderMiddleware):
-    """Marks each request that a callback yields with the callback's page."""
+    """Mark each request that a callback yields with the callback's page."""
 
     def get_processed_request(self, request: Request, response: Response | None) -> Request:
         """Return the request, marked."""
@@ -42,10 +35,7 @@ class RecrawlSpiderMiddleware(BaseSpiderMiddleware):
 
 
 def users_meta(meta: dict[str, Any], timeout: float) -> dict[str, Any]:
-    """Return what a user gave of a request's ``meta``, without what a fetch wrote.
-
-    ``timeout`` is the downloader's, in seconds.
-    """
+    """Return a request's ``meta`` without what a fetch wrote; ``timeout`` as in Scrapy."""
     written = {"download_timeout": timeout, "download_slot": host_of(meta.get(PAGE, ""))}
     if "_scheme_proxy" in meta:  # of the environment
         written["proxy"] = meta.get("proxy")
@@ -53,7 +43,7 @@ def users_meta(meta: dict[str, Any], timeout: float) -> dict[str, Any]:
 
 
 def write_request(request: Request, page: str, spider: Spider, timeout: float) -> str:
-    """Return the request of a page as JSON, without defaults; ValueError if a part cannot be kept.
+    """Return a request as JSON without defaults; ValueError if a part cannot be stored.
 
     ``page`` is its URL without the fragment, ``timeout`` the downloader's, in seconds.
     """
@@ -90,11 +80,11 @@ def read_request(text: str, page: str, spider: Spider) -> Request:
 
 
 def check_methods(copies: Copies, spider: Spider) -> None:
-    """Raise ValueError if a spider lacks a callback, errback or class of the requests kept."""
-    usual, kinds = {"headers", "cookies", "meta", "cb_kwargs"}, set()
+    """Raise ValueError if a spider lacks a callback, errback or class of the stored requests."""
+    data, kinds = {"headers", "cookies", "meta", "cb_kwargs"}, set()
     for parser in {copy.parser for copy in copies.copies.values()} - {None}:
         fields = json.loads(str(parser)).items()
-        kinds.add(json.dumps({name: value for name, value in fields if name not in usual}))
+        kinds.add(json.dumps({name: value for name, value in fields if name not in data}))
     for kind in sorted(kinds):
         try:
             read_request(kind, "data:,", spider)
@@ -106,7 +96,7 @@ def check_methods(copies: Copies, spider: Spider) -> None:
 
 
 def method_name(role: str, function: Any, spider: Spider) -> str | None:
-    """Return the name of a method of the spider, None for None; ValueError if it is none."""
+    """Return the name of a method of the spider, None for None; else ValueError."""
     for name in (getattr(function, "__name__", ""), *dir(spider)) if function else ():
         if getattr(spider, name, None) == function:
             return str(name)
@@ -119,7 +109,7 @@ def method_name(role: str, function: Any, spider: Spider) -> str | None:
 
 
 def check_json(name: str, value: Any) -> None:
-    """Raise ValueError unless JSON keeps a value as it is; of a dict, name the entry."""
+    """Raise ValueError unless a value survives JSON; name the bad entry of a dict."""
     try:
         if json.loads(json.dumps(value)) == value:
             return

@@ -1,11 +1,9 @@
-"""The scheduler of a crawl with Scrapy: which request is next, and what fetches find."""
+"""The scheduler of a crawl with Scrapy: it takes requests and returns the next one."""
 
 from __future__ import annotations
 
 import json
 import math
-import time
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,14 +19,14 @@ from scrapy.utils.reactor import CallLaterOnce
 from twisted.python.failure import Failure
 
 from crawl_envs.types.arguments import quantity
-from policies.live.adapters.copies import SETTLED, Copies, Copy
+from policies.live.adapters.copies import SETTLED, Copies
 from policies.live.adapters.feeds import Polls
-from policies.live.adapters.fetches import HEADERS, Answer, host_of, note_fetch, respect
-from policies.live.adapters.listings import MAX_BYTES, Listing
-from policies.live.adapters.messages import SECONDS_PER_DAY, day_of, take_back
+from policies.live.adapters.fetches import Answer, Fetches, host_of
+from policies.live.adapters.listings import MAX_BYTES
+from policies.live.adapters.messages import SECONDS_PER_DAY, day_of
 from policies.live.adapters.moves import Moves
-from policies.live.adapters.outages import Outages, bring_back
-from policies.live.adapters.scrapy_hosts import Hosts, Report, forget_robots
+from policies.live.adapters.outages import bring_back
+from policies.live.adapters.scrapy_hosts import Hosts, Report, Turns, forget_robots
 from policies.live.adapters.scrapy_requests import (
     FEED,
     PAGE,
@@ -43,59 +41,43 @@ from policies.live.adapters.scrapy_settings import (
     open_pages,
     options_of,
     read_options,
-    response_text,
     spelled,
     timeout_of,
 )
-from policies.live.adapters.scrapy_turns import Turns
-from policies.live.adapters.watching import CAUSES, Watch, listen
+from policies.live.adapters.watching import Watch, listen
 
-NONE = Answer()
 MIDDLEWARE = "policies.live.adapters.scrapy.RecrawlMiddleware"
 MIDDLEWARES: WeakKeyDictionary[Crawler, Any] = WeakKeyDictionary()
-"""The middleware of each crawl, which is told of its scheduler."""
+"""The middleware of each crawl."""
 
 
 class Unchanged(IgnoreRequest):
-    """The callback shall not see a page."""
-
-
-def steady() -> Callable[[], float]:
-    """Return a clock, in days since 1970, that no change of the machine's clock moves.
-
-    Where the system has such a clock, it goes on while the machine sleeps.
-    """
-    running = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    start = day_of(None) - time.clock_gettime(running) * SECOND
-    return lambda: start + time.clock_gettime(running) * SECOND
+    """Skip the callback of an unchanged page."""
 
 
 class RecrawlScheduler:
     """The scheduler of a crawl: ``SCHEDULER``; see :mod:`policies.live.adapters.scrapy`.
 
     Attributes:
-        pages: the scheduler of the pages, from ``open`` on.
-        hosts, turns, copies, polls: of their hosts, of redirects, of their copies and of feeds,
-            likewise.
-        sent: the time at which the pages' fetches began that are under way, in days.
+        pages, copies, fetches: the scheduler of the pages, their copies and fetches.
+        hosts, turns, polls: when hosts are asked, requests that are made once, and feeds.
         clock: returns the time, in days since 1970.
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self.crawler, self.options, self.clock = crawler, read_options(crawler.settings), steady()
+        self.crawler, self.options = crawler, read_options(crawler.settings)
+        self.clock = partial(day_of, None)
         if crawler not in MIDDLEWARES:
             raise ValueError(f"DOWNLOADER_MIDDLEWARES must have {MIDDLEWARE}: 500")
         MIDDLEWARES[crawler].scheduler = self
         for signal in (signals.spider_error, signals.item_error):
             crawler.signals.connect(self._unprocessed, signal)
-        self.sent: dict[str, float] = {}
         self.found: dict[str, tuple[str, float]] = {}
         self.longest = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
-        self.fault = ""  # of a request that was left out last
+        self.fault = ""  # of the last request that was left out
         self.starts: list[str] = []
         self.timer = CallLaterOnce(self._wake)
         self.watch: Watch | None = None
-        self.causes = deque[tuple[str, str]](maxlen=CAUSES)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RecrawlScheduler:
@@ -103,7 +85,7 @@ class RecrawlScheduler:
         return cls(crawler)
 
     def open(self, spider: Spider) -> None:
-        """Resume the pages of the spider's folder, or begin; ValueError for what does not fit."""
+        """Resume the spider's folder, or begin it; ValueError if settings do not fit it."""
         settings, now = self.crawler.settings, self.clock()
         options = self.options = options_of(spider, self.options)
         self.spider, folder = spider, Path(options.folder)
@@ -117,21 +99,19 @@ class RecrawlScheduler:
         except ValueError:
             self.pages.close()
             raise
-        take_back(self.pages, now)
-        self.outages = Outages(self.pages, options.max_retry_after * SECOND)
+        self.fetches = Fetches(self.pages, copies, now, options.max_retry_after * SECOND)
         every = options.poll * SECOND
         columns = {"least_interval": options.least_interval * SECOND}
         self.polls = Polls(options.feeds, folder, every, now, columns, spelled)
         self.robots_until = now + options.robots * SECOND
-        self.pages.report(self.pages.under_way, now, "interrupted")  # by a kill
         self.hosts = Hosts(self.pages, settings, options.host_gap)
         self.turns = Turns(
             self.hosts,
             timeout_of(settings) / 2.0,
-            lambda name: name in self.sent or name in self.polls.due,
+            lambda name: name in self.fetches.sent or name in self.polls.due,
         )
         if hasattr(signals, "robots_parsed"):
-            self.crawler.signals.connect(self.hosts.heed, signals.robots_parsed)
+            self.crawler.signals.connect(self.hosts.set_crawl_delay, signals.robots_parsed)
         spider.logger.info(
             "RecrawlScheduler compiles before the first request: for half a minute or more at the "
             "first start after an installation, for a second at others"
@@ -140,7 +120,7 @@ class RecrawlScheduler:
         self.copies = copies
         self.moves, self.report = Moves(self.pages, copies), Report(self.pages, self.crawler)
         if listening is not None:
-            self.watch = Watch(self.pages, listening, self.polls, self.causes)
+            self.watch = Watch(self.pages, listening, self.polls, self.fetches.causes)
             self.watch.announce()
 
     def close(self, reason: str) -> None:
@@ -148,7 +128,7 @@ class RecrawlScheduler:
         self.timer.cancel()
         if self.watch is not None:
             self.watch.close()
-        if not hasattr(self, "copies"):  # it could not be opened
+        if not hasattr(self, "copies"):  # open has failed
             return
         self._admit()
         self.report.write(math.inf)
@@ -172,22 +152,22 @@ class RecrawlScheduler:
         source, page, now = request.meta.pop(SOURCE, ""), request.meta.get(PAGE), self.clock()
         if request.meta.get("is_start_request"):
             self.starts.append(urldefrag(request.url).url)
-        if not source and (request.meta.get(FEED) or page in self.sent):  # redirected
+        if not source and (request.meta.get(FEED) or page in self.fetches.sent):  # redirected
             name = str(page or request.meta[FEED])
             late = self.turns.redirect(name, request, now)
             if late is not None and page is not None:
-                self._fail(page, late, "failed")
+                self.fail(page, late, "failed")
             return late is None
         if request.method != "GET" or request.body:
             if page is not None:  # of meta=response.meta
                 request = request.replace(meta=users_meta(request.meta, self.longest))
-            request.meta[SOURCE] = source  # to be seen again, if the callback or an item fails
+            request.meta[SOURCE] = source  # it is seen again if the callback or an item fails
             self.turns.add(request, now)
             return True
         return self._find(request, source)
 
     def _find(self, request: Request, source: str) -> bool:
-        """Take a page that a callback of a page yields; return whether its request can be kept."""
+        """Take the request of a page; return whether it can be stored."""
         page = urldefrag(request.url).url
         try:
             importance = quantity('meta["importance"]', request.meta.get("importance", 1.0))
@@ -200,10 +180,10 @@ class RecrawlScheduler:
                 self.spider.logger.error(fault)
             self.fault = fault
             self.count("bad_requests")
-            self._see_again(source)
+            self.fetches.see_again(source)
             return False
         if page == source and (request.dont_filter or "retry_times" in request.meta):
-            self._see_again(page)
+            self.fetches.see_again(page)
         self.found.setdefault(page, (text, importance))
         return True
 
@@ -212,7 +192,7 @@ class RecrawlScheduler:
         now = self.clock()
         self._admit()
         self.copies.write(now * SECONDS_PER_DAY - SETTLED)
-        self.moves.make(now - SETTLED * SECOND, self.sent)
+        self.moves.make(now - SETTLED * SECOND, self.fetches.sent)
         self.report.write(now)
         if now >= self.robots_until:
             self.robots_until = now + self.options.robots * SECOND
@@ -236,30 +216,29 @@ class RecrawlScheduler:
         return None
 
     def _request(self, page: str, now: float) -> Request:
-        """Return the request of a page, as it was found or as a rule says."""
+        """Return the request of a page: its first one, or one by ``RECRAWL_RULES``."""
         text = self.copies[page].parser or json.dumps({"callback": self._ruled(page)})
         request = read_request(text, page, self.spider)
         request.meta.update({PAGE: page, "dont_retry": True, "dont_cache": True})
         request.errback = partial(self._lost, request.errback)
-        self.sent[page] = now
-        self.outages.ask(host_of(page), now)
+        self.fetches.begin(page, now)
         return request
 
     def _ruled(self, page: str) -> str | None:
-        """Return the callback of a page that no callback has found, None for ``parse``."""
+        """Return the callback of a page from a feed or table, None for ``parse``."""
         return next((name for rule, name in self.options.rules if rule.search(page)), None)
 
     def _lost(self, errback: Callable[[Failure], Any] | None, failure: Failure) -> Any:
-        """Call the errback of a page; report a failure that another middleware has raised."""
+        """Call the errback of a page; report a failure that another middleware raised."""
         if isinstance(failure.value, Unchanged):
             return failure
         page = failure.request.meta.get(PAGE)  # type: ignore[attr-defined]  # Scrapy adds it
-        if page in self.sent:
-            self.note(page)
+        if page in self.fetches.sent:
+            self.end(page)
         return failure if errback is None else errback(failure)
 
     def _admit(self) -> None:
-        """Add the pages that were found since."""
+        """Add the pages that were taken since the last call."""
         if not self.found:
             return
         found, self.found = self.found, {}
@@ -281,77 +260,31 @@ class RecrawlScheduler:
             self.timer.schedule(seconds)
 
     def _wake(self) -> None:
-        """Let the engine ask again, by what Scrapy keeps to itself; else it does within 5 s."""
+        """Wake the engine by a private name of Scrapy; without it, it asks within 5 s."""
         slot = getattr(self.crawler.engine, "_slot", None)
         nextcall = getattr(slot, "nextcall", None)
         if nextcall is not None:
             nextcall.schedule()
 
-    # What fetches find
+    # Ends of fetches
 
-    def observe(self, page: str, response: Response, request: Request) -> bool:
-        """Take note of a page's answer; return whether its callback shall see it."""
-        self.hosts.answered(page)
-        self.causes.append((page, f"answered {response.status}"))
-        content = self.options.compare(response) if 200 <= response.status < 300 else ""
-        content = response_text(response) if content is None else content
-        outcome = self.note(page, answer_of(response, content))
-        reasons = set(request.meta.get("redirect_reasons", ()))
-        moved = outcome not in ("failed", "gone") and reasons and reasons <= {301, 308}
-        self.moves.note(page, urldefrag(response.url).url if moved else "", self.clock())
-        return outcome not in ("not_modified", "unchanged")
-
-    def note(self, page: str, answer: Answer = NONE) -> str:
-        """Take note of the end of a page's fetch; return its outcome, as of ``note_fetch``."""
-        now, before, sent = self.clock(), self.copies[page], self.sent.pop(page)
-        outcome, copy = note_fetch(self.pages, page, before, answer, sent, now, self.outages)
+    def end(self, page: str, answer: Answer | None = None) -> str:
+        """Report the end of a page's fetch; return its outcome, as of ``Fetches.end``."""
+        now, before = self.clock(), self.copies[page]
+        outcome, copy = self.fetches.end(page, answer or Answer(), now)
         if copy is not before:
             self.copies.note(page, copy, now * SECONDS_PER_DAY)
         self.count(outcome)
         return outcome
 
-    def lose(self, page: str, error: Exception) -> None:
-        """Take note of a fetch without an answer; a page that is refused waits for robots.txt."""
-        self.causes.append((page, f"{type(error).__name__} {error}"))
-        if not isinstance(error, IgnoreRequest):
-            self.note(page)
-            return
-        self._fail(page, self.clock() + self.options.robots * SECOND, "refused")
-
-    def _fail(self, page: str, until: float, outcome: str) -> None:
-        """Take note of a fetch that is not to be made again before a time."""
-        now, sent = self.clock(), self.sent.pop(page)
+    def fail(self, page: str, until: float, outcome: str) -> None:
+        """Report a fetch that failed; the page waits until a time."""
+        now, sent = self.clock(), self.fetches.sent.pop(page)
         self.pages.report([page], sent, "failed", retry_at=until, ended=now)
         self.count(outcome)
 
     def _unprocessed(self, response: Response | Failure | None) -> None:
-        """Let a callback see a page again after its error, or one of a pipeline of its items."""
+        """Let a callback see a page again after its error, or an error of an item pipeline."""
         request = getattr(response, "request", None)
         about = {} if request is None else request.meta
-        self._see_again(about.get(PAGE) or about.get(SOURCE, ""))
-
-    def _see_again(self, page: str) -> None:
-        """Let the callback of a page see its next fetch, whether it has changed or not."""
-        if page and page in self.pages:
-            self.copies.put({page: Copy(parser=self.copies[page].parser)})
-
-    def take(self, feed: str, response: Response, listing: Listing | None) -> None:
-        """Tell the scheduler what is new in a feed, by what an answer of 200 lists, if changed."""
-        now, answer = self.clock(), answer_of(response)
-        if response.status in (200, 304):
-            told = response.url, now, Copy(answer.etag, answer.modified)
-            faults = self.polls.take(self.pages, feed, listing, *told)
-        else:
-            fault = f"{feed} must be a feed or a sitemap, got {response.status}"
-            faults = self.polls.note(feed, now, fault)
-            respect(self.pages, feed, answer, now, self.outages.max_retry_after)
-        for fault in faults:
-            self.spider.logger.warning(fault)
-        self.count("bad_feeds" if faults else "feeds")
-
-
-def answer_of(response: Response, content: str | bytes = b"") -> Answer:
-    """Return an answer; its headers are bytes, of which each is a character of Latin-1."""
-    told = {name: response.headers.get(name) for name in HEADERS}
-    headers = {name: text.decode("latin-1") for name, text in told.items() if text}
-    return Answer.of(response.status, headers, content, response.url)
+        self.fetches.see_again(about.get(PAGE) or about.get(SOURCE, ""))

@@ -1,4 +1,4 @@
-"""The settings of a crawl with Scrapy, the scheduler they make, and what is compared of pages."""
+"""The settings of a crawl with Scrapy, and the scheduler that they make."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ from policies.live.scheduler import CrawlScheduler, DurableScheduler
 SECOND = 1.0 / SECONDS_PER_DAY
 ANY_URLS = ("http://q.invalid", "https://z.invalid/?~")
 """URLs that only a rule for all of them matches."""
-POSITIVE = ("RECRAWL_BANDWIDTH", "RECRAWL_RETRY", "RECRAWL_POLL", "RECRAWL_ROBOTS")
-LIMITS = tuple(
-    f"RECRAWL_{name}"
-    for name in ("HOST_GAP", "KEEP_GONE", "SKEW", "LEAST_INTERVAL", "MAX_RETRY_AFTER")
-)
-NUMBERS = (*POSITIVE, *LIMITS)
-"""The settings that are numbers > 0, and those >= 0."""
+
+
+def response_text(response: Response) -> str | bytes:
+    """Return what is compared of a page, by :func:`policies.live.adapters.copies.text_of`."""
+    kind = response.headers.get("Content-Type") or b"text/html" * isinstance(response, HtmlResponse)
+    return text_of(response.body, kind.decode("latin-1"))
 
 
 class Options(NamedTuple):
@@ -54,7 +53,7 @@ class Options(NamedTuple):
     robots: float = 86_400.0
     max_retry_after: float = 86_400.0
     overview_port: int | None = None
-    compare: Any = None
+    compare: Callable[[Response], Any] = response_text
 
 
 def decoded(value: Any) -> Any:
@@ -63,7 +62,7 @@ def decoded(value: Any) -> Any:
 
 
 def feeds_of(value: Any) -> dict[str, int]:
-    """Return the sources of feeds by their URLs; ValueError if one is none."""
+    """Return the sources of feeds by their URLs."""
     feeds = {url: whole("a source", source, 0) for url, source in dict(decoded(value)).items()}
     for url in feeds:
         if not re.match("https?://[^/]", url, re.IGNORECASE):
@@ -72,25 +71,28 @@ def feeds_of(value: Any) -> dict[str, int]:
 
 
 def function_of(name: Any) -> Callable[[Response], Any]:
-    """Return a function by its name; ValueError if it is none."""
+    """Return a function by its name."""
     function: Callable[[Response], Any] = load_object(name)
     if not callable(function):
         raise ValueError("it is no function")
     return function
 
 
-READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "RECRAWL_FEEDS": (
-        "{URL: number of a source of signals, from 0 on}",
-        feeds_of,
-    ),
-    "RECRAWL_RULES": (
+Reader = tuple[str, Callable[[Any], Any]]
+POSITIVE: Reader = "a number > 0", lambda value: quantity("it", float(value), above=0.0)
+AMOUNT: Reader = "a number >= 0", lambda value: quantity("it", float(value))
+READERS: dict[str, Reader] = {
+    **dict.fromkeys(("bandwidth", "retry", "poll", "robots"), POSITIVE),
+    **dict.fromkeys(("host_gap", "keep_gone", "skew", "least_interval", "max_retry_after"), AMOUNT),
+    "feeds": ("{URL: number of a source of signals, from 0 on}", feeds_of),
+    "rules": (
         "[(regular expression, name of a method), ..]",
         lambda value: [(re.compile(pattern), str(name)) for pattern, name in decoded(value)],
     ),
-    "RECRAWL_NEW_SHARE": ("in (0, 1]", lambda value: share("it", float(value), above=True)),
-    "RECRAWL_COMPARE": ("the name of a function of a response", function_of),
-    "RECRAWL_VALIDATORS": ("a bool", lambda value: BaseSettings({"it": value}).getbool("it")),
+    "new_share": ("in (0, 1]", lambda value: share("it", float(value), above=True)),
+    "compare": ("the name of a function of a response", function_of),
+    "validators": ("a bool", lambda value: BaseSettings({"it": value}).getbool("it")),
+    "overview_port": ("a port", lambda port: int(port) if str(port).isdecimal() else port),
 }
 """What settings must be, and their readers."""
 
@@ -98,56 +100,45 @@ READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 def read_options(settings: BaseSettings) -> Options:
     """Return the settings of a crawl; ValueError if one is unknown, missing or out of range."""
     names = {f"RECRAWL_{name.upper()}": name for name in Options._fields}
-    given = {name: settings[name] for name in settings if name.upper().startswith("RECRAWL")}
-    given = {name: value for name, value in given.items() if value is not None}
-    for name in given:
-        one_of("setting", name, list(names))
-    for name in ("RECRAWL_FOLDER", "RECRAWL_BANDWIDTH"):
-        if given.get(name) in (None, ""):
-            raise ValueError(f"{name} must be set, for a crawl with RecrawlScheduler")
-    given.setdefault("RECRAWL_HOST_GAP", settings.getfloat("DOWNLOAD_DELAY"))
-    for name in given.keys() & set(NUMBERS):
-        limits = {"above": 0.0} if name in POSITIVE else {}
-        try:
-            given[name] = quantity(name, float(given[name]), **limits)
-        except (TypeError, ValueError):
-            more = ">" if limits else ">="
-            raise ValueError(f"{name} must be a number {more} 0, got {given[name]!r}") from None
-    for name in given.keys() & READERS.keys():
+    values: dict[str, Any] = {"host_gap": settings.getfloat("DOWNLOAD_DELAY")}
+    for name, value in settings.items():
+        if name.upper().startswith("RECRAWL") and value is not None:
+            one_of("setting", name, list(names))
+            values[names[name]] = value
+    for name in ("folder", "bandwidth"):
+        if values.get(name) in (None, ""):
+            raise ValueError(
+                f"RECRAWL_{name.upper()} must be set, for a crawl with RecrawlScheduler"
+            )
+    for name in values.keys() & READERS.keys():
         expected, reader = READERS[name]
         try:
-            given[name] = reader(given[name])
+            values[name] = reader(values[name])
         except (TypeError, ValueError, re.error) as error:
-            got = re.sub(r"(?<=://)[^/?#\s]*@", "", repr(given[name]))  # without passwords
-            raise ValueError(f"{name} must be {expected}, got {got}: {error}") from None
-    if str(port := given.get("RECRAWL_OVERVIEW_PORT")).isdecimal():  # of a command line
-        given["RECRAWL_OVERVIEW_PORT"] = int(str(port))
-    options = Options(**{names[name]: value for name, value in given.items()})
-    return options._replace(compare=options.compare or response_text)
+            got = re.sub(r"(?<=://)[^/?#\s]*@", "", repr(values[name]))  # without passwords
+            setting = f"RECRAWL_{name.upper()}"
+            raise ValueError(f"{setting} must be {expected}, got {got}: {error}") from None
+    return Options(**values)
 
 
 def timeout_of(settings: BaseSettings) -> float:
-    """Return the days after which a fetch is lost: twice what Scrapy waits, redirects and all."""
+    """Return the days after which a fetch is lost: twice Scrapy's timeout, with redirects."""
     return max(2.0 * settings.getfloat("DOWNLOAD_TIMEOUT"), 1.0) * SECOND
 
 
 def options_of(spider: Spider, options: Options) -> Options:
-    """Return the options with the spider's own folder.
-
-    Raises:
-        ValueError: a rule names no method of the spider, or a listed page may have no callback.
-    """
+    """Return the options with the folder of a spider; ValueError if its callbacks do not fit."""
     parses = type(spider).parse is not Spider.parse or type(spider)._parse is not Spider._parse
     for _, name in options.rules:
         if not callable(getattr(spider, name, None)) or (name == "parse" and not parses):
             raise ValueError(f"RECRAWL_RULES must name methods of the spider, got {name!r}")
     listed = "RECRAWL_FEEDS" if options.feeds else "RECRAWL_PAGES" if options.pages else ""
     covered = any(all(map(pattern.search, ANY_URLS)) for pattern, _ in options.rules)
-    if listed and not parses and not covered:
+    if listed and not (parses or covered):
+        got = [(pattern.pattern, name) for pattern, name in options.rules]
         raise ValueError(
             f"RECRAWL_RULES must have a rule for every page of {listed}, as the spider has no "
-            f"method parse, got {[(each.pattern, name) for each, name in options.rules]}; add "
-            '("", "METHOD") as the last one'
+            f'method parse, got {got}; add ("", "METHOD") as the last one'
         )
     name = re.sub(r"^\.|\.$", "%2e", quote(spider.name, ""))
     return options._replace(folder=str(Path(options.folder, name)))
@@ -159,11 +150,10 @@ def spelled(url: str) -> str:
 
 
 def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableScheduler:
-    """Return the scheduler of a spider's folder, or a new one; with the pages of a table.
+    """Return the scheduler of a spider's folder, or a new one, with the pages of a table.
 
     Raises:
-        ValueError: the table cannot be used, or a setting that cannot change is another one than
-            the folder's.
+        ValueError: the table cannot be used, or a setting differs that the folder has fixed.
     """
     folder = Path(options.folder) / "scheduler"
     table = None if options.pages is None else open_table(options.pages, options.feeds)
@@ -181,8 +171,8 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
     }
     new = None
     if not DurableScheduler.holds(folder):
-        begun: dict[str, Any] = {"start": now, "learn": True, "resolution": SECOND}
-        new = CrawlScheduler(options.policy, options.bandwidth, **fixed, **pace, **begun)
+        fresh: dict[str, Any] = {"start": now, "learn": True, "resolution": SECOND}
+        new = CrawlScheduler(options.policy, options.bandwidth, **fixed, **pace, **fresh)
         if table is not None:
             page_tables.add_pages(new, table, np.arange(table.num_pages), now)
             page_tables.report_signals(new, table, table.urls, now)
@@ -200,19 +190,19 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
 
 
 def check_fixed(pages: DurableScheduler, options: Options, fixed: Mapping[str, Any]) -> None:
-    """Close the folder and raise ValueError if a setting that cannot change is not the folder's."""
+    """Close the folder and raise ValueError if a setting differs that the folder has fixed."""
     [lines], sources = pages.pages.choices.lines, pages.num_sources
-    held = {
+    settings = {
         "RECRAWL_POLICY": (pages.pages.values.name, options.policy),
         "sources of RECRAWL_FEEDS": (sources, max(sources, fixed["num_sources"])),
         "RECRAWL_SKEW": [f"{x['skew'] / SECOND:g}" for x in (lines, fixed)],
         "RECRAWL_KEEP_GONE": [f"{x['keep_gone']:g}" for x in (lines, fixed)],
         "RECRAWL_NEW_SHARE": [f"{x['new_share']:g}" for x in (lines, fixed)],
     }
-    for name, (before, given) in held.items():
-        if before != given:
+    for name, (before, value) in settings.items():
+        if before != value:
             pages.close()
-            raise ValueError(f"{name} must be {before} as in {options.folder}, got {given}")
+            raise ValueError(f"{name} must be {before} as in {options.folder}, got {value}")
 
 
 def open_table(path: str, feeds: Mapping[str, int]) -> Any:
@@ -230,9 +220,3 @@ def open_table(path: str, feeds: Mapping[str, int]) -> Any:
                 f"which are {', '.join(table.sources)} from 0 on, got {source}"
             )
     return table
-
-
-def response_text(response: Response) -> str | bytes:
-    """Return what is compared of a page, by :func:`policies.live.adapters.copies.text_of`."""
-    kind = response.headers.get("Content-Type") or b"text/html" * isinstance(response, HtmlResponse)
-    return text_of(response.body, kind.decode("latin-1"))

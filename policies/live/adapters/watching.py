@@ -11,15 +11,12 @@ from typing import Any
 from crawl_envs.types.arguments import whole
 from policies.live.adapters.messages import Scheduler
 
-CAUSES = 10_000
-"""Failures whose causes are kept."""
-
 
 def listen(port: int, name: str = "port") -> socket.socket:
-    """Return a socket that listens to a port of this machine; ``name`` is that of the argument.
+    """Return a socket that listens to a port of this machine; ``name`` is for errors.
 
     Raises:
-        ValueError: it is in use, or may not be used, or the extra ``live`` is not installed.
+        ValueError: the port cannot be used, or the extra ``live`` is not installed.
     """
     port = whole(name, port, 1, 65_535)
     for package in ("prometheus_client", "starlette", "uvicorn"):
@@ -39,12 +36,9 @@ def listen(port: int, name: str = "port") -> socket.socket:
 
 
 class Watch:
-    """A page to watch, which a thread serves, and which changes nothing.
+    """Serve the page to watch in a thread, on a socket of :func:`listen`.
 
-    Args:
-        scheduler: the scheduler of the crawl; its times are days since 1970.
-        listening: the socket of :func:`listen`.
-        polls, causes: as for :class:`policies.live.adapters.endpoint.Metrics`.
+    ``about`` is as for :class:`policies.live.adapters.endpoint.Metrics`.
     """
 
     def __init__(self, scheduler: Scheduler, listening: socket.socket, *about: Any) -> None:

@@ -183,7 +183,7 @@ def test_urls_of_a_run_come_back_and_links_do_not(tmp_path: Path) -> None:
     async def steps() -> None:
         for status in (410, 200):
             manager = ScheduledRequests(scheduler, tmp_path, max_retry_after=0.5)
-            manager.outages.is_gone = lambda *about: True  # type: ignore[method-assign]
+            manager.fetches.outages.is_gone = lambda *about: True  # type: ignore[method-assign]
             assert abs(scheduler.time - day_of(None)) < 1.0  # it is taken back
             link = Request.from_url(urls[1])
             link.crawl_depth = 1
@@ -380,7 +380,7 @@ def test_settings_of_pages_and_of_fetches(tmp_path: Path, caplog: pytest.LogCapt
         await fetched(manager)
         request = await fetched(manager)
         assert "timeout must be longer than a fetch may take" in caplog.text
-        manager.told[request.url] = Answer.of(200, {"etag": '"1"'}, "text", page)
+        manager.answers[request.url] = Answer.of(200, {"etag": '"1"'}, "text", page)
         await manager.mark_request_as_handled(request)
         assert await manager.fetch_next_request() is None
         assert dict((await fetched(manager)).headers) == {}

@@ -137,14 +137,6 @@ def test_bad_requests_are_answered_and_change_nothing(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.post({"add": PAGES})
-    for freshness in (
-        *('{"freshness": 1.5}', "[1]", "{}", "{", '{"freshness": 1, "time": "odd"}', 99999 * "["),
-        *('{"freshness": 1, "tiem": 2}', '{"freshness": NaN}', '{"freshness": 0, "freshness": 1}'),
-        '{"freshness": 1, "time": ' + 400 * "9" + "}",
-    ):
-        status, text = client.ask("/truth", freshness)
-        assert status == 400
-        assert "freshness in [0, 1]" in json.loads(text)["error"]
     for body, words in (
         ("", "expected a JSON object"),
         ("{", "expected a JSON object"),
@@ -169,10 +161,9 @@ def test_bad_requests_are_answered_and_change_nothing(
     assert client.ask("/nowhere")[0] == 404
     with monkeypatch.context() as small:
         small.setattr(served, "MAX_BYTES", 10)
-        for path in ("/", "/truth"):
-            status, text = client.ask(path, json.dumps({"next": 1}) + " " * 10)
-            assert status == 400
-            assert "at most 10 bytes" in text
+        status, text = client.ask("/", json.dumps({"next": 1}) + " " * 10)
+        assert status == 400
+        assert "at most 10 bytes" in text
     assert len(client.ask("/", "1\n" * served.MAX_LINES)[1].splitlines()) == served.MAX_LINES
     status, text = client.ask("/", "1\n" * served.MAX_LINES + "1")
     assert (status, json.loads(text)["error"][:35]) == (400, "a body must have at most 10000 line")
@@ -249,24 +240,6 @@ def test_pages_of_other_sites_neither_read_nor_write(
     assert client.get("/health")["pages"] == (2 if status == 200 else 3)
 
 
-def test_the_truth_is_of_a_time_of_the_history(client: Client) -> None:
-    first = NOW - 0.5
-    assert client.ask("/truth", json.dumps({"freshness": 0.5}))[0] == 200  # of now
-    client.post({"report": [], "time": first}, {"report": [], "time": NOW})
-    for day, status in (
-        (first - 0.01, 400),
-        (-2.9e6, 400),
-        (NOW + 1.1, 400),
-        (2.9e6, 400),
-        (first, 200),
-        (NOW + 0.9, 200),
-    ):
-        got, text = client.ask("/truth", json.dumps({"freshness": 0.5, "time": day}))
-        assert got == status
-        assert status == 200 or "time must be in [" in json.loads(text)["error"]
-    assert client.get("/overview")["width"] < 0.02
-
-
 NASTY = "javascript:alert(1)//<img src=x onerror=\"document.title='ran'\"></script>"
 
 
@@ -285,8 +258,6 @@ def replayed(client: Client) -> None:
             {"report": [NASTY, URLS[1]], "changed": [False, True], "time": time},
             {"report": [URLS[2]], "status": "failed", "time": time},
         )
-        told = client.ask("/truth", json.dumps({"freshness": hour / 24.0, "time": time}))
-        assert told == (200, json.dumps({"freshness": hour / 24.0}) + "\n")
 
 
 def test_the_overview_has_what_the_page_shows(client: Client) -> None:
@@ -302,7 +273,6 @@ def test_the_overview_has_what_the_page_shows(client: Client) -> None:
     assert {name: counts[name] for name in ("changed", "unchanged", "failed")} == {
         **{"changed": 12, "unchanged": 12, "failed": 12}
     }
-    assert [place["true"] for place in told["history"] if "true" in place][-1] == 0.5
     [source] = told["sources"]
     rates = np.array([0.5, 20.0, 1e-9, 0.5])
     assert source["recall"] == pytest.approx(0.5)
@@ -327,12 +297,12 @@ def test_times_are_merged_when_there_are_many() -> None:
     history = History()
     for minute in range(1000):
         history.at((minute + 0.5) / 1440.0)["outcomes"]["changed"] += 1
-        history.at((minute + 0.5) / 1440.0)["true"] = minute
+        history.at((minute + 0.5) / 1440.0)["expected"] = minute
     table = history.table()
     assert BINS // 2 <= len(table) <= BINS
     assert history.width == 8.0 / 1440.0
     assert [place["outcomes"]["changed"] for place in table] == [8] * 125
-    assert [place["true"] for place in table][:2] == [7, 15]
+    assert [place["expected"] for place in table][:2] == [7, 15]
 
 
 def test_the_page_shows_it_and_runs_nothing_of_urls(client: Client, driver: Any) -> None:
@@ -347,14 +317,13 @@ def test_the_page_shows_it_and_runs_nothing_of_urls(client: Client, driver: Any)
         assert URLS[1] in shown
         assert NASTY in driver.find_element("id", "hosts").text
         assert "50.0%" in driver.find_element("id", "sources").text
-        assert "true freshness" in driver.find_element("id", "figures").text
         assert "unchanged: 12" in driver.find_element("id", "outcomes-key").text
         wide = driver.execute_script("return document.documentElement.scrollWidth")
         assert wide <= width
         assert not driver.find_elements("css selector", "main img, body img, a")
         lines = driver.find_elements("css selector", "polyline")
         points = [line.get_attribute("points").split() for line in lines]
-        assert [len(each) for each in points] == [12, 12]
+        assert [len(each) for each in points] == [12]
         for x, y in (map(float, point.split(",")) for each in points for point in each):
             assert 60.0 <= x <= 990.0
             assert 20.0 <= y <= 170.0

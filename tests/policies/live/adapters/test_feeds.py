@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from policies.live.adapters import feeds, listings
-from policies.live.adapters.feeds import Memory, Polls, poll, tell
+from policies.live.adapters.feeds import Memory, Polls, tell
 from policies.live.adapters.listings import Entry, Listing, read_listing
 from policies.live.scheduler import CrawlScheduler, DurableScheduler
 
@@ -300,6 +300,15 @@ class Site(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         pass
+
+
+def poll(told: Any, address: str, folder: Path, now: float = DAY + 1.0) -> list[str]:
+    """Poll a feed, or an index and its sitemaps, once; return the faults."""
+    faults, polls = list[str](), Polls({address: 0}, folder, 0.01, now)
+    polls.due = dict.fromkeys(polls.due, now)
+    while (feed := polls.next(now)) is not None:
+        faults += polls.fetch(told, feed, now)
+    return faults
 
 
 @pytest.fixture

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import defaultdict
 from email.utils import formatdate
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from policies.live.adapters.copies import Copies, Copy, digest
-from policies.live.adapters.fetches import Answer, note_fetch, retry_after
-from policies.live.adapters.outages import Outages
+from policies.live.adapters.fetches import Answer, Fetches, retry_after
 from policies.live.scheduler import CrawlScheduler
 
 PAGE, NOW, SECOND = "https://a.example/p", 20_000.0, 1.0 / 86_400.0
@@ -39,8 +40,10 @@ def test_outcomes(before: Copy, answer: Answer, outcome: str, after: Copy | None
     assert scheduler.next(NOW + SECOND)[0] == PAGE
     sent, now = NOW + SECOND, NOW + 2.0 * SECOND
     after = Copy('"2"', None, digest("two"), "parser") if after is None else after
-    outages = Outages(scheduler)
-    assert note_fetch(scheduler, PAGE, before, answer, sent, now, outages) == (outcome, after)
+    copies: Any = {PAGE: before}
+    fetches = Fetches(scheduler, copies, NOW)
+    fetches.begin(PAGE, sent)
+    assert fetches.end(PAGE, answer, now) == (outcome, after)
     told = scheduler.describe(PAGE)
     assert told["state"] == {"failed": "waiting"}.get(outcome, "ready")
     if outcome != "failed":
@@ -48,18 +51,20 @@ def test_outcomes(before: Copy, answer: Answer, outcome: str, after: Copy | None
         return
     for day, status, state in ((1.0, 404, "failed"), (7.0, 500, "failed"), (7.1, 410, "gone")):
         later = now + day  # the host has no other page
-        found = note_fetch(scheduler, PAGE, before, Answer(status), later, later, outages)
-        assert found == (state, before if state == "failed" else Copy(parser=before.parser))
+        fetches.begin(PAGE, later)
+        assert fetches.end(PAGE, Answer(status), later) == (
+            state,
+            before if state == "failed" else Copy(parser=before.parser),
+        )
 
 
-def test_a_loop_without_outages_shares_those_of_its_scheduler() -> None:
+def test_fetches_under_way_were_interrupted() -> None:
     scheduler = CrawlScheduler("Greedy", 1e6, start=NOW, learn=True)
-    pages = [f"{PAGE}{k}" for k in range(6)]
-    scheduler.add(pages, host=["a.example"] * 6, last_crawl=NOW - 1.0)
-    for page in pages:
-        note_fetch(scheduler, page, COPY, Answer(410), NOW, NOW)
-    assert len(scheduler) == 6
-    assert scheduler.opens("a.example") > NOW
+    scheduler.add([PAGE], host=["a.example"])
+    assert scheduler.next(NOW + SECOND)[0] == PAGE
+    Fetches(scheduler, defaultdict(Copy), NOW + 2.0 * SECOND)  # type: ignore[arg-type]
+    assert list(scheduler.under_way) == []
+    assert scheduler.next(NOW + 3.0 * SECOND)[0] == PAGE  # without a wait
 
 
 @pytest.mark.parametrize(
@@ -104,8 +109,10 @@ def test_servers_are_left_alone(status: int, wait: str | None, page: float, othe
     settings = {"start": NOW - 1.0, "burst": 1.0, "timeout": 1.0, "retry": 3600.0 * SECOND}
     scheduler = CrawlScheduler("Greedy", 1e6, learn=True, **settings)  # type: ignore[arg-type]
     scheduler.add([PAGE, PAGE + "2"], host=["a.example"] * 2)
+    fetches = Fetches(scheduler, defaultdict(Copy), NOW)  # type: ignore[arg-type]
     assert scheduler.next(NOW)[0] == PAGE
-    note_fetch(scheduler, PAGE, Copy(), Answer(status, retry_after=wait), NOW, NOW)
+    fetches.begin(PAGE, NOW)
+    fetches.end(PAGE, Answer(status, retry_after=wait), NOW)
     if other:
         assert scheduler.next(NOW + (other - 1.0) * SECOND)[0] is None
     first = scheduler.next(NOW + (other + 1.0) * SECOND)[0]
@@ -123,10 +130,11 @@ def test_a_long_retry_after_has_a_limit_and_one_warning(
     scheduler = CrawlScheduler("Greedy", 1e6, start=NOW, learn=True, timeout=1.0)
     pages = [PAGE, PAGE + "2"]
     scheduler.add(pages, host="a.example")
-    outages = Outages(scheduler, 7.0)
+    fetches = Fetches(scheduler, defaultdict(Copy), NOW, 7.0)  # type: ignore[arg-type]
     never = Answer(status, retry_after="Fri, 31 Dec 9999 23:59:59 GMT")
     for page in pages if host else pages[:1]:
-        note_fetch(scheduler, page, Copy(), never, NOW, NOW, outages)
+        fetches.begin(page, NOW)
+        fetches.end(page, never, NOW)
         assert scheduler.describe(page, NOW)["due"] == NOW + 7.0
     assert scheduler.opens("a.example") == (NOW + host if host else NOW)
     [record] = caplog.records

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from policies.live.adapters import moves
 from policies.live.adapters.copies import Copies, Copy
 from policies.live.adapters.fetches import host_of
 from policies.live.adapters.moves import Moves
@@ -57,8 +56,7 @@ def test_a_kill_in_a_move_loses_no_copy(call: str, tmp_path: Path) -> None:
         assert Copies(tmp_path / "copies")[page] == COPY
 
 
-def test_ends_of_long_ago_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moves, "MAX_ENDS", 4)
+def test_ends_that_change_are_forgotten(tmp_path: Path) -> None:
     scheduler, pages = new(), [f"https://a.example/{k}" for k in range(20)]
     scheduler.add(pages, host="a.example")
     known = Moves(scheduler, Copies(tmp_path / "copies"))
@@ -69,7 +67,7 @@ def test_ends_of_long_ago_are_forgotten(tmp_path: Path, monkeypatch: pytest.Monk
     assert all(f"{page}/new" in scheduler for page in pages)
     assert not known.due
     sizes = [len(part) for part in (known.ends, known.sources, known.renamed)]
-    assert max(sizes) <= 24
+    assert max(sizes) <= 20
     redirect(known, A, f"{pages[-1]}/new", 90.0)  # the last one is known yet
     assert pages[-1] in scheduler
     assert known.renamed <= known.sources.keys()

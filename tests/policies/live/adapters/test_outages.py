@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 
 import pytest
 
 from policies.live.adapters.copies import Copy
-from policies.live.adapters.fetches import Answer, note_fetch
-from policies.live.adapters.outages import Outages, bring_back
+from policies.live.adapters.fetches import Answer, Fetches
+from policies.live.adapters.outages import bring_back
 from policies.live.scheduler import CrawlScheduler
 
 MINUTE, HOUR = 1.0 / 1440.0, 1.0 / 24.0
@@ -26,8 +27,12 @@ class Crawl:
         self.scheduler = CrawlScheduler("GreedyNCIS", 24.0 * per_hour, learn=True, **settings)
         self.urls = [f"https://a.example/{k}" for k in range(pages)]
         self.scheduler.add(self.urls, host="a.example")
-        self.site, self.now, self.outages = site, NOW, Outages(self.scheduler)
+        self.site, self.now = site, NOW
+        self.notes = self.new_process()
         self.log: list[tuple[float, int, str]] = []
+
+    def new_process(self) -> Fetches:
+        return Fetches(self.scheduler, defaultdict(Copy), self.now)  # type: ignore[arg-type]
 
     def run(self, hours: float) -> Crawl:
         end = self.now + hours * HOUR
@@ -36,11 +41,10 @@ class Crawl:
             if page is None:
                 self.now = min(again, end)
                 continue
-            self.outages.ask("a.example", self.now)
+            self.notes.begin(page, self.now)
             number, sent, self.now = self.urls.index(page), self.now, self.now + MINUTE / 30.0
             answer = self.site(number, (sent - NOW) / HOUR)
-            fetch = page, Copy(), answer, sent, self.now, self.outages
-            outcome, _ = note_fetch(self.scheduler, *fetch)
+            outcome, _ = self.notes.end(page, answer, self.now)
             self.log.append(((sent - NOW) / HOUR, number, outcome))
         return self
 
@@ -96,7 +100,7 @@ def test_an_outage_is_not_a_deletion(
 
 def test_an_outage_outlives_a_restart_and_a_short_recovery_but_not_a_week() -> None:
     crawl = Crawl(30, 60.0, down(404, 5.0, 11.0)).run(6.0)
-    crawl.outages = Outages(crawl.scheduler)  # a process that began again
+    crawl.notes = crawl.new_process()
     crawl.run(18.0)
     assert crawl.gone == []
     assert set(crawl.fetches(11.0, 24.0)) == {*range(30)}
@@ -159,7 +163,7 @@ def test_a_host_with_dead_pages_keeps_the_others_in_an_outage(
 def test_restarts_in_an_outage_lose_no_page() -> None:
     crawl = Crawl(12, 12.0, down(410, 24.0, 72.0)).run(26.0)
     for _ in range(20):
-        crawl.outages = Outages(crawl.scheduler)
+        crawl.notes = crawl.new_process()
         assert crawl.run(2.3).gone == []
 
 
@@ -183,6 +187,6 @@ def test_a_good_answer_releases_no_hold_of_others(until: float) -> None:
     crawl = Crawl(20, 20.0, down(500, 1.0, 9.0)).run(3.0)
     assert crawl.scheduler.opens("a.example") > crawl.now
     crawl.scheduler.hold("a.example", until)
-    good = crawl.urls[19], Copy(), Answer(200), crawl.now, crawl.now
-    note_fetch(crawl.scheduler, *good, crawl.outages)
+    crawl.notes.begin(crawl.urls[19], crawl.now)
+    crawl.notes.end(crawl.urls[19], Answer(200), crawl.now)
     assert crawl.scheduler.opens("a.example") == until

@@ -328,7 +328,7 @@ def test_the_page_of_a_crawl_knows_why_pages_fail(tmp_path: Path) -> None:
         for path in ("x", "y", "z"):
             loop.scheduler.enqueue_request(Request(f"https://a.example/{path}"))
         loop.answer(loop.sent(), 503)
-        loop.scheduler.outages.is_gone = lambda *about: about[2] == 410  # type: ignore[method-assign]
+        loop.scheduler.fetches.outages.is_gone = lambda *about: about[2] == 410  # type: ignore[method-assign]
         loop.answer(loop.sent(), 410)
         loop.middleware.process_exception(loop.sent(), TimeoutError("took 30 s"))
         assert loop.scheduler.watch is not None

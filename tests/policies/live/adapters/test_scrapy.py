@@ -23,7 +23,6 @@ from policies.live.adapters.copies import SETTLED, Copy
 from policies.live.adapters.listings import listed
 from policies.live.adapters.scrapy import RecrawlMiddleware, RecrawlScheduler
 from policies.live.adapters.scrapy_scheduler import FEED as FETCHED_FEED
-from policies.live.adapters.scrapy_scheduler import steady
 from policies.live.adapters.scrapy_settings import read_options, response_text
 from policies.live.scheduler import DurableScheduler
 from scripts.live.replayed_web import FAULTS, SITEMAPS, Asked, Quality, ReplayedWeb
@@ -337,7 +336,7 @@ def test_a_redirect_that_was_asked_for_anew_is_not_made_later(tmp_path: Path) ->
     made = [loop.next(5.1) for _ in range(5)]
     assert [each.url for each in made if each is not None] == ["https://e.example/moved"]
     assert redirected(loop, page, "https://e.example/again")
-    loop.scheduler.lose(URL, TimeoutError())
+    loop.middleware.lose(URL, TimeoutError())
     assert loop.next(5.1) is None
 
 
@@ -368,7 +367,7 @@ def test_what_was_lost_comes_back_at_the_next_start(
     start, other = f"{URL}#top", "https://b.example/1"
     for url in (start, other):
         loop.scheduler.enqueue_request(Request(url, meta={"is_start_request": url == start}))
-    loop.scheduler.outages.is_gone = lambda *about: about[2] == 410  # type: ignore[method-assign]
+    loop.scheduler.fetches.outages.is_gone = lambda *about: about[2] == 410  # type: ignore[method-assign]
     for request in (loop.sent(), loop.sent()):
         status = 410 if request.url == URL else 503
         loop.answer(request, status, Retry_After=str(365 * 86_400))
@@ -580,7 +579,7 @@ def test_fetches_that_end_behind_the_middleware_are_failures(tmp_path: Path) -> 
     failure.request = request  # type: ignore[attr-defined]  # as Scrapy adds it
     assert request.errback(failure) is failure
     assert loop.count("failed") == 1
-    assert loop.scheduler.sent == {}
+    assert loop.scheduler.fetches.sent == {}
 
 
 def title(response: Any) -> str:
@@ -593,7 +592,7 @@ def test_contents_are_compared_as_told_and_kept_when_processed(tmp_path: Path) -
     page = "<title>{}</title>{}"
     first = loop.sent()
     began = loop.now
-    assert loop.scheduler.sent == {URL: began}
+    assert loop.scheduler.fetches.sent == {URL: began}
     loop.now += 3.0 / DAY
     loop.middleware.process_request(first)  # it has waited for its turn
     sent = loop.now
@@ -609,7 +608,7 @@ def test_contents_are_compared_as_told_and_kept_when_processed(tmp_path: Path) -
     third = loop.sent()
     assert loop.answer(third, body=page.format("two", 2)) is not None
     found = loop.sent()
-    loop.scheduler.outages.is_gone = lambda *about: True  # type: ignore[method-assign]
+    loop.scheduler.fetches.outages.is_gone = lambda *about: True  # type: ignore[method-assign]
     assert loop.answer(found, 410) is not None
     assert loop.scheduler.copies[URL] == Copy(parser="{}")
 
@@ -625,24 +624,17 @@ def test_an_index_of_sitemaps_has_bounds(tmp_path: Path) -> None:
     def answer(*sitemaps: str) -> None:
         rows = "".join(f"<sitemap><loc>{url}</loc></sitemap>" for url in sitemaps)
         body = f'<sitemapindex xmlns="{SITEMAPS}">{rows}</sitemapindex>'
-        loop.scheduler.take(feed, HtmlResponse(feed), listed(body.encode(), feed))
+        loop.middleware.take(feed, HtmlResponse(feed), listed(body.encode(), feed))
 
     answer("https://a.example/1.xml", "https://a.example/2.xml", "https://b.example/3.xml")
     assert loop.count("bad_feeds") == 1  # it lists one of another host
     polled = loop.scheduler.polls.due
     assert polled.keys() == {feed, "https://a.example/1.xml", "https://a.example/2.xml"}
     first = HtmlResponse("https://a.example/1.xml")
-    loop.scheduler.take(first.url, first, listed(b"<sitemapindex></sitemapindex>", first.url))
+    loop.middleware.take(first.url, first, listed(b"<sitemapindex></sitemapindex>", first.url))
     answer("https://a.example/2.xml")
     assert polled.keys() == {feed, "https://a.example/2.xml"}
-    loop.scheduler.take(first.url, first, listed(b"neither", first.url))  # it was on its way
+    loop.middleware.take(first.url, first, listed(b"neither", first.url))  # it was on its way
     assert loop.count("bad_feeds") == 1
-    loop.scheduler.take(feed, HtmlResponse(feed, status=404), None)
+    loop.middleware.take(feed, HtmlResponse(feed, status=404), None)
     assert loop.count("bad_feeds") == 2
-
-
-def test_a_clock_does_not_jump(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = steady()
-    before = clock()
-    monkeypatch.setattr(time, "time", lambda: 1e10)
-    assert before <= clock() < before + 1.0 / 24.0

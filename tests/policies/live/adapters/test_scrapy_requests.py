@@ -144,7 +144,7 @@ def test_errbacks_see_failures_and_not_unchanged_pages(tmp_path: Path) -> None:
     assert loop.count("failed") == 1
     failure, seen = fail(Unchanged("it is"))
     assert seen is failure
-    loop.scheduler.sent.clear()
+    loop.scheduler.fetches.sent.clear()
     copied = failure.request.replace(url=URL + "/2")
     assert loop.scheduler.enqueue_request(copied)  # with the errback of the spider
     assert '"errback": "failed"' in loop.scheduler.found[URL + "/2"][0]
