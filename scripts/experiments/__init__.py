@@ -60,12 +60,23 @@ def find(name: str) -> Experiment:
     matching = [full for full in names() if name in (full, full.partition("_")[2])]
     if len(matching) > 1:
         raise ValueError(f"figure {name!r} is in several papers: name {' or '.join(matching)}")
+    if not matching:  # a module may have another name than its experiment
+        matching = [each for each in names() if _load(each).name == name.replace("_", "-", 1)]
     if not matching:
         one_of("figure", name, tuple(dict.fromkeys((*_shortest(), *names(), *papers()))))
-    module = importlib.import_module(f"{__name__}.{matching[0].replace('_', '.', 1)}")
+    return _load(matching[0])
+
+
+def _load(full: str) -> Experiment:
+    """Return the experiment of a module, by the module's full name."""
+    module = importlib.import_module(f"{__name__}.{full.replace('_', '.', 1)}")
     experiment = vars(module).get("EXPERIMENT")
     if not isinstance(experiment, Experiment):
         raise ValueError(f"{module.__name__} must declare EXPERIMENT = Experiment(...)")
+    if experiment.paper != (folder := full.partition("_")[0]):
+        raise ValueError(
+            f"name of {module.__name__} must begin with {folder + '-'!r}, got {experiment.name!r}"
+        )
     return experiment
 
 
@@ -84,15 +95,23 @@ def papers() -> tuple[str, ...]:
 
 
 def of_paper(paper: str) -> tuple[Experiment, ...]:
-    """Return the experiments of a paper, in order."""
-    return tuple(find(full) for full in names() if full.partition("_")[0] == paper)
+    """Return the experiments of a paper, in order; ValueError if two have one name."""
+    modules: dict[str, str] = {}
+    every = [(full, _load(full)) for full in names() if full.partition("_")[0] == paper]
+    for full, experiment in every:
+        other = modules.setdefault(experiment.name, full)
+        if other != full:
+            raise ValueError(f"{other} and {full} must have two names, got {experiment.name!r}")
+    return tuple(experiment for _, experiment in every)
 
 
 def select(names: Sequence[str]) -> list[Experiment]:
     """Return the experiments of these names, each once; a paper's name selects all its figures.
 
     Raises:
-        ValueError: an unknown name.
+        ValueError: an unknown name, or two experiments of one name.
     """
     selected = [each for name in names for each in of_paper(name) or (find(name),)]
+    for paper in {experiment.paper for experiment in selected}:
+        of_paper(paper)
     return list({experiment.name: experiment for experiment in selected}.values())

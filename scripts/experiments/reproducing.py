@@ -68,7 +68,10 @@ def reproduce(
         raise ValueError(
             f"{folder} has no rows to score: without --score, the same command makes them"
         )
-    report(experiment, store.rows, folder, console, quick=quick)
+    rows = experiment.current(store.rows, quick)
+    if former := {row.policy for row in store.rows} - {row.policy for row in rows}:
+        console.print(f"left out, as no longer played: {', '.join(sorted(former))}")
+    report(experiment, rows, folder, console, quick=quick)
     paper = experiment.paper
     page = write_claims(folder.parent, paper, experiments.of_paper(paper), quick=quick)
     console.print(f"-> {page}")
@@ -105,7 +108,8 @@ def report(
         console.print(
             f"metric is {experiment.metric!r}, of which there are no rows", soft_wrap=True
         )
-    named = without_rows(rows, experiment.metric, tests)
-    if named and not quick:
+    every = experiment.settings(False) if quick else ()
+    planned = {x for setting in every for x in (setting.name, *setting.labels)}
+    if named := without_rows(rows, experiment.metric, tests, planned):
         console.print(f"named in tests, but without rows: {', '.join(named)}", soft_wrap=True)
     console.print(f"\n-> {folder}")

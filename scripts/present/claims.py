@@ -118,7 +118,8 @@ def rows_of(folder: Path, experiment: Experiment) -> list[Row]:
     path = folder / "rows.parquet"
     if not path.exists():
         return []
-    return experiment.with_derived(read_rows(path, experiment.name)[0])
+    rows = experiment.current(read_rows(path, experiment.name)[0], quick=False)
+    return experiment.with_derived(rows)
 
 
 def _head(folder: Path, paper: str, quick: bool) -> list[str]:

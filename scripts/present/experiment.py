@@ -9,7 +9,18 @@ from typing import Any
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types.arguments import one_of
-from scripts.present.verdicts import Claim, Expected, Relation, Sentence, Trend, answer_of, judge
+from scripts.present.verdicts import (
+    TOO_FEW,
+    WITHOUT_ROWS,
+    Claim,
+    Expected,
+    Relation,
+    Sentence,
+    Trend,
+    answer_of,
+    judge,
+    named_in,
+)
 from scripts.study.entrants import candidate_of
 from scripts.study.settings import Measure, Measurement, Playable, Setting
 
@@ -95,6 +106,11 @@ class Experiment:
             one_of(f"reference of {self.name}", reference, tuple(labels))
         return settings
 
+    def current(self, rows: Sequence[Row], quick: bool) -> list[Row]:
+        """Return the rows without those of labels that their setting has no longer."""
+        labels = {setting.name: setting.labels for setting in self.settings(quick)}
+        return [row for row in rows if row.policy in labels.get(row.setting, (row.policy,))]
+
     def with_derived(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows and those derived from them."""
         return [*rows, *(self.derive(rows) if self.derive else ())]
@@ -109,13 +125,17 @@ class Experiment:
         claims = list(self.claims)
         if self.expected:
             claims.append(Claim(BESIDE if claims else EXPECTED, "", tuple(self.expected)))
-        sentences = []
+        sentences, there = [], {name for row in rows for name in (row.setting, row.policy)}
         for claim in claims:
             verdicts = judge(rows, self.metric, claim.tests)
             if quick:
                 verdicts = [verdict._replace(holds="open") for verdict in verdicts]
             known = () if quick else verdicts
-            sentences.append(Sentence(claim, verdicts, answer_of(claim, known, played=bool(rows))))
+            names = {x for test in claim.tests for part in named_in(test) for x in part}
+            answer = answer_of(claim, known, played=bool(rows))
+            if answer == TOO_FEW and not quick and names - there:
+                answer = WITHOUT_ROWS
+            sentences.append(Sentence(claim, verdicts, answer))
         return sentences
 
 
@@ -170,6 +190,10 @@ def measure_settings(
         quick: arguments that a quick run replaces.
         quick_settings: settings of a quick run; empty: all.
     """
+    for setting in (*(only or ()), *(limits or ())):
+        one_of("setting of only and limits", setting, tuple(settings))
+    for label in (label for labels in (only or {}).values() for label in labels):
+        one_of("label of only", label, tuple(measures))
 
     def playables(is_quick: bool) -> Sequence[Playable]:
         return [
@@ -195,4 +219,6 @@ def _sized(
     """Return the arguments of the settings that are played."""
     if not is_quick:
         return dict(settings)
+    for name in quick_settings:
+        one_of("setting of quick_settings", name, tuple(settings))
     return {name: {**settings[name], **(quick or {})} for name in quick_settings or settings}

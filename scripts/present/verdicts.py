@@ -10,7 +10,7 @@ import csv
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -100,7 +100,7 @@ class Claim(NamedTuple):
     fitted: bool = False
 
 
-HOLDS, FITTED, PARTLY, FAILS, OPEN, UNTESTED, TOO_FEW = (
+HOLDS, FITTED, PARTLY, FAILS, OPEN, UNTESTED, TOO_FEW, WITHOUT_ROWS = (
     "holds",
     "fitted",
     "holds in part",
@@ -108,6 +108,7 @@ HOLDS, FITTED, PARTLY, FAILS, OPEN, UNTESTED, TOO_FEW = (
     "open",
     "not tested",
     "too few repetitions to judge",
+    "names what has no rows",
 )
 """Answers to a sentence."""
 ANSWERS = ("yes", "no", "open")
@@ -224,18 +225,49 @@ def judge(rows: Sequence[Row], metric: str, expected: Iterable[Expected]) -> lis
     return verdicts
 
 
-def without_rows(rows: Sequence[Row], metric: str, expected: Iterable[Expected]) -> list[str]:
-    """Return what expectations name and no row has: labels with their metric, and settings."""
-    there = {(row.policy, row.metric) for row in rows}
-    there |= {(label, name.removesuffix(end)) for label, name in there for end in ENDS if end}
+def without_rows(
+    rows: Sequence[Row],
+    metric: str,
+    expected: Iterable[Expected],
+    planned: Collection[str] = (),
+) -> list[str]:
+    """Return what expectations name and no row has: labels with their metric, and settings.
+
+    A label that has rows in some settings of an expectation is named with those where it has none.
+
+    Args:
+        rows: all rows, the derived ones included.
+        metric: of expectations that name none.
+        expected: the expectations.
+        planned: labels and settings that other runs play.
+    """
+    places = {(row.policy, row.metric, row.setting) for row in rows}
+    places |= {(x, name.removesuffix(end), at) for x, name, at in places for end in ENDS if end}
+    there = {place[:2] for place in places}
     known, missing = {row.setting for row in rows}, dict[str, None]()
     for item in expected:
         scored = item.metric or metric
-        labels = (item.first, item.second) if isinstance(item, Trend) else (item.policy,)
-        missing |= {f"{x} ({scored})": None for x in labels if (x, scored) not in there}
-        settings = (item.setting,) if isinstance(item, Level) else item.settings
-        missing |= dict.fromkeys(name for name in settings if name not in known)
+        labels, settings = named_in(item)
+        missing |= {
+            f"{x} ({scored})": None for x in labels if (x, scored) not in there and x not in planned
+        }
+        missing |= dict.fromkeys(x for x in settings if x not in known and x not in planned)
+        missing |= {
+            f"{label} ({scored}) in {name}": None
+            for label in labels
+            for name in settings
+            if (label, scored) in there
+            and name in known
+            and (label, scored, name) not in places
+            and not planned
+        }
     return list(missing)
+
+
+def named_in(item: Expected) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the labels and the settings that an expectation names."""
+    labels = (item.first, item.second) if isinstance(item, Trend) else (item.policy,)
+    return labels, (item.setting,) if isinstance(item, Level) else item.settings
 
 
 def _spelled(metric: str) -> str:

@@ -290,7 +290,7 @@ def check_kept(
                 raise ValueError(
                     f"{store.path}: {worst.metric} of {unit.label}, {unit.setting.name}, seed "
                     f"{unit.seed} is {stored.get(worst[1:5])} there, but {worst.value} by this "
-                    "code; start anew with --fresh"
+                    "code; raise the version of its spec, or start anew with --fresh"
                 )
 
 
