@@ -169,12 +169,8 @@ def plan(
         if len(pages) % 256 == 0:
             progress(time)
         time += (at_once - 1) / scheduler.bandwidth
-    empty = Plan.empty()
-    return Plan(
-        np.concatenate([empty.page, *pages]),
-        np.concatenate([empty.time, *times]),
-        np.concatenate([empty.elapsed, *elapsed]),
-    )
+    columns = zip(Plan.empty(), (pages, times, elapsed), strict=True)
+    return Plan(*(np.concatenate([none, *parts]) for none, parts in columns))
 
 
 def rechecks(table: PageTable, days: float, start: float, until: float, gap: float = 0.0) -> Plan:
@@ -288,11 +284,11 @@ def cautions(table: PageTable, rechecked: bool = False, policy: str = "Greedy") 
         said.append(f"{pages} of importance 0: never fetched, but once without a copy")
     if table.evidence is not None:
         kinds = table.evidence[rows]
-        number = {kind: int((kinds == kind).sum()) for kind in (ONCE, NEVER, ALWAYS)}
-        if any(number.values()):
-            of = ", ".join(f"{count} {kind}" for kind, count in number.items() if count)
+        count = {kind: n for kind in (ONCE, NEVER, ALWAYS) if (n := int((kinds == kind).sum()))}
+        if count:
+            of = ", ".join(f"{n} {kind}" for kind, n in count.items())
             said.append(
-                f"{sum(number.values())} of {counted(rows.size, 'rate')} rest on pages like them, "
+                f"{sum(count.values())} of {counted(rows.size, 'rate')} rest on pages like them, "
                 f"as their own crawls give no estimate ({of})"
             )
     return said

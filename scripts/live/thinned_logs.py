@@ -6,7 +6,7 @@ import numpy as np
 
 from crawl_envs.instances.traces import Trace
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from policies.live.logs.crawl_log import CrawlLog
+from policies.live.logs.crawl_log import CrawlLog, crawls_before
 from policies.live.logs.imputation import Changes
 
 SCHEDULES = ("regular", "Poisson")
@@ -60,9 +60,9 @@ def _visits(
     page = [np.arange(born.size)]
     time = [born]
     step = rng.random(born.size) * days_per_crawl
-    if schedule != "regular":
-        step = rng.exponential(days_per_crawl, born.size)
     while True:
+        if schedule != "regular":
+            step = rng.exponential(days_per_crawl, page[-1].size)
         following = time[-1] + step
         alive = following <= days
         if not alive.any():
@@ -70,16 +70,11 @@ def _visits(
         page.append(page[-1][alive])
         time.append(following[alive])
         step = np.full(page[-1].size, days_per_crawl)
-        if schedule != "regular":
-            step = rng.exponential(days_per_crawl, step.size)
 
 
 def changes_found(page: IntArray, time: FloatArray, true: Changes) -> BoolArray:
     """Return whether each crawl, sorted by page and time, is the first after a change."""
-    pages, times = np.concatenate([true.page, page]), np.concatenate([true.time, time])
-    crawl = np.arange(pages.size) >= true.page.size
-    merged = np.lexsort((crawl, times, pages))
-    before = np.empty(pages.size, np.int64)
-    before[merged] = np.cumsum(~crawl[merged])
-    count = before[true.page.size :]
-    return np.append(False, (page[1:] == page[:-1]) & (count[1:] > count[:-1]))
+    before = crawls_before(true.page, true.time, page, time)
+    after_change = np.zeros(page.size + 1, np.bool_)
+    after_change[before[before >= 0] + 1] = True
+    return after_change[:-1] & (np.diff(page, prepend=-1) == 0)

@@ -148,7 +148,7 @@ class Codes(NamedTuple):
 class Part(NamedTuple):
     """Rows of a file: an Arrow table, and the file's name of each word that is read from it.
 
-    ``number`` returns the number of a row in the file, which counts lines or rows (``counted``).
+    ``numbers`` are those of the rows in the file, (n,), which counts lines or rows (``counted``).
     ``notes`` are sentences on the file; its times may be ``stamped``, those of an archive.
     ``present`` are all columns that the file has.
     """
@@ -157,7 +157,7 @@ class Part(NamedTuple):
     table: Any
     names: Mapping[str, str]
     counted: str
-    number: Callable[[int], int]
+    numbers: IntArray
     notes: tuple[str, ...] = ()
     stamped: bool = False
     present: tuple[str, ...] = ()
@@ -217,8 +217,8 @@ class Columns:
         got = "nothing" if value in (None, "") else repr(value)
         ends = np.cumsum([part.table.num_rows for part in self._parts])
         file = int(np.searchsorted(ends, row, side="right"))
-        path, table, names, counted, number_of, *_ = self._parts[file]
-        number = number_of(row - int(ends[file]) + table.num_rows)
+        path, table, names, counted, numbers, *_ = self._parts[file]
+        number = int(numbers[row - int(ends[file]) + table.num_rows])
         where = f"{path}, {counted} {number}, column {names[word]!r}"
         return file, number, f"{where}: got {got}, expected {expected}"
 

@@ -44,7 +44,7 @@ from scipy.special import gammaln
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import real, whole, whole_per_page
 from policies.live.logs.change_paths import Drawn, Gaps, Law, draw_changes
-from policies.live.logs.crawl_log import CrawlLog
+from policies.live.logs.crawl_log import CrawlLog, crawls_before
 from policies.live.logs.signal_delays import Periods, SignalDelays
 
 FIRST_PASSES, PASSES = 300, 100
@@ -257,30 +257,24 @@ class _Prior:
         pages = np.bincount(group, minlength=count)
         total = np.bincount(group, rate, count).astype(np.float64)
         logs = np.bincount(group, np.log(rate), count).astype(np.float64)
-        here = self._log_density(self.mean, self.shape, pages, total, logs)
+
+        def log_density(mean: FloatArray, shape: FloatArray) -> FloatArray:
+            """Return the log density of (ln mean, ln shape), up to a constant."""
+            of_pages = pages * (shape * np.log(shape / mean) - gammaln(shape))
+            of_pages += (shape - 1.0) * logs - shape * total / mean
+            unlikely = (np.log(mean / self.typical) / SPREAD_OF_MEANS) ** 2
+            unlikely += (np.log(shape) / SPREAD_OF_SHAPES) ** 2
+            density: FloatArray = of_pages - 0.5 * unlikely
+            return density
+
+        here = log_density(self.mean, self.shape)
         for _ in range(STEPS):
             mean = self.mean * np.exp(rng.normal(size=count) * 2.0 / np.sqrt(pages + 1.0))
             shape = self.shape * np.exp(rng.normal(size=count) * 2.0 / np.sqrt(pages + 1.0))
-            there = self._log_density(mean, shape, pages, total, logs)
+            there = log_density(mean, shape)
             better = np.log(rng.random(count)) < there - here
             self.mean, self.shape = np.where(better, (mean, shape), (self.mean, self.shape))
             here = np.where(better, there, here)
-
-    def _log_density(
-        self,
-        mean: FloatArray,
-        shape: FloatArray,
-        pages: IntArray,
-        total: FloatArray,
-        logs: FloatArray,
-    ) -> FloatArray:
-        """Return the log density of (ln mean, ln shape) of each group, but for a constant."""
-        of_pages = pages * (shape * np.log(shape / mean) - gammaln(shape))
-        of_pages += (shape - 1.0) * logs - shape * total / mean
-        unlikely = (np.log(mean / self.typical) / SPREAD_OF_MEANS) ** 2
-        unlikely += (np.log(shape) / SPREAD_OF_SHAPES) ** 2
-        density: FloatArray = of_pages - 0.5 * unlikely
-        return density
 
 
 def _gaps(log: CrawlLog, end: float) -> tuple[Gaps, IntArray]:
@@ -293,7 +287,7 @@ def _gaps(log: CrawlLog, end: float) -> tuple[Gaps, IntArray]:
     last = np.append(page[1:] != page[:-1], True)
     until = np.where(last, end, np.append(time[1:], end))
     until[gone] = time[gone]
-    before = log.crawls_before_signals(order)
+    before = crawls_before(log.signal_page, log.signal_time, page, time)
     kept = (before >= 0) & (log.signal_time <= end)
     kept[kept] &= ~gone[before[kept]]
     signals = np.flatnonzero(kept)

@@ -14,7 +14,6 @@ from crawl_envs.types import BoolArray, IntArray
 from crawl_envs.types.arguments import one_of, real, share
 from policies.live.logs.columns import ABSENT, Columns, Wanted, aliases
 from policies.live.logs.crawl_log import OUTCOMES, CrawlLog, Dropped, History
-from policies.live.logs.dated_signals import place
 from policies.live.logs.formats import read_columns
 from policies.live.logs.observations import (
     CHANGED,
@@ -24,11 +23,12 @@ from policies.live.logs.observations import (
     Crawls,
     distinct_crawls,
     evidence_of,
+    leave_out_records,
     observed,
     shared_digests,
+    status_of_revisits,
 )
-from policies.live.logs.record_types import leave_out_records, status_of_revisits
-from policies.live.logs.signals import Signals, signal_counts, spread_signals, with_events
+from policies.live.logs.signals import Signals, place, signal_counts, spread_signals, with_events
 from policies.live.logs.times import MICROSECONDS_PER_DAY, TIME_UNITS, Times
 from policies.live.logs.urls import Pages, pages_of
 
@@ -83,13 +83,13 @@ def read_crawl_log(
     - ``url``: URL of the page, or any name, in UTF-8; ``time``: its date and time, or a number
     - ``changed``: whether the content differed from the crawl before: a text of ``FLAGS``
     - ``hash``, ``digest`` or ``etag``: any text; a page changed if its value differs from that of
-      the crawl before, see :func:`policies.live.logs.digests.canonical`
+      the crawl before, see :func:`policies.live.logs.observations.canonical`
     - ``last_modified``: time; see below
     - ``status``, ``status_code``: HTTP status, optional; of both that of numbers: 304 is no change;
       with 404 or 410 the page is gone; another 3xx is a redirect, which is no content; any other
       >= 400 or < 100 observed nothing
     - ``redirect``, ``urlkey``, ``mime``: target of a redirect, key of a web archive, and MIME type,
-      of which some are those of :mod:`policies.live.logs.record_types`, optional
+      of which some are those of :mod:`policies.live.logs.observations`, optional
     - ``truncated``: why the content is a part, whose digest is no evidence, optional
     - ``signals``, ``signals:NAME``: number of signals since the row before of this page, optional,
       a source each; they are spread evenly over this time
