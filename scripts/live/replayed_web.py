@@ -281,13 +281,7 @@ class ReplayedWeb:
 def fresh_days(copies: Sequence[float], changes: FloatArray, begin: float, end: float) -> float:
     """Return how much of the days from ``begin`` to ``end`` the newest copy of a page is fresh.
 
-    A copy is fresh until the first change after it, or the next copy.
-
-    Args:
-        copies: times of the copies, in order.
-        changes: times of the changes of the page, in order.
-        begin: the first day.
-        end: the last one.
+    A copy is fresh until the first change after it, or the next copy. Times are in order.
     """
     taken = np.array(copies)
     stale = np.append(changes, math.inf)[np.searchsorted(changes, taken, side="right")]

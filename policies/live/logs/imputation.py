@@ -18,17 +18,15 @@ phases, rates and the factor have Gamma, probabilities Beta and shares Dirichlet
 means and shapes are drawn by Metropolis steps. Several draws differ as much as the log leaves open.
 
 The prior of bursts matters where crawls are rare and signals few. The probability to enter one has
-a Beta distribution of mean 1/4 with most mass near 0, so that pages without bursts stay so; that to
-stay in one has most mass near 0 and 1. The rate in bursts has a Gamma distribution whose median is
-ten changes in the median time between crawls, and 95% of whose mass is from .02 to 110. Numbers of
-changes are drawn too high where bursts cannot be told (by 1.6 standard deviations in logs without
-signals, 80% of whose crawls find a change); the times of first changes, on which freshness depends,
-are not.
+a Beta distribution of mean 1/4 with most mass near 0; that to stay in one has most mass near 0 and
+1. The rate in bursts has a Gamma distribution whose median is ten changes in the median time
+between crawls, and 95% of whose mass is from .02 to 110. Where bursts cannot be told, numbers of
+changes are too high (by 1.6 standard deviations in logs without signals, 80% of whose crawls find a
+change); the times of first changes, on which freshness depends, are not.
 
-Where bursts are much shorter than the times between crawls, the share of signalled changes and the
-rate in bursts are known together only, and the chain moves slowly along such pairs: in logs of 300
-pages with 10,000 changes, means over 150 passes still varied by .02 in the share. With draws 25
-passes apart, 15 of 20 intervals of saved crawls contained the truth; 100 apart, 18 did.
+Where bursts are much shorter than the times between crawls, the chain moves slowly: the share of
+signalled changes and the rate in bursts are known together only. With draws 25 passes apart, 15 of
+20 intervals of saved crawls contained the truth; 100 apart, 18 did.
 """
 
 from __future__ import annotations
