@@ -105,13 +105,19 @@ def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf
         quality = fit._replace(signal_rate=rate, signal_rate_stderr=error).quality()
         quality = quality._replace(false_signal_rate=quality.false_signal_rate + false)
     crawls = np.bincount(known.page, minlength=log.num_pages)
-    changed = np.bincount(known.page, known.changed, log.num_pages)
-    kinds = [crawls == 0, changed == 0, changed == crawls]
-    evidence = np.select(kinds, [ONCE, NEVER, ALWAYS], BOTH).astype(np.object_)
     given = known.elapsed, known.changed, np.append(0, np.cumsum(crawls))
     own = fit_change_rates(*given).change_rate
     low, high = change_rate_intervals(*given)
+    evidence = evidence_of(known, log.num_pages)
     return Fitted(quality, result.groups, number, crawls, evidence, own, low, high, audit)
+
+
+def evidence_of(known: Intervals, num_pages: int) -> NDArray[np.object_]:
+    """Return what the crawls of each page tell: ONCE, NEVER, ALWAYS or BOTH, (m,)."""
+    crawls = np.bincount(known.page, minlength=num_pages)
+    changed = np.bincount(known.page, known.changed, num_pages)
+    kinds = [crawls == 0, changed == 0, changed == crawls]
+    return np.select(kinds, [ONCE, NEVER, ALWAYS], BOTH).astype(np.object_)
 
 
 def _check(known: Intervals, num_pages: int, by: str) -> None:

@@ -14,6 +14,7 @@ from crawl_envs.types import FloatArray
 from policies.estimators.source_times import silent_spans
 from policies.live.logs import CrawlLog
 from policies.live.logs.crawl_log import OUTCOMES
+from scripts.live.fitting import ALWAYS, NEVER, ONCE, evidence_of
 from scripts.present import tables
 from scripts.study.rows import write_csv
 
@@ -104,17 +105,14 @@ def _targets(log: CrawlLog) -> str:
 
 def _pages(log: CrawlLog) -> Iterator[Fact]:
     """Yield the pages by what their crawls tell."""
-    known = log.intervals()
-    crawls = np.bincount(known.page, minlength=log.num_pages)
-    changed = np.bincount(known.page, known.changed, log.num_pages)
-    seen = crawls > 0
+    evidence = evidence_of(log.intervals(), log.num_pages)
     yield Fact("pages", f"{log.num_pages}")
     for name, pages, remark in (
-        ("crawled once", ~seen, "a rate only from pages like them"),
-        ("never changed", seen & (changed == 0), "an upper bound of the rate only"),
+        ("crawled once", evidence == ONCE, "a rate only from pages like them"),
+        ("never changed", evidence == NEVER, "an upper bound of the rate only"),
         (
             "changed at every crawl",
-            seen & (changed == crawls),
+            evidence == ALWAYS,
             "a lower bound of the rate only; check that digests leave out headers and session "
             "ids, and that the file lists unchanged crawls",
         ),
