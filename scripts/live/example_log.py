@@ -123,7 +123,8 @@ def changes_found(page: IntArray, time: FloatArray, true: Changes) -> BoolArray:
     before = crawls_before(true.page, true.time, page, time)
     after_change = np.zeros(page.size + 1, np.bool_)
     after_change[before[before >= 0] + 1] = True
-    return after_change[:-1] & (np.diff(page, prepend=-1) == 0)
+    same_page: BoolArray = np.diff(page, prepend=-1) == 0
+    return after_change[:-1] & same_page
 
 
 app = command(main, __doc__)
