@@ -42,9 +42,7 @@ def less(effort: Effort, named: bool) -> str:
     )
 
 
-def report(
-    test: Backtest, outcomes: Sequence[Outcome], title: str, folder: Path, archive: bool
-) -> None:
+def report(test: Backtest, outcomes: Sequence[Outcome], title: str, folder: Path) -> None:
     """Print the table, and write it and the picture."""
     from scripts.live.pictures import draw_backtest
 
@@ -58,7 +56,7 @@ def report(
     console = tables.console()
     console.print(table_of(test, outcomes, title))
     console.print(CAVEAT)
-    if archive:
+    if test.log.of_archive:
         console.print(ARCHIVE)
     [alike] = [item for item in outcomes if item.policy == REFERENCE and item.share == 1.0]
     if alike.ahead.mean > alike.ahead.half_width:
