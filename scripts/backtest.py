@@ -85,7 +85,7 @@ def main(options: BacktestOptions) -> None:
     rows = [row for row in store.rows if row.seed < effort.draws]
     outcomes = backtesting.outcomes(rows, names, effort.shares, test.widening)
     write_summary(recorded, options.title, folder)
-    report(test, outcomes, options.title, folder, recorded.of_archive)
+    report(test, outcomes, options.title, folder)
     store.sign("scripts.backtest")
     console().print(f"{store.seconds:.0f} s -> {folder}", soft_wrap=True)
 

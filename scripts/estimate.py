@@ -30,8 +30,7 @@ from policies.live.logs import CrawlLog, write_page_table
 from scripts.cli.commands import command_of
 from scripts.cli.options import default_folder
 from scripts.live.audit import write_audit
-from scripts.live.fitted_tables import errors_of, table_of
-from scripts.live.fitting import BOTH, Fitted, fit_log
+from scripts.live.fitting import BOTH, Fitted, errors_of, fit_log, table_of
 from scripts.live.options import ReadingOptions, read_log, weights_and_groups
 from scripts.live.summary import print_summary, write_summary
 from scripts.present import tables

@@ -23,9 +23,9 @@ from typer import Argument, Option
 
 from policies.live.logs import read_page_table
 from scripts.cli.commands import command_of
-from scripts.cli.options import changed, default_folder
+from scripts.cli.options import changed, default_folder, named_values
 from scripts.live import live_answers, planning, schedules
-from scripts.live.options import Column, column_names
+from scripts.live.options import Column
 from scripts.study.rows import check_folder
 
 
@@ -83,7 +83,7 @@ class ScheduleOptions:
 
 def main(options: ScheduleOptions) -> None:
     """Write a schedule, or answer a crawler."""
-    source, columns = options.pages, column_names(options.column, "column")
+    source, columns = options.pages, named_values(options.column or [], "column", str)
     table = None if source is None else read_page_table(source, columns)
     signals = options.learn or (table is not None and table.recall is not None)
     unrated = table is not None and table.change_rate is None and not options.learn

@@ -1,6 +1,5 @@
 """One's own crawl log: estimates, backtests and schedules.
 
-Public modules: audit, backtest_report, backtest_runs, backtesting, fitted_tables, fitting,
-learning, live_answers, options, pictures, planning, replay, replayed_web, schedules, summary,
-thinned_logs.
+Public modules: audit, backtest_report, backtest_runs, backtesting, example_log, fitting, learning,
+live_answers, options, pictures, planning, replay, replayed_web, schedules, summary.
 """

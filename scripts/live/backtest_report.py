@@ -42,9 +42,7 @@ def less(effort: Effort, named: bool) -> str:
     )
 
 
-def report(
-    test: Backtest, outcomes: Sequence[Outcome], title: str, folder: Path, archive: bool
-) -> None:
+def report(test: Backtest, outcomes: Sequence[Outcome], title: str, folder: Path) -> None:
     """Print the table, and write it and the picture."""
     from scripts.live.pictures import draw_backtest
 
@@ -58,7 +56,7 @@ def report(
     console = tables.console()
     console.print(table_of(test, outcomes, title))
     console.print(CAVEAT)
-    if archive:
+    if test.log.of_archive:
         console.print(ARCHIVE)
     [alike] = [item for item in outcomes if item.policy == REFERENCE and item.share == 1.0]
     if alike.ahead.mean > alike.ahead.half_width:
@@ -75,15 +73,10 @@ def table_of(test: Backtest, outcomes: Sequence[Outcome], title: str) -> Table:
     )
     for name in ("policy", "freshness", f"minus {OWN}", "crawls saved at the same freshness"):
         table.add_column(name, justify="left" if name == "policy" else "right")
-    for item in outcomes:
-        if item.share != 1.0:
-            continue
-        fresh = tables.plus_minus(*item.freshness)
-        if item.policy == OWN:
-            table.add_row(OWN, fresh, "", "")
-            continue
-        ahead = tables.plus_minus(*item.ahead, signed=True)
-        table.add_row(item.policy, fresh, ahead, saved_in_words(item))
+    for item in (item for item in outcomes if item.share == 1.0):
+        ahead, saved = tables.plus_minus(*item.ahead, signed=True), saved_in_words(item)
+        cells = ("", "") if item.policy == OWN else (ahead, saved)
+        table.add_row(item.policy, tables.plus_minus(*item.freshness), *cells)
     return table
 
 

@@ -20,28 +20,20 @@ from scripts.study.entrants import candidate_of, failure
 from scripts.study.runner import STOPPED, Store, opened, play_missing
 from scripts.study.workers import Workers
 
-POLICIES = "Greedy,BeliefNCIS"
-WITH_SIGNALS = "Greedy,GreedyNCIS,BeliefNCIS"
-
 
 def names_of(policies: str | None, agents: str | None, log: CrawlLog, effort: Effort) -> list[str]:
     """Return the names of policies and agents, the reference first.
 
-    Args:
-        policies: names separated by commas; None for the usual ones.
-        agents: the same of agents; None for none.
-        log: the log.
-        effort: of its backtest.
+    ``policies`` and ``agents`` are names separated by commas. Where no policies are given, they
+    depend on the log and the effort of its backtest.
 
     Raises:
         ValueError: an unknown name.
     """
-    usual = WITH_SIGNALS if log.sources else POLICIES
-    names = words_of("--policies", usual if policies is None else policies)
-    if policies is None and effort.shares != SHARES:
-        names.remove(SLOW)
-    names += words_of("--agents", agents)
-    chosen = list(dict.fromkeys([REFERENCE, *names]))
+    slow = [] if effort.shares != SHARES else [SLOW]
+    defaults = ["Greedy", *["GreedyNCIS"] * bool(log.sources), *slow]
+    names = defaults if policies is None else words_of("--policies", policies)
+    chosen = list(dict.fromkeys([REFERENCE, *names, *words_of("--agents", agents)]))
     for name in chosen:
         candidate_of(name)
     return chosen

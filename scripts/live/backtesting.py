@@ -182,16 +182,14 @@ class Backtest:
         env = self._env(1.0, NO_CHANGES)
         env.reset(seed=0)
         for policy in policies:
-            factory = candidate_of(policy).factory
+            factory, name = candidate_of(policy).factory, policy.partition(":")[0]
             if not is_own(policy):
                 factory(env)
-                continue
-            try:
-                try_choosing(env, factory)
-            except Exception as error:
-                raise failure(f"{policy} in the backtest", error, factory) from error
-        for policy in policies:
-            name = policy.partition(":")[0]
+            else:
+                try:
+                    try_choosing(env, factory)
+                except Exception as error:
+                    raise failure(f"{policy} in the backtest", error, factory) from error
             if name in POLICIES and name not in crawl_policies.names("page"):
                 raise ValueError(f"policies must keep to a budget, page by page, got {policy!r}")
 

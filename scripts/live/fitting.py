@@ -28,7 +28,9 @@ from policies.estimators import (
 )
 from policies.estimators.count_priors import fit_rate_prior
 from policies.estimators.source_times import silent_days
-from policies.live.logs.crawl_log import CrawlLog, Intervals
+from policies.live.adapters import messages
+from policies.live.logs import OUTCOMES, CrawlLog, PageTable, hosts_of
+from policies.live.logs.crawl_log import Intervals
 from scripts.present.tables import counted
 
 ONCE, NEVER, ALWAYS, BOTH = "crawled once", "never changed", "always changed", "some changed"
@@ -103,13 +105,19 @@ def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf
         quality = fit._replace(signal_rate=rate, signal_rate_stderr=error).quality()
         quality = quality._replace(false_signal_rate=quality.false_signal_rate + false)
     crawls = np.bincount(known.page, minlength=log.num_pages)
-    changed = np.bincount(known.page, known.changed, log.num_pages)
-    kinds = [crawls == 0, changed == 0, changed == crawls]
-    evidence = np.select(kinds, [ONCE, NEVER, ALWAYS], BOTH).astype(np.object_)
     given = known.elapsed, known.changed, np.append(0, np.cumsum(crawls))
     own = fit_change_rates(*given).change_rate
     low, high = change_rate_intervals(*given)
+    evidence = evidence_of(known, log.num_pages)
     return Fitted(quality, result.groups, number, crawls, evidence, own, low, high, audit)
+
+
+def evidence_of(known: Intervals, num_pages: int) -> NDArray[np.object_]:
+    """Return what the crawls of each page tell: ONCE, NEVER, ALWAYS or BOTH, (m,)."""
+    crawls = np.bincount(known.page, minlength=num_pages)
+    changed = np.bincount(known.page, known.changed, num_pages)
+    kinds = [crawls == 0, changed == 0, changed == crawls]
+    return np.select(kinds, [ONCE, NEVER, ALWAYS], BOTH).astype(np.object_)
 
 
 def _check(known: Intervals, num_pages: int, by: str) -> None:
@@ -182,3 +190,45 @@ def _signal_rates(
         errors.append(np.sqrt(prior.shape + count) / (prior.days + days))
         others.append((wrong + wrong.sum() / days.sum()) / (days + 1.0))
     return np.array(rates), np.array(errors), np.array(others)
+
+
+def table_of(log: CrawlLog, importance: FloatArray, fitted: Fitted) -> PageTable:
+    """Return the estimates of a log as a table of pages."""
+    quality, signals = fitted.quality, bool(log.sources)
+    last = np.full(log.num_pages, np.nan)
+    np.fmax.at(last, log.page, log.time)
+    gone = np.isin(np.arange(log.num_pages), log.page[log.gone])
+    missed = (log.history.page >= 0) & (log.history.outcome == OUTCOMES.index("gone"))
+    missed[missed] = gone[log.history.page[missed]]  # a page that is gone was last asked then
+    np.fmax.at(last, log.history.page[missed], log.history.time[missed])
+    counts = np.zeros((len(log.sources), log.num_pages), np.int64)
+    since = log.signal_time > last[log.signal_page]
+    np.add.at(counts, (log.signal_source[since], log.signal_page[since]), 1)
+    if log.origin:
+        last += messages.day_of(log.origin)
+    return PageTable(
+        urls=log.urls,
+        importance=importance,
+        host=hosts_of(log.urls),
+        change_rate=within_domain(quality.change_rate),
+        change_rate_low=fitted.low,
+        change_rate_high=fitted.high,
+        evidence=fitted.evidence,
+        gone=gone,
+        recall=np.nan_to_num(quality.recall) if signals else None,
+        false_signal_rate=within_domain(quality.false_signal_rate) if signals else None,
+        signals=counts if signals else None,
+        last_crawl=last,
+        dated=bool(log.origin),
+        sources=log.sources,
+    )
+
+
+def errors_of(log: CrawlLog, fitted: Fitted) -> dict[str, FloatArray]:
+    """Return the further columns: the rate by a page's crawls alone, errors, number of crawls."""
+    quality = fitted.quality
+    columns = {"change_rate_own": fitted.own, "change_rate_stderr": quality.change_rate_stderr}
+    for number, source in enumerate(log.sources):
+        columns[f"recall_stderr:{source}"] = quality.recall_stderr[number]
+        columns[f"false_signal_rate_stderr:{source}"] = quality.false_signal_rate_stderr[number]
+    return columns | {"crawls": fitted.crawls.astype(np.float64)}

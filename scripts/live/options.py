@@ -86,21 +86,16 @@ def read_log(options: ReadingOptions) -> CrawlLog:
         one_of("merge", name, ("scheme", "www"))
     return read_crawl_log(
         options.log,
-        columns=column_names(options.column, "column"),
+        columns=named_values(options.column or [], "column", str),
         format=options.format,
         events=options.events,
-        event_columns=column_names(options.event_column, "event-column"),
+        event_columns=named_values(options.event_column or [], "event-column", str),
         time_unit=options.time_unit,
         clock_tolerance=options.clock_tolerance,
         max_bad=options.max_bad,
         merge_schemes="scheme" in merged,
         merge_www="www" in merged,
     )
-
-
-def column_names(pairs: list[str] | None, option: str) -> dict[str, str]:
-    """Return the names of columns in a file, as an option gives them."""
-    return named_values(pairs or [], option, str)
 
 
 def weights_and_groups(log: CrawlLog, options: ReadingOptions) -> tuple[FloatArray, IntArray]:

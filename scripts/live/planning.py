@@ -14,6 +14,7 @@ from crawl_envs.types import FloatArray, Instance, IntArray
 from crawl_envs.types.evidence import signal_evidence
 from policies import solvers
 from policies.live.adapters.page_tables import (
+    SECOND,
     add_pages,
     columns_of,
     copies_of,
@@ -29,8 +30,6 @@ from scripts.present.tables import counted
 OF_INSTANCE = ("importance", "change_rate", "recall", "false_signal_rate")
 ROUNDING = 1e-9
 """Days by which a fetch may be after the end, as sums of days are rounded."""
-SECOND = 1.0 / 86_400.0
-"""Days to which the dates of feeds are rounded."""
 KEEP_GONE = 30.0
 """Days for which a page that is gone is not brought back by a feed."""
 LIMIT = re.compile(r"(.*?):(-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?::(\d+))?")
@@ -107,7 +106,7 @@ class Schedule(NamedTuple):
         if self.policy == "RoundRobin":
             about["new_share"] = 1.0  # a page without a copy is next
         if feeds:
-            about |= {"keep_gone": KEEP_GONE, "resolution": SECOND}
+            about |= {"keep_gone": KEEP_GONE, "resolution": SECOND}  # dates of feeds are rounded
         scheduler = CrawlScheduler(self.policy, self.bandwidth, start=self.start, **about)
         if table is not None:
             rows = np.arange(table.num_pages) if feeds else living(table)
@@ -169,12 +168,8 @@ def plan(
         if len(pages) % 256 == 0:
             progress(time)
         time += (at_once - 1) / scheduler.bandwidth
-    empty = Plan.empty()
-    return Plan(
-        np.concatenate([empty.page, *pages]),
-        np.concatenate([empty.time, *times]),
-        np.concatenate([empty.elapsed, *elapsed]),
-    )
+    columns = zip(Plan.empty(), (pages, times, elapsed), strict=True)
+    return Plan(*(np.concatenate([none, *parts]) for none, parts in columns))
 
 
 def rechecks(table: PageTable, days: float, start: float, until: float, gap: float = 0.0) -> Plan:
@@ -288,11 +283,11 @@ def cautions(table: PageTable, rechecked: bool = False, policy: str = "Greedy") 
         said.append(f"{pages} of importance 0: never fetched, but once without a copy")
     if table.evidence is not None:
         kinds = table.evidence[rows]
-        number = {kind: int((kinds == kind).sum()) for kind in (ONCE, NEVER, ALWAYS)}
-        if any(number.values()):
-            of = ", ".join(f"{count} {kind}" for kind, count in number.items() if count)
+        count = {kind: n for kind in (ONCE, NEVER, ALWAYS) if (n := int((kinds == kind).sum()))}
+        if count:
+            of = ", ".join(f"{n} {kind}" for kind, n in count.items())
             said.append(
-                f"{sum(number.values())} of {counted(rows.size, 'rate')} rest on pages like them, "
+                f"{sum(count.values())} of {counted(rows.size, 'rate')} rest on pages like them, "
                 f"as their own crawls give no estimate ({of})"
             )
     return said

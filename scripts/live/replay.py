@@ -107,15 +107,11 @@ def freshness_served(
     page, time = page[order], time[order]
     last = np.append(page[1:] != page[:-1], True)
     until = np.where(last, over[page], np.append(time[1:], 0.0))
-    stale = np.minimum(_next_change(changes, page, time), until)
+    order = np.lexsort((-changes.time, changes.page))
+    later = changes.time[order]
+    next_change = crawls_before(page, -time, changes.page[order], -later)
+    stale = np.minimum(np.append(later, np.inf)[next_change], until)
     fresh = np.bincount(page, stale - time, log.num_pages)
     lived = (over - begin).clip(min=0.0)
     total = float((importance * lived).sum())
     return float((importance * fresh).sum()) / total if total > 0.0 else np.nan
-
-
-def _next_change(changes: Changes, page: IntArray, time: FloatArray) -> FloatArray:
-    """Return the time of the page's first change after each time, inf if there is none."""
-    order = np.lexsort((-changes.time, changes.page))
-    later = changes.time[order]
-    return np.append(later, np.inf)[crawls_before(page, -time, changes.page[order], -later)]

@@ -22,12 +22,12 @@ from email.utils import formatdate, parsedate_to_datetime
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-import typer
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from typer import Argument, Option
 
 from crawl_envs.instances.traces import Trace, find, load
 from crawl_envs.types import FloatArray
@@ -137,12 +137,8 @@ class ReplayedWeb:
         trace, quality = self.trace, self.quality
         announced = rng.random(trace.change_time.size) < quality.recall
         born = np.flatnonzero(trace.created > 0.0)
-        true = np.concatenate(
-            [
-                np.stack([trace.change_time, trace.change_page], axis=1)[announced],
-                np.stack([trace.created[born], born], axis=1),
-            ]
-        )
+        changes = np.stack([trace.change_time, trace.change_page], axis=1)[announced]
+        true = np.concatenate([changes, np.stack([trace.created[born], born], axis=1)])
         count = round(len(true) * (1.0 / quality.precision - 1.0))
         page, day = rng.integers(trace.num_pages, size=count), rng.random(count) * trace.days
         lives = (trace.created[page] < day) & (day < trace.deleted[page])
@@ -181,16 +177,12 @@ class ReplayedWeb:
         day, page = self.day(now), -1
         kind, _, number = path.strip("/").rpartition("/")
         texts = {"": self._links, "sitemap.xml": self._sitemap, "feed.xml": self._feed}
+        texts["robots.txt"] = self._robots
         if kind in ("p", "moved") and number.isdecimal() and int(number) < self.trace.num_pages:
             page = int(number)
             answer = self._page(page, kind, headers, day)
         elif path.strip("/") in texts:
             answer = Answer(200, *texts[path.strip("/")](day))
-        elif path == "/robots.txt":
-            since = max(since for since in self.quality.robots if since <= day)
-            answer = Answer(
-                200, {"content-type": "text/plain"}, self.quality.robots[since].encode()
-            )
         else:
             answer = Answer(404, {}, b"")
         self.log.append(Asked(day, host, path, page, answer.status))
@@ -230,6 +222,10 @@ class ReplayedWeb:
     def _links(self, day: float) -> tuple[dict[str, str], bytes]:
         links = "".join(f'<a href="{self.url(int(p))}">{p}</a>' for p in self.living(day))
         return {"content-type": "text/html"}, f"<html><body>{links}</body></html>".encode()
+
+    def _robots(self, day: float) -> tuple[dict[str, str], bytes]:
+        text = self.quality.robots[max(since for since in self.quality.robots if since <= day)]
+        return {"content-type": "text/plain"}, text.encode()
 
     def _sitemap(self, day: float) -> tuple[dict[str, str], bytes]:
         rows = []
@@ -277,22 +273,15 @@ class ReplayedWeb:
             fresh += fresh_days(taken, self.changes[page], begin, end)
             new += max(min([*taken[:1], end]) - begin, 0.0)
         counts = Counter(asked.status for asked in log)
-        stale_share = 1.0 - fresh / lived if lived else math.nan
-        new_share = new / lived if lived else math.nan
-        scores = {"stale": stale_share, "new": new_share, "fetches": float(len(log))}
+        lived = lived or math.nan
+        scores = {"stale": 1.0 - fresh / lived, "new": new / lived, "fetches": float(len(log))}
         return scores | {str(status): float(count) for status, count in sorted(counts.items())}
 
 
 def fresh_days(copies: Sequence[float], changes: FloatArray, begin: float, end: float) -> float:
     """Return how much of the days from ``begin`` to ``end`` the newest copy of a page is fresh.
 
-    A copy is fresh until the first change after it, or the next copy.
-
-    Args:
-        copies: times of the copies, in order.
-        changes: times of the changes of the page, in order.
-        begin: the first day.
-        end: the last one.
+    A copy is fresh until the first change after it, or the next copy. Times are in order.
     """
     taken = np.array(copies)
     stale = np.append(changes, math.inf)[np.searchsorted(changes, taken, side="right")]
@@ -352,26 +341,17 @@ def listening(hosts: int, port: int = 0) -> list[socket.socket]:
     return sockets
 
 
-Site = Annotated[str, typer.Argument(help="A recorded site: a name or a folder.")]
-Speed = Annotated[float, typer.Option(help="Days of the record per second.")]
-Hosts = Annotated[int, typer.Option(min=1, max=200, help="Hosts, from 127.0.0.1 on.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any that is free.")]
-Seed = Annotated[int, typer.Option(help="Seed of texts, faults and feed.")]
-Fault = Annotated[
-    list[str] | None, typer.Option(help=f"FAULT:SHARE of {', '.join(FAULTS)}. Repeatable.")
-]
-Share = Annotated[float, typer.Option(help="Of the feed.")]
-
-
 def main(
-    site: Site,
-    speed: Speed = 1.0,
-    hosts: Hosts = 1,
-    port: Port = 0,
-    seed: Seed = 0,
-    recall: Share = Quality.recall,
-    precision: Share = Quality.precision,
-    fault: Fault = None,
+    site: Annotated[str, Argument(help="A recorded site: a name or a folder.")],
+    speed: Annotated[float, Option(help="Days of the record per second.")] = 1.0,
+    hosts: Annotated[int, Option(min=1, max=200, help="Hosts, from 127.0.0.1 on.")] = 1,
+    port: Annotated[int, Option(min=0, max=65535, help="Port; 0 for any that is free.")] = 0,
+    seed: Annotated[int, Option(help="Seed of texts, faults and feed.")] = 0,
+    recall: Annotated[float, Option(help="Of the feed.")] = Quality.recall,
+    precision: Annotated[float, Option(help="Of the feed.")] = Quality.precision,
+    fault: Annotated[
+        list[str] | None, Option(help=f"FAULT:SHARE of {', '.join(FAULTS)}. Repeatable.")
+    ] = None,
 ) -> None:
     """Serve a site until an interrupt."""
     faults = {}

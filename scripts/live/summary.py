@@ -14,6 +14,7 @@ from crawl_envs.types import FloatArray
 from policies.estimators.source_times import silent_spans
 from policies.live.logs import CrawlLog
 from policies.live.logs.crawl_log import OUTCOMES
+from scripts.live.fitting import ALWAYS, NEVER, ONCE, evidence_of
 from scripts.present import tables
 from scripts.study.rows import write_csv
 
@@ -65,6 +66,11 @@ def date_of(log: CrawlLog, day: float) -> str:
     return date.strftime("%Y-%m-%d %H:%M")
 
 
+def _in_future(log: CrawlLog, date: str) -> bool:
+    """Return whether a date of a log is later than now."""
+    return bool(log.origin) and date > f"{datetime.now(UTC):%Y-%m-%d %H:%M}"
+
+
 def _rows(log: CrawlLog) -> Iterator[Fact]:
     """Yield the rows by outcome, and those that were left out."""
     count, dropped = np.bincount(log.history.outcome, minlength=len(OUTCOMES)), log.dropped
@@ -77,14 +83,14 @@ def _rows(log: CrawlLog) -> Iterator[Fact]:
         if name == "redirected" and number:
             remark = _targets(log) or "no copy of content; the file names no targets"
         yield Fact(f"  {name}", f"{number}", remark)
-    for name, number, remark in (
-        ("unreadable rows", dropped.unreadable, "left out"),
-        ("repeated rows and signals", dropped.duplicates, "left out"),
-        ("signals of unknown pages", dropped.signals, "left out"),
-        ("pages never found", dropped.absent, "left out"),
+    for name, number in (
+        ("unreadable rows", dropped.unreadable),
+        ("repeated rows and signals", dropped.duplicates),
+        ("signals of unknown pages", dropped.signals),
+        ("pages never found", dropped.absent),
     ):
         if number:
-            yield Fact(name, f"{number}", remark)
+            yield Fact(name, f"{number}", "left out")
 
 
 def _targets(log: CrawlLog) -> str:
@@ -99,17 +105,14 @@ def _targets(log: CrawlLog) -> str:
 
 def _pages(log: CrawlLog) -> Iterator[Fact]:
     """Yield the pages by what their crawls tell."""
-    known = log.intervals()
-    crawls = np.bincount(known.page, minlength=log.num_pages)
-    changed = np.bincount(known.page, known.changed, log.num_pages)
-    seen = crawls > 0
+    evidence = evidence_of(log.intervals(), log.num_pages)
     yield Fact("pages", f"{log.num_pages}")
     for name, pages, remark in (
-        ("crawled once", ~seen, "a rate only from pages like them"),
-        ("never changed", seen & (changed == 0), "an upper bound of the rate only"),
+        ("crawled once", evidence == ONCE, "a rate only from pages like them"),
+        ("never changed", evidence == NEVER, "an upper bound of the rate only"),
         (
             "changed at every crawl",
-            seen & (changed == crawls),
+            evidence == ALWAYS,
             "a lower bound of the rate only; check that digests leave out headers and session "
             "ids, and that the file lists unchanged crawls",
         ),
@@ -125,17 +128,13 @@ def _times(log: CrawlLog) -> Iterator[Fact]:
     first, last = (date_of(log, log.history.time[k]) for k in (0, -1))
     wrong = "a wrong time, perhaps, which stretches the log; leave the row out, or set --time-unit"
     yield Fact("first row", first, f"before the Web: {wrong}" * bool(log.origin and first < WEB))
-    late = bool(log.origin) and last > f"{datetime.now(UTC):%Y-%m-%d %H:%M}"
-    yield Fact("last row", last, f"in the future: {wrong}" * late)
+    yield Fact("last row", last, f"in the future: {wrong}" * _in_future(log, last))
     known = log.intervals()
     elapsed = known.elapsed[known.elapsed > 0.0]
     if elapsed.size == 0:
         return
-    for name, days in (
-        ("shortest", elapsed.min()),
-        ("median", np.median(elapsed)),
-        ("longest", elapsed.max()),
-    ):
+    lengths = np.quantile(elapsed, (0.0, 0.5, 1.0))
+    for name, days in zip(("shortest", "median", "longest"), lengths, strict=True):
         yield Fact(f"{name} interval", f"{days:.4g} day{'' if days == 1.0 else 's'}")
     share = float(known.changed.mean())
     remark = "most changes are missed: crawls are too rare for sure rates"
@@ -153,7 +152,7 @@ def _signals(log: CrawlLog) -> Iterator[Fact]:
             yield Fact(f"signals of {name}", "0", "none of a page of the log")
             continue
         remark = f"{date_of(log, time[0])} to {date_of(log, time[-1])}"
-        if log.origin and date_of(log, time[-1]) > f"{datetime.now(UTC):%Y-%m-%d %H:%M}":
+        if _in_future(log, date_of(log, time[-1])):
             remark += "; in the future: wrong times, perhaps, or of another zone"
         if not log.timed[source]:
             remark += "; only their number between two crawls is known, so no delay"

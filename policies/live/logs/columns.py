@@ -75,8 +75,12 @@ class Wanted(NamedTuple):
         if not self.option:
             return ""
         none = "" if needed or word in self.required else f", or --{self.option} {word}= for none"
-        argument = f"{self.option.replace('-', '_')}s"
-        return f"; give --{self.option} {word}=NAME{none} (in Python: {argument})"
+        return f"; give --{self.option} {word}=NAME{none} (in Python: {self.argument})"
+
+    @property
+    def argument(self) -> str:
+        """Name of the argument of functions that has ``columns``."""
+        return f"{self.option.replace('-', '_')}s"
 
     def names(self, path: Path, present: Iterable[str]) -> dict[str, str]:
         """Return the columns to read, as word of the suite: name in the file.
@@ -94,16 +98,16 @@ class Wanted(NamedTuple):
         words |= {word: [x for x in present if x == name != ""] for word, name in columns.items()}
         for word in (*columns, *self.required):
             if not self.known.fullmatch(word):
-                argument = f"{self.option.replace('-', '_')}s"
-                raise ValueError(f"{argument} must have keys {self.known.pattern}, got {word!r}")
+                raise ValueError(
+                    f"{self.argument} must have keys {self.known.pattern}, got {word!r}"
+                )
             name = columns.get(word, word)
             if not words.get(word) and (name or word in self.required):
                 missing = f"column {name or word!r} ({word}) is missing, got {present}"
                 raise ValueError(f"{path}: {missing}{self.way_out(word)}")
         for word, names in words.items():
-            if len(names) > 1 or (
-                "." in "".join(names) and "." not in word and word not in columns
-            ):
+            nested = "." in "".join(names) and "." not in word and word not in columns
+            if len(names) > 1 or nested:
                 what = f"column {word!r} may be any of {names}, expected one"
                 raise ValueError(f"{path}: {what}{self.way_out(word)}")
         return {word: names[0] for word, names in words.items() if names}
@@ -148,7 +152,7 @@ class Codes(NamedTuple):
 class Part(NamedTuple):
     """Rows of a file: an Arrow table, and the file's name of each word that is read from it.
 
-    ``number`` returns the number of a row in the file, which counts lines or rows (``counted``).
+    ``numbers`` are those of the rows in the file, (n,), which counts lines or rows (``counted``).
     ``notes`` are sentences on the file; its times may be ``stamped``, those of an archive.
     ``present`` are all columns that the file has.
     """
@@ -157,7 +161,7 @@ class Part(NamedTuple):
     table: Any
     names: Mapping[str, str]
     counted: str
-    number: Callable[[int], int]
+    numbers: IntArray
     notes: tuple[str, ...] = ()
     stamped: bool = False
     present: tuple[str, ...] = ()
@@ -183,6 +187,8 @@ class Columns:
         of_server &= self.names.get("time", "").strip().lower() == "timestamp"
         self.stamped = parts[0].stamped or of_server
         self._parts, self.wanted = parts, wanted
+        self._number = np.concatenate([part.numbers for part in parts])
+        self._file = np.repeat(np.arange(len(parts)), [part.numbers.size for part in parts])
         table = _joined(parts)
         self._columns = {word: table[word].combine_chunks() for word in table.column_names}
         self.num_rows: int = table.num_rows
@@ -215,11 +221,9 @@ class Columns:
         """Return number of the file and in it of a row, and what is wrong with its value."""
         value = self._columns[word][row].as_py()
         got = "nothing" if value in (None, "") else repr(value)
-        ends = np.cumsum([part.table.num_rows for part in self._parts])
-        file = int(np.searchsorted(ends, row, side="right"))
-        path, table, names, counted, number_of, *_ = self._parts[file]
-        number = number_of(row - int(ends[file]) + table.num_rows)
-        where = f"{path}, {counted} {number}, column {names[word]!r}"
+        file, number = int(self._file[row]), int(self._number[row])
+        part = self._parts[file]
+        where = f"{part.path}, {part.counted} {number}, column {part.names[word]!r}"
         return file, number, f"{where}: got {got}, expected {expected}"
 
     def settle(self) -> None:
@@ -236,10 +240,6 @@ class Columns:
             raise ValueError(f"{self.path}: {what}{self.wanted.way_out(word)}") from None
         absent = pa.array(self.wanted.absent, texts.type)
         return pc.if_else(pc.is_in(texts, absent), None, texts)
-
-    def has_values(self, word: str) -> bool:
-        """Return whether any row has a value in a column."""
-        return bool(self.text(word).null_count < self.num_rows)
 
     def codes(self, word: str, *, optional: bool = False) -> Codes:
         """Return texts as numbers, in the order of first mention; nulls only if ``optional``."""

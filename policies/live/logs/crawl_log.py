@@ -90,7 +90,7 @@ class CrawlLog:
         gone: whether the page no longer existed, (n,) bool; the last crawl of the page then.
         signal_page: page of each signal, (k,) int64.
         signal_time: its time, non-decreasing, (k,) float64; where only the day is known, a time of
-            this day, chosen by :func:`policies.live.logs.dated_signals.place`.
+            this day, chosen by :func:`policies.live.logs.signals.place`.
         signal_source: its source, 0 .. S - 1, (k,) int64.
         sources: names of the sources, S of them.
         timed: whether the times of a source's signals were logged, (S,) bool. Where only their
@@ -127,14 +127,11 @@ class CrawlLog:
 
     def __post_init__(self) -> None:
         """Fill in the arrays that were left out."""
-        for name, like, value in (
-            ("signal_day", self.signal_time, np.nan),
-            ("redirect", self.urls, ""),
-            ("redirected", self.urls, False),
-        ):
+        m, k = self.urls.size, self.signal_time.size
+        defaults = {"signal_day": np.full(k, np.nan), "redirect": np.full(m, "", np.object_)}
+        for name, values in {**defaults, "redirected": np.zeros(m, np.bool_)}.items():
             if getattr(self, name) is None:
-                kind = object if value == "" else None
-                object.__setattr__(self, name, np.full(like.size, value, kind))
+                object.__setattr__(self, name, values)
 
     @property
     def signal_span(self) -> FloatArray:
@@ -156,9 +153,9 @@ class CrawlLog:
         page, time = self.page[order], self.time[order]
         later = np.flatnonzero((page[1:] == page[:-1]) & ~self.gone[order][1:]) + 1
         counts = np.zeros((len(self.sources), page.size), np.int64)
-        before = self.crawls_before_signals(order)
-        heard = before >= 0
-        np.add.at(counts, (self.signal_source[heard], before[heard]), 1)
+        before = crawls_before(self.signal_page, self.signal_time, page, time)
+        after_first = before >= 0
+        np.add.at(counts, (self.signal_source[after_first], before[after_first]), 1)
         return Intervals(
             page=page[later],
             start=time[later - 1],
@@ -166,14 +163,6 @@ class CrawlLog:
             signals=counts[:, later - 1],
             changed=self.changed[order][later],
         )
-
-    def crawls_before_signals(self, order: IntArray) -> IntArray:
-        """Return the page's last crawl before each signal, (k,), -1 if there is none.
-
-        Crawls are numbered as in ``order``, from :meth:`sorted_crawls`. A crawl at the time of a
-        signal is after it.
-        """
-        return crawls_before(self.signal_page, self.signal_time, self.page[order], self.time[order])
 
 
 def crawls_before(
@@ -189,5 +178,5 @@ def crawls_before(
     number = np.empty(pages.size, np.int64)
     number[merged] = np.cumsum(crawls[merged]) - 1
     before = number[: page.size]
-    own = crawl_page[before] == page if crawl_page.size else before >= 0
-    return np.where((before >= 0) & own, before, -1)
+    same_page = np.append(crawl_page, -1)[before] == page
+    return np.where((before >= 0) & same_page, before, -1)

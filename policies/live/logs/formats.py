@@ -32,18 +32,16 @@ import json
 import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
-from itertools import chain, islice
+from functools import partial
+from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet
 
-from crawl_envs.types import IntArray
 from crawl_envs.types.arguments import one_of
 from policies.live.logs.columns import REPLACED, BadRows, Columns, Part, Wanted, with_one_status
 from policies.live.logs.opening import check_kind, decompressed
@@ -75,12 +73,14 @@ VALUE = re.compile(r"\w+://.*|(?=.*\d)[-+:.TZ\d ]+")
 BLOCK = 1 << 24
 """Largest record of a CSV file in bytes."""
 BATCH = 100_000
-"""JSON lines that are taken apart at a time."""
+"""Records that are read at a time."""
 OPTIONAL = {"redirect", "mime", "truncated"}
 """Columns that only some of several files may have."""
 RESUME = "ends with a resume key: the server has more captures than this file"
 Bad = Callable[[int, str], None]
 """Takes the number of a line that cannot be read, and what is wrong."""
+Record: TypeAlias = tuple[int, dict[str, Any]]
+"""Number of a line or row, and its values by name."""
 
 
 def read_columns(path: Path | Sequence[Path], wanted: Wanted, format: str | None = None) -> Columns:
@@ -123,15 +123,10 @@ def _read(path: Path, wanted: Wanted, format: str | None, bad: Bad) -> Part:
             expected = "text in UTF-8, also gzip, bzip2 or zstd, or Parquet"
             raise ValueError(f"{path}: begins with {first[:8]!r}, no text, expected {expected}")
         format = format or guess_format(path, first, wanted)
-        if format == "csv":
-            return _read_csv(path, wanted, max("|\t;,", key=first.count), bad)
         if format == "parquet":
             return _read_parquet(path, wanted)
-        if format in ("jsonl", "cdxj"):
-            return _read_json(path, wanted, format == "cdxj", bad)
-        pattern = HERITRIX if format == "heritrix" else cdx_pattern(path, first)
-        return _read_fields(path, wanted, pattern, bad)
-    except (pa.ArrowException, OSError, EOFError, UnicodeError) as error:
+        return _read_records(path, wanted, format, first, bad)
+    except (pa.ArrowException, OSError, EOFError, UnicodeError, csv.Error) as error:
         words = f"a whole {format or 'text'} file"
         raise ValueError(f"{path}: expected {words}, but {str(error).splitlines()[0]}") from None
 
@@ -177,62 +172,69 @@ def _open(path: Path) -> io.TextIOWrapper:
     return io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
 
 
-def _read_csv(path: Path, wanted: Wanted, delimiter: str, bad: Bad) -> Part:
-    """Read a CSV file; all columns are text."""
-    _, header = next(_records(path, delimiter))
+def _read_records(path: Path, wanted: Wanted, format: str, first: str, bad: Bad) -> Part:
+    """Read a file record by record, in batches; all columns are text."""
+    header: list[str] = []
+    notes: list[str] = []
+    delimiter = max("|\t;,", key=first.count)
+    in_array = format in ("jsonl", "cdxj") and first.startswith("[")
+    if format == "csv":
+        header, records = _of_csv(path, wanted, delimiter, bad)
+    elif format in ("heritrix", "cdx"):
+        pattern = re.compile(HERITRIX if format == "heritrix" else cdx_pattern(path, first), re.A)
+        header, records = list(pattern.groupindex), _of_lines(path, pattern, bad, notes)
+    elif in_array:
+        records = _of_array(path, bad, notes)
+    else:
+        records = _of_objects(path, format == "cdxj", bad)
+    names = wanted.names(path, header) if header else {}
+    numbers, batches, present = array("q"), list[Any](), dict[str, None]()
+    while batch := list(islice(records, BATCH)):
+        numbers.extend(number for number, _ in batch)
+        present |= dict.fromkeys(chain(*(record for _, record in batch)))
+        read = filter(wanted.includes, present)
+        texts = {name: [_as_text(record.get(name)) for _, record in batch] for name in read}
+        batches.append(pa.table({name: _strings(column) for name, column in texts.items()}))
+    names = names or wanted.names(path, present if numbers else wanted.required)
+    empty = pa.table(dict.fromkeys(names.values(), pa.array([], pa.large_string())))
+    table = pa.concat_tables([empty, *batches], promote_options="default")
+    if format == "csv":
+        _check_lines(path, table, names, delimiter, numbers)
+    return Part(
+        path,
+        table,
+        names,
+        "row" if in_array else "line",
+        np.array(numbers),
+        tuple(notes),
+        stamped=format in ("cdx", "cdxj"),
+        present=tuple(header or present) if format in ("csv", "jsonl") else (),
+    )
+
+
+def _of_csv(
+    path: Path, wanted: Wanted, delimiter: str, bad: Bad
+) -> tuple[list[str], Iterator[Record]]:
+    """Return the header of a CSV file, and its records."""
+    rows = _rows(path, delimiter)
+    _, header = next(rows)
     if not any(map(wanted.includes, header)) and any(map(VALUE.fullmatch, header)):
         expected = "expected the names of columns, such as url,time,hash: add a line with them"
         raise ValueError(f"{path}: the first line has values, {header}, {expected}")
-    names = wanted.names(path, header)
-    skipped = []
 
-    def skip(row: Any) -> str:
-        skipped.append(row)
-        return "skip"
+    def records() -> Iterator[Record]:
+        for line, row in rows:
+            if len(row) == len(header):
+                yield line, dict(zip(header, row, strict=True))
+            else:
+                expected = f"expected {len(header)}, as the header has"
+                bad(line, f"{path}, line {line}: got {len(row)} values, {expected}")
 
-    read = partial(
-        pa.csv.read_csv,
-        read_options=pa.csv.ReadOptions(block_size=BLOCK),
-        parse_options=pa.csv.ParseOptions(
-            delimiter=delimiter, newlines_in_values=True, invalid_row_handler=skip
-        ),
-        convert_options=pa.csv.ConvertOptions(
-            include_columns=list(names.values()),
-            column_types=dict.fromkeys(names.values(), pa.large_string()),
-        ),
-    )
-    try:
-        table = read(decompressed(path))
-    except pa.ArrowInvalid as error:
-        if "invalid UTF8" not in str(error):
-            raise
-        with _open(path) as file:
-            table = read(io.BytesIO(file.read().encode()))
-
-    @cache
-    def records() -> IntArray:
-        """Return line and number of values of each record, (r, 2)."""
-        pairs = ((line, len(record)) for line, record in _records(path, delimiter))
-        return np.fromiter(pairs, np.dtype((np.int64, 2)))
-
-    def number(row: int) -> int:
-        return int(records()[records()[:, 1] == len(header), 0][row + 1])
-
-    _check_lines(path, table, names, delimiter, number)
-    for line, size in records().tolist() if skipped else ():
-        if size != len(header):
-            expected = f"expected {len(header)}, as the header has"
-            bad(line, f"{path}, line {line}: got {size} values, {expected}")
-
-    return Part(path, table, names, "line", number, present=tuple(header))
+    return header, records()
 
 
 def _check_lines(
-    path: Path,
-    table: Any,
-    names: Mapping[str, str],
-    delimiter: str,
-    number: Callable[[int], int],
+    path: Path, table: Any, names: Mapping[str, str], delimiter: str, numbers: Sequence[int]
 ) -> None:
     """Raise ValueError for a value of several rows: an open quote takes all that follows."""
     rows = rf"\n[^\n]*{re.escape(delimiter)}"
@@ -240,13 +242,13 @@ def _check_lines(
         broken = pc.fill_null(pc.match_substring_regex(table[name], rows), False)
         if pc.any(broken).as_py():
             raise ValueError(
-                f"{path}, line {number(broken.to_pylist().index(True))}, column {name!r}: got a "
+                f"{path}, line {numbers[broken.to_pylist().index(True)]}, column {name!r}: got a "
                 "value of several rows, expected one of a row: a quote may be open"
             )
 
 
-def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Iterate over the records of a CSV file that are not empty, with the line of each."""
+def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Iterate over the rows of a CSV file that are not empty, with the line of each."""
     limit = csv.field_size_limit(BLOCK)
     try:
         with _open(path) as file:
@@ -265,7 +267,8 @@ def _read_parquet(path: Path, wanted: Wanted) -> Part:
         present = tuple(_flat_table(file.schema_arrow.empty_table()).column_names)
         names = wanted.names(path, present)
         table = _flat_table(file.read(columns=list(names.values())))
-    return Part(path, table, names, "row", lambda row: row + 1, present=present)
+    numbers = np.arange(1, table.num_rows + 1)
+    return Part(path, table, names, "row", numbers, present=present)
 
 
 def _flat_table(table: Any) -> Any:
@@ -285,90 +288,54 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, line
 
 
-def _read_fields(path: Path, wanted: Wanted, pattern: str, bad: Bad) -> Part:
-    """Read lines whose fields are the groups of a pattern."""
-    numbers = array("q")
-
-    def lines() -> Iterator[str]:
-        for number, line in _lines(path):
-            numbers.append(number)
-            yield line.rstrip("\r\n")
-
-    texts = pa.array(lines(), pa.large_string())
-    fields = pc.extract_regex(texts, pattern)
-    rows = np.flatnonzero(fields.is_valid())
-    notes: tuple[str, ...] = ()
-    for row in np.flatnonzero(fields.is_null()).tolist():
-        line, got = numbers[row], texts[row].as_py()
-        if 0 < row == len(texts) - 1 and " " not in got and numbers[row - 1] < line - 1:
-            notes = (f"{path} {RESUME}",)
+def _of_lines(path: Path, pattern: re.Pattern[str], bad: Bad, notes: list[str]) -> Iterator[Record]:
+    """Iterate over the groups of a pattern in each line; note a resume key."""
+    before = 0
+    for (number, line), (following, _) in pairwise(chain(_lines(path), [(0, "")])):
+        text = line.rstrip("\r\n")
+        if match := pattern.match(text):
+            yield number, match.groupdict()
+        elif 0 < before < number - 1 and not following and " " not in text:
+            notes.append(f"{path} {RESUME}")
         else:
-            bad(line, f"{path}, line {line}: got {got[:60]!r}, expected more fields")
-    fields = fields.take(pa.array(rows))
-    table = pa.table({x: pc.struct_field(fields, x) for x in re.compile(pattern).groupindex})
-    names = wanted.names(path, table.column_names)
-    archive = pattern != HERITRIX
-    return Part(path, table, names, "line", lambda row: numbers[rows[row]], notes, archive)
+            bad(number, f"{path}, line {number}: got {text[:60]!r}, expected more fields")
+        before = number
 
 
-def _read_json(path: Path, wanted: Wanted, in_index: bool, bad: Bad) -> Part:
-    """Read JSON lines, those of an index, or an array, in batches; all columns are text."""
-    with _open(path) as file:
-        in_array = file.read(1) == "["
-    records, notes = _in_array(path, bad) if in_array else (_objects(path, in_index, bad), ())
-    batches: list[Any] = []
-    numbers: list[int] = []
-    present: dict[str, None] = {}
-    while batch := list(islice(records, BATCH)):
-        numbers += [number for number, _ in batch]
-        present |= dict.fromkeys(chain(*(row for _, row in batch)))
-        read = filter(wanted.includes, present)
-        texts = {name: [_as_text(row.get(name)) for _, row in batch] for name in read}
-        batches.append(pa.table({name: _strings(column) for name, column in texts.items()}))
-    if not batches:
-        batches = [pa.table(dict.fromkeys(wanted.required, pa.array([], pa.large_string())))]
-    table = pa.concat_tables(batches, promote_options="default")
-    every = tuple(present) if numbers else wanted.required
-    names, counted = wanted.names(path, every), "row" if in_array else "line"
-    found = () if in_index else every  # the other fields of an index are known
-    return Part(path, table, names, counted, lambda row: numbers[row], notes, in_index, found)
-
-
-def _objects(path: Path, in_index: bool, bad: Bad) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Iterate over the JSON objects of lines, with key and time of an index, and their numbers."""
+def _of_objects(path: Path, in_index: bool, bad: Bad) -> Iterator[Record]:
+    """Iterate over the JSON objects of lines, with key and time of an index."""
     for number, line in _lines(path):
-        found = CDXJ.match(line) if in_index else None
+        key = CDXJ.match(line) if in_index else None
         try:
-            record = _flat(json.loads(line[found.end() :] if found else line))
+            record = _flat(json.loads(line[key.end() :] if key else line))
         except (ValueError, RecursionError):
             record = None
-        if not isinstance(record, dict) or (in_index and not found):
+        if not isinstance(record, dict) or (in_index and not key):
             words = "urlkey, timestamp and a JSON object" if in_index else "a JSON object"
             bad(number, f"{path}, line {number}: got {line.strip()[:60]!r}, expected {words}")
         else:
-            yield number, record | (found.groupdict() if found else {})
+            yield number, record | (key.groupdict() if key else {})
 
 
-def _in_array(path: Path, bad: Bad) -> tuple[Iterator[tuple[int, dict[str, Any]]], tuple[str, ...]]:
-    """Return the numbered rows of a JSON array of objects, or of arrays after the names; notes."""
+def _of_array(path: Path, bad: Bad, notes: list[str]) -> Iterator[Record]:
+    """Iterate over a JSON array of objects, or of arrays after the names; note a resume key."""
     with _open(path) as file:
         try:
             rows = [_flat(row) for row in json.load(file)]
         except (ValueError, RecursionError) as error:
             raise ValueError(f"{path}: expected a whole JSON array, but {error}") from None
-    notes: tuple[str, ...] = ()
     if len(rows) > 2 and rows[-2] == []:
-        rows, notes = rows[:-2], (f"{path} {RESUME}",)
-    header, found = (rows.pop(0) if rows and isinstance(rows[0], list) else None), []
+        rows = rows[:-2]
+        notes.append(f"{path} {RESUME}")
+    header = rows.pop(0) if rows and isinstance(rows[0], list) else None
     for number, row in enumerate(rows, 1):
         if header and isinstance(row, list) and len(row) == len(header):
             row = dict(zip(header, row, strict=True))
         if isinstance(row, dict):
-            found.append((number, row))
+            yield number, row
         else:
             expected = header or "an object"
             bad(number, f"{path}, row {number}: got {str(row)[:60]}, expected {expected}")
-    return iter(found), notes
 
 
 def _flat(row: Any) -> Any:

@@ -18,17 +18,15 @@ phases, rates and the factor have Gamma, probabilities Beta and shares Dirichlet
 means and shapes are drawn by Metropolis steps. Several draws differ as much as the log leaves open.
 
 The prior of bursts matters where crawls are rare and signals few. The probability to enter one has
-a Beta distribution of mean 1/4 with most mass near 0, so that pages without bursts stay so; that to
-stay in one has most mass near 0 and 1. The rate in bursts has a Gamma distribution whose median is
-ten changes in the median time between crawls, and 95% of whose mass is from .02 to 110. Numbers of
-changes are drawn too high where bursts cannot be told (by 1.6 standard deviations in logs without
-signals, 80% of whose crawls find a change); the times of first changes, on which freshness depends,
-are not.
+a Beta distribution of mean 1/4 with most mass near 0; that to stay in one has most mass near 0 and
+1. The rate in bursts has a Gamma distribution whose median is ten changes in the median time
+between crawls, and 95% of whose mass is from .02 to 110. Where bursts cannot be told, numbers of
+changes are too high (by 1.6 standard deviations in logs without signals, 80% of whose crawls find a
+change); the times of first changes, on which freshness depends, are not.
 
-Where bursts are much shorter than the times between crawls, the share of signalled changes and the
-rate in bursts are known together only, and the chain moves slowly along such pairs: in logs of 300
-pages with 10,000 changes, means over 150 passes still varied by .02 in the share. With draws 25
-passes apart, 15 of 20 intervals of saved crawls contained the truth; 100 apart, 18 did.
+Where bursts are much shorter than the times between crawls, the chain moves slowly: the share of
+signalled changes and the rate in bursts are known together only. With draws 25 passes apart, 15 of
+20 intervals of saved crawls contained the truth; 100 apart, 18 did.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ from scipy.special import gammaln
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import real, whole, whole_per_page
 from policies.live.logs.change_paths import Drawn, Gaps, Law, draw_changes
-from policies.live.logs.crawl_log import CrawlLog
+from policies.live.logs.crawl_log import CrawlLog, crawls_before
 from policies.live.logs.signal_delays import Periods, SignalDelays
 
 FIRST_PASSES, PASSES = 300, 100
@@ -257,30 +255,24 @@ class _Prior:
         pages = np.bincount(group, minlength=count)
         total = np.bincount(group, rate, count).astype(np.float64)
         logs = np.bincount(group, np.log(rate), count).astype(np.float64)
-        here = self._log_density(self.mean, self.shape, pages, total, logs)
+
+        def log_density(mean: FloatArray, shape: FloatArray) -> FloatArray:
+            """Return the log density of (ln mean, ln shape), up to a constant."""
+            of_pages = pages * (shape * np.log(shape / mean) - gammaln(shape))
+            of_pages += (shape - 1.0) * logs - shape * total / mean
+            unlikely = (np.log(mean / self.typical) / SPREAD_OF_MEANS) ** 2
+            unlikely += (np.log(shape) / SPREAD_OF_SHAPES) ** 2
+            density: FloatArray = of_pages - 0.5 * unlikely
+            return density
+
+        here = log_density(self.mean, self.shape)
         for _ in range(STEPS):
             mean = self.mean * np.exp(rng.normal(size=count) * 2.0 / np.sqrt(pages + 1.0))
             shape = self.shape * np.exp(rng.normal(size=count) * 2.0 / np.sqrt(pages + 1.0))
-            there = self._log_density(mean, shape, pages, total, logs)
+            there = log_density(mean, shape)
             better = np.log(rng.random(count)) < there - here
             self.mean, self.shape = np.where(better, (mean, shape), (self.mean, self.shape))
             here = np.where(better, there, here)
-
-    def _log_density(
-        self,
-        mean: FloatArray,
-        shape: FloatArray,
-        pages: IntArray,
-        total: FloatArray,
-        logs: FloatArray,
-    ) -> FloatArray:
-        """Return the log density of (ln mean, ln shape) of each group, but for a constant."""
-        of_pages = pages * (shape * np.log(shape / mean) - gammaln(shape))
-        of_pages += (shape - 1.0) * logs - shape * total / mean
-        unlikely = (np.log(mean / self.typical) / SPREAD_OF_MEANS) ** 2
-        unlikely += (np.log(shape) / SPREAD_OF_SHAPES) ** 2
-        density: FloatArray = of_pages - 0.5 * unlikely
-        return density
 
 
 def _gaps(log: CrawlLog, end: float) -> tuple[Gaps, IntArray]:
@@ -293,7 +285,7 @@ def _gaps(log: CrawlLog, end: float) -> tuple[Gaps, IntArray]:
     last = np.append(page[1:] != page[:-1], True)
     until = np.where(last, end, np.append(time[1:], end))
     until[gone] = time[gone]
-    before = log.crawls_before_signals(order)
+    before = crawls_before(log.signal_page, log.signal_time, page, time)
     kept = (before >= 0) & (log.signal_time <= end)
     kept[kept] &= ~gone[before[kept]]
     signals = np.flatnonzero(kept)

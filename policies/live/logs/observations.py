@@ -1,16 +1,25 @@
-"""What the rows of a crawl log observed: that a page had changed, had not, or was gone."""
+"""What the rows of a crawl log observed: that a page had changed, had not, or was gone.
+
+Rows of web archives may be no responses: revisits, requests and metadata. A revisit says that a
+response was that of an earlier record: it has the same digest, or the server says that nothing has
+changed, in WARC 1.1 the profiles ``identical-payload-digest`` and ``server-not-modified``
+(iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1). Indexes often lack the
+status of both, and of the second have the digest of no bytes, or none.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
+from base64 import b32decode
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from policies.live.logs.columns import FLAGS, Columns, expected_kind
+from policies.live.logs.columns import FLAGS, Codes, Columns, expected_kind
 from policies.live.logs.crawl_log import OUTCOMES
-from policies.live.logs.digests import NOTHING, digests
 from policies.live.logs.times import MICROSECONDS_PER_DAY, Times
 
 EVIDENCE = ("changed", "hash", "digest", "etag", "last_modified")
@@ -21,6 +30,16 @@ nothing of the whole."""
 FIRST, UNCHANGED, CHANGED, FAILED, REDIRECTED, NOT_FOUND, NO_EVIDENCE = range(len(OUTCOMES))
 SHARED = 3
 """Pages that end with one digest, after others, from which on this is noted."""
+
+
+ALGORITHMS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
+SIZES = {name: hashlib.new(name).digest_size for name in ALGORITHMS}
+NOTHING = frozenset(hashlib.new(name).hexdigest() for name in ALGORITHMS)
+"""Digests of no bytes."""
+CODING = re.compile(r"(?i)([-;_:.]+(gzip|gz|br|zstd|deflate)|;;;)+$")
+"""Content coding at the end of an entity tag, as servers add it (RFC 9110, section 8.8.3.3)."""
+_NAMED = re.compile(r"(?i)(md5|sha-?(?:1|224|256|384|512)):(.+)")
+NO_RESPONSES = re.compile(r"(?i)warc/(request|metadata|warcinfo)|application/warc-fields|text/dns")
 
 
 class Evidence(NamedTuple):
@@ -89,9 +108,99 @@ def evidence_of(
     return Evidence(word, value, [], value + day * last.whole_day, slack)
 
 
+def canonical(text: str) -> str:
+    """Return a text that is the same for digests of one value.
+
+    The name of an algorithm before a colon is no part of the value. Bytes in hexadecimal digits,
+    in any case, or in base32 (RFC 4648, all letters in one case) are small hexadecimal digits; this
+    takes the length of the algorithm, or, without a name, that of one in hexadecimal digits, or of
+    SHA-1 in base32. Any other text is itself. Entity tags are compared weakly (RFC 9110, section
+    8.8.3.2).
+    """
+    if text.startswith('W/"'):
+        return text[2:]
+    named = _NAMED.fullmatch(text)
+    body = named[2] if named else text
+    sizes = [SIZES[named[1].lower().replace("-", "")]] if named else list(SIZES.values())
+    if len(body) in [2 * size for size in sizes] and re.fullmatch("[0-9A-Fa-f]+", body):
+        return body.lower()
+    bare = body.rstrip("=").upper()
+    in_base32 = body in (body.upper(), body.lower()) and re.fullmatch("[A-Z2-7]+", bare)
+    if in_base32 and len(bare) in ([-(-sizes[0] * 8 // 5)] if named else [32]):
+        return b32decode(bare + "=" * (-len(bare) % 8)).hex()
+    return body
+
+
+def digests(rows: Columns, word: str) -> Codes:
+    """Return the canonical digests of a column, -1 where there is none; note what was merged."""
+    coded = rows.codes(word, optional=True)
+    values: dict[str, int] = {}
+    texts = coded.texts.to_pylist()
+    if word == "etag":  # a reader of CSV takes the quotes of strong tags, but not of weak ones
+        texts = [CODING.sub("", text.removeprefix("W/").strip('"')).strip('"') for text in texts]
+    named = {found[1].lower().replace("-", "") for text in texts if (found := _NAMED.match(text))}
+    if len(named) > 1:
+        rows.notes.append(
+            f"digests in column {rows.names[word]!r} are of several algorithms, of which a change "
+            f"counts as one of content: {', '.join(sorted(named))}"
+        )
+    number = np.array([values.setdefault(canonical(text), len(values)) for text in texts] + [-1])
+    if len(values) < len(texts):
+        rows.notes.append(
+            f"texts in column {rows.names[word]!r} that differ from others only in the name of the "
+            f"algorithm, in case or coding (-gzip), and so are the same: {len(texts) - len(values)}"
+        )
+    return Codes(number[coded.number], list(values))
+
+
 def are_revisits(rows: Columns) -> BoolArray:
     """Return which rows are revisits of a web archive, (n,)."""
     return rows.where("mime", lambda text: text.lower() == "warc/revisit")
+
+
+def leave_out_records(rows: Columns) -> None:
+    """Mark rows of records that are neither responses nor revisits as not good, and note them."""
+    no_response = rows.where("mime", lambda text: bool(NO_RESPONSES.match(text)))
+    rows.note("records of an archive that are no responses, left out", no_response & rows.good)
+    rows.good &= ~no_response
+
+
+def status_of_revisits(
+    rows: Columns, evidence: Evidence, page: IntArray, time: FloatArray, status: FloatArray
+) -> FloatArray:
+    """Return the status of rows, (n,), for a revisit without one that of what it revisits.
+
+    This is the page's last record with the digest, or that of another page. Without a digest it is
+    the page's record before; if this is content, the status is 304.
+    """
+    empty = np.isin(evidence.value, [k for k, x in enumerate(evidence.texts) if x in NOTHING])
+    digest = np.where(empty | np.isnan(evidence.value), -1, evidence.value).tolist()
+    missing = are_revisits(rows) & (np.isnan(status) | (empty & (status == 200.0)))
+    if not evidence.texts or not missing.any():
+        return status
+    kinds = kinds_of(np.where(missing, np.nan, status)).tolist()
+    statuses = np.where(missing, np.nan, status).tolist()
+    last_of_page: dict[int, int] = {}
+    last_of_digest: dict[tuple[int, int], int] = {}
+    in_time = np.argsort(time, kind="stable")
+    for row in in_time[rows.good[in_time]].tolist():
+        here, anywhere = (int(page[row]), digest[row]), (-1, digest[row])
+        unmodified = missing[row] and digest[row] < 0
+        if unmodified:
+            source = last_of_page.get(here[0], row)
+        elif missing[row]:
+            source = last_of_digest.get(here, last_of_digest.get(anywhere, row))
+        else:
+            source = row
+            if statuses[row] != NOT_MODIFIED:
+                last_of_digest[here] = last_of_digest[anywhere] = row
+        statuses[row], kinds[row] = statuses[source], kinds[source]
+        if unmodified and kinds[row] == NO_EVIDENCE:
+            statuses[row] = float(NOT_MODIFIED)
+        if kinds[row] != FAILED:
+            last_of_page[here[0]] = row
+    rows.note("revisits without a status, read as what they revisit", missing & rows.good)
+    return np.array(statuses)
 
 
 def distinct_crawls(

@@ -25,11 +25,10 @@ from policies.live.logs.times import MICROSECONDS_PER_DAY
 from policies.live.logs.urls import hosts_of
 
 
-def _quantities(rows: Columns, word: str) -> FloatArray:
-    """Return a column of weights or rates."""
+def _numbers(rows: Columns, word: str, low: float, high: float, expected: str) -> FloatArray:
+    """Return a column of numbers, 0 or from ``low`` to ``high``."""
     values = rows.numbers(word)
-    right = (values == 0.0) | ((values >= SMALLEST) & (values <= LARGEST))
-    rows.check(word, ~right, f"0 or a number from {SMALLEST:g} to {LARGEST:g}")
+    rows.check(word, ~((values == 0.0) | ((values >= low) & (values <= high))), expected)
     return values
 
 
@@ -48,6 +47,13 @@ def _truths(rows: Columns, word: str) -> BoolArray:
     return truths
 
 
+_quantities = partial(
+    _numbers,
+    low=SMALLEST,
+    high=LARGEST,
+    expected=f"0 or a number from {SMALLEST:g} to {LARGEST:g}",
+)
+_shares = partial(_numbers, low=0.0, high=1.0, expected="a number from 0 to 1")
 READERS: dict[str, Callable[[Columns, str], Any]] = {
     "importance": _quantities,
     "host": partial(Columns.words, optional=True),
@@ -203,13 +209,6 @@ def _dates(days: FloatArray) -> Any:
     """Return days since 1970 as Arrow timestamps, null where NaN."""
     microseconds = np.rint(np.nan_to_num(days) * MICROSECONDS_PER_DAY).astype(np.int64)
     return pa.array(microseconds, pa.timestamp("us", "UTC"), mask=np.isnan(days))
-
-
-def _shares(rows: Columns, word: str) -> FloatArray:
-    """Return a column of numbers in [0, 1]."""
-    values = rows.numbers(word)
-    rows.check(word, ~((values >= 0.0) & (values <= 1.0)), "a number from 0 to 1")
-    return values
 
 
 def _signals(rows: Columns, change_rate: FloatArray | None) -> dict[str, Any]:

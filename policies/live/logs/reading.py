@@ -14,7 +14,6 @@ from crawl_envs.types import BoolArray, IntArray
 from crawl_envs.types.arguments import one_of, real, share
 from policies.live.logs.columns import ABSENT, Columns, Wanted, aliases
 from policies.live.logs.crawl_log import OUTCOMES, CrawlLog, Dropped, History
-from policies.live.logs.dated_signals import place
 from policies.live.logs.formats import read_columns
 from policies.live.logs.observations import (
     CHANGED,
@@ -24,14 +23,16 @@ from policies.live.logs.observations import (
     Crawls,
     distinct_crawls,
     evidence_of,
+    leave_out_records,
     observed,
     shared_digests,
+    status_of_revisits,
 )
-from policies.live.logs.record_types import leave_out_records, status_of_revisits
-from policies.live.logs.signals import Signals, signal_counts, spread_signals, with_events
+from policies.live.logs.signals import Signals, place, signal_counts, spread_signals, with_events
 from policies.live.logs.times import MICROSECONDS_PER_DAY, TIME_UNITS, Times
 from policies.live.logs.urls import Pages, pages_of
 
+EPOCH = datetime(1970, 1, 1)
 LOG_COLUMNS = re.compile(
     rf"url|time|status|status_code|{'|'.join(EVIDENCE)}|redirect|urlkey|mime|truncated|signals(:.+)?"
 )
@@ -83,14 +84,14 @@ def read_crawl_log(
     - ``url``: URL of the page, or any name, in UTF-8; ``time``: its date and time, or a number
     - ``changed``: whether the content differed from the crawl before: a text of ``FLAGS``
     - ``hash``, ``digest`` or ``etag``: any text; a page changed if its value differs from that of
-      the crawl before, see :func:`policies.live.logs.digests.canonical`
-    - ``last_modified``: time; see below
+      the crawl before, see :func:`policies.live.logs.observations.canonical`
+    - ``last_modified``: a time; a page changed if it is later than the crawl before, up to
+      ``clock_tolerance``, and unlike the last one of the page
     - ``status``, ``status_code``: HTTP status, optional; of both that of numbers: 304 is no change;
       with 404 or 410 the page is gone; another 3xx is a redirect, which is no content; any other
       >= 400 or < 100 observed nothing
-    - ``redirect``, ``urlkey``, ``mime``: target of a redirect, key of a web archive, and MIME type,
-      of which some are those of :mod:`policies.live.logs.record_types`, optional
-    - ``truncated``: why the content is a part, whose digest is no evidence, optional
+    - ``redirect``, ``urlkey``, ``mime``, ``truncated``: target of a redirect, key of a web archive,
+      MIME type, and why the content is a part, whose digest is no evidence; all optional
     - ``signals``, ``signals:NAME``: number of signals since the row before of this page, optional,
       a source each; they are spread evenly over this time
 
@@ -98,21 +99,17 @@ def read_crawl_log(
     empty value, or another text of ``ABSENT``, is none. Of the rows of a page at one time one
     counts: content before 404 and 410, redirects and failures.
 
-    **Evidence.** The first column from ``changed`` to ``last_modified`` that has a value is used.
-    After a better one ``last_modified`` is not read: a crawler learns it by a crawl, so it is no
-    signal that could lead to one. A crawl without evidence observed nothing, unless its status is
-    304, or it is the first of its page and needs no text to be compared. The first text after
-    crawls with status 304 alone is a change. A page is gone at the first 404 or 410 after the last
-    crawl that found it; earlier ones were failures, and a page that was never found is left out.
+    **Evidence.** The first column from ``changed`` to ``last_modified`` that has a value is used. A
+    crawl without evidence observed nothing, unless its status is 304, or it is the first of its
+    page and needs no text to be compared. The first text after crawls with status 304 alone is a
+    change. A page is gone at the first 404 or 410 after the last crawl that found it; earlier ones
+    were failures, and a page that was never found is left out.
 
-    **Last-Modified** tells of a change if it differs from the last one of the page and is later
-    than the crawl before, up to ``clock_tolerance``; where there is no last one, if it is later
-    than the crawl before. The end of a day counts where only the day is given. What cannot be read,
-    or is later than its crawl by more than the tolerance, is no evidence.
-
-    **Times** are those of :mod:`policies.live.logs.times`, in UTC without a zone. The stamps
-    of archives (CDX, CDXJ, or ``timestamp`` beside ``urlkey``) are never anything else. A date
-    without a time is noon of a crawl, and an unknown time of this day of a signal: ``signal_day``.
+    **Times** are those of :mod:`policies.live.logs.times`, in UTC without a zone. The stamps of
+    archives (CDX, CDXJ, or ``timestamp`` beside ``urlkey``) are never anything else. A date without
+    a time is noon of a crawl, the end of the day of ``last_modified``, and an unknown time of this
+    day of a signal: ``signal_day``. A ``last_modified`` that cannot be read, or is later than its
+    crawl by more than ``clock_tolerance``, is no evidence.
 
     **Pages.** URLs are one page if they have one key of an archive, else if they are equivalent by
     :func:`policies.live.urls.normal_url`. A page has the name of its latest row.
@@ -122,14 +119,12 @@ def read_crawl_log(
         columns: names in the file of columns that have other names than above; the name of a value
             in a JSON object has a dot, ``hash.body_md5``; an empty name for a column not to read.
         format: one of :mod:`policies.live.logs.formats`; None to guess it from the first line or
-        the
-            extension.
+            the extension.
         events: a CSV, JSON lines or Parquet file of signals with columns ``url``, ``time`` and,
             optional, ``source``, or the names in ``EVENT_ALIASES``.
         event_columns: names in this file of columns that have other names, as ``columns``.
-        time_unit: unit of bare numbers in columns ``time``: ``days``, or since 1970 ``seconds``,
-            ``milliseconds``, ``microseconds`` or ``nanoseconds``, or ``stamp``, yyyymmddhhmmss or
-            its beginning; None to guess it from their size.
+        time_unit: unit of bare numbers in columns ``time``, one of ``TIME_UNITS``: ``days``, a unit
+            since 1970, or ``stamp``, yyyymmddhhmmss or its beginning; None to guess it.
         clock_tolerance: seconds that the clocks of servers and crawler may differ, >= 0.
         max_bad: largest share of rows that may be left out as they cannot be read, 0 to 1; one row
             may be unless it is 0.
@@ -137,8 +132,8 @@ def read_crawl_log(
         merge_www: whether hosts with and without ``www.`` are.
 
     Returns:
-        The log. Times are days since the first crawl or signal. ``dropped`` counts what was left
-        out, ``history`` has all fetches, and ``notes`` say what was guessed, merged or left out.
+        The log, in days since the first crawl or signal. ``dropped`` counts what was left out,
+        ``history`` has all fetches, and ``notes`` say what was guessed, merged or left out.
 
     Raises:
         ValueError: a file that is missing, empty or of another format, a missing column, too many
@@ -154,14 +149,15 @@ def read_crawl_log(
     tolerance, bad = real("clock_tolerance", clock_tolerance, least=0.0), share("max_bad", max_bad)
     wanted = Wanted(LOG_COLUMNS, ("url", "time"), columns or {}, ALIASES, ABSENT, bad)
     rows = read_columns(paths, wanted, format)
-    told = [word for word in EVIDENCE if word in rows]
-    if not told:
+    present = [word for word in EVIDENCE if word in rows]
+    if not present:
         got = list(rows.present or rows.names.values())
         expected = f"expected one of the columns {EVIDENCE}, got {got}"
         raise ValueError(f"{paths[0]}: {expected}{wanted.way_out('hash', needed=True)}")
-    evidence = next((word for word in told if rows.has_values(word)), told[0])
+    filled = [word for word in present if rows.text(word).null_count < rows.num_rows]
+    evidence = (filled or present)[0]
     if (name := rows.names[evidence]) not in wanted.columns.values() and wanted.word(name)[1]:
-        others = [rows.names[word] for word in told if word not in (evidence, "last_modified")]
+        others = [rows.names[word] for word in present if word not in (evidence, "last_modified")]
         rows.notes += [f"changes are those of column {name!r}, not of {others}"] * bool(others)
     rows.note_others()
     leave_out_records(rows)
@@ -214,8 +210,8 @@ def _log(
     of_known = number[signals.page] >= 0
     page, time = number[signals.page[of_known]], signals.time[of_known]
     source, dates = signals.source[of_known], signals.whole_day[of_known]
-    lost = signals.lost + int(np.count_nonzero(~of_known))
-    dropped = _left_out(rows, crawls, outcome, kept, signals.duplicates, lost)
+    signals = signals._replace(lost=signals.lost + int(np.count_nonzero(~of_known)))
+    dropped = _left_out(rows, crawls, outcome, kept, signals)
     start = min(crawls.time[kept].min(), time.min(initial=np.inf))
     unit = MICROSECONDS_PER_DAY if dated else 1.0
     crawls = crawls._replace(page=number[crawls.page], time=(crawls.time - start) / unit)
@@ -238,7 +234,7 @@ def _log(
         signal_source=source[order],
         sources=signals.sources,
         timed=np.arange(len(signals.sources)) >= signals.counted,
-        origin=_iso(start) if dated else "",
+        origin=f"{(EPOCH + timedelta(microseconds=start)).isoformat()}Z" if dated else "",
         dropped=dropped,
         signal_day=day[order],
         redirect=redirect,
@@ -270,19 +266,14 @@ def _redirects(
 
 
 def _left_out(
-    rows: Columns,
-    crawls: Crawls,
-    outcome: NDArray[np.int8],
-    kept: BoolArray,
-    repeated: int,
-    lost: int,
+    rows: Columns, crawls: Crawls, outcome: NDArray[np.int8], kept: BoolArray, signals: Signals
 ) -> Dropped:
-    """Return and note what was left out; ``repeated`` and ``lost`` are signals."""
+    """Return and note what was left out."""
     silent, redirected = (int((outcome == kind).sum()) for kind in (NO_EVIDENCE, REDIRECTED))
     dropped = Dropped(
         failed=int(np.count_nonzero(~kept)) - redirected,
-        duplicates=int(np.count_nonzero(rows.good)) - kept.size + repeated,
-        signals=lost,
+        duplicates=int(np.count_nonzero(rows.good)) - kept.size + signals.duplicates,
+        signals=signals.lost,
         redirected=redirected,
         unreadable=rows.bad.count,
         absent=np.unique(crawls.page).size - np.unique(crawls.page[kept]).size,
@@ -294,13 +285,7 @@ def _left_out(
         "redirects, which are no content": redirected,
         "rows that repeat a page, or a signal, at one time": dropped.duplicates,
         "pages that were never found": dropped.absent,
-        "signals of unknown pages, or since an unknown time": lost,
+        "signals of unknown pages, or since an unknown time": signals.lost,
     }
     rows.notes += [f"{what}: {count}" for what, count in counted.items() if count]
     return dropped
-
-
-def _iso(microseconds: float) -> str:
-    """Return a time since 1970 in ISO 8601."""
-    date = datetime(1970, 1, 1) + timedelta(microseconds=microseconds)
-    return f"{date.isoformat()}Z"

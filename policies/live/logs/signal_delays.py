@@ -58,13 +58,14 @@ class Periods(NamedTuple):
 
     def clock(self, time: FloatArray) -> FloatArray:
         """Return the time on a clock that runs as fast as the factor."""
-        return np.interp(time, self.edges, self._times())
+        return np.interp(time, self.edges, self._ticks)
 
     def days(self, clock: FloatArray) -> FloatArray:
         """Return the day at each time of the clock."""
-        return np.interp(clock, self._times(), self.edges)
+        return np.interp(clock, self._ticks, self.edges)
 
-    def _times(self) -> FloatArray:
+    @property
+    def _ticks(self) -> FloatArray:
         return np.append(0.0, np.cumsum(self.factor * np.diff(self.edges)))
 
 

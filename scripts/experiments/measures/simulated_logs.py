@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crawl_envs.types import FloatArray, IntArray
 from policies.live.logs.crawl_log import CrawlLog
 from policies.live.logs.imputation import Changes
-from scripts.live.thinned_logs import changes_found
+from scripts.live.example_log import changes_found
 
 CHANGE_RATE, SHAPE = 0.2, 1.5
 """Mean changes per day and page, and shape of the Gamma distribution of the pages' rates."""

@@ -19,9 +19,9 @@ from crawl_envs.sim.tape import CODE_STRIDE, SIGNAL
 from crawl_envs.types import FloatArray
 from policies.live.logs.crawl_log import CrawlLog
 from scripts.experiments.measures import recorded
+from scripts.live.example_log import thinned_log
 from scripts.live.fitting import fit_log, parameters_of
 from scripts.live.learning import HIDDEN, LEARNING_RATE, histories_of
-from scripts.live.thinned_logs import thinned_log
 
 SIGNALS: Signals = "both"
 

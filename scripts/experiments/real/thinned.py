@@ -13,7 +13,7 @@ from policies.live.logs.imputation import Changes
 from scripts.experiments.measures import backtests, recorded
 from scripts.experiments.measures.backtests import LEAST_COVERAGE, POLICIES
 from scripts.live.backtesting import Backtest, backtest
-from scripts.live.thinned_logs import SCHEDULES, thinned_log
+from scripts.live.example_log import SCHEDULES, thinned_log
 from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Range
 from scripts.study.settings import Measurement, spec

@@ -12,7 +12,7 @@ import pytest
 from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Trace
 from scripts.live import example_log
-from scripts.live.thinned_logs import thinned_log
+from scripts.live.example_log import thinned_log
 from tests.scripts import commands
 from tests.scripts.commands import done
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policies.live.logs.dated_signals import place
+from policies.live.logs.signals import place
 from tests.naive import logs as naive
 from tests.naive.replayed_logs import make_log
 

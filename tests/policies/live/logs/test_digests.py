@@ -7,7 +7,7 @@ from base64 import b32encode
 
 import pytest
 
-from policies.live.logs.digests import NOTHING, canonical
+from policies.live.logs.observations import NOTHING, canonical
 
 SHA1, OTHER = hashlib.sha1(b"x"), hashlib.sha1(b"y")
 IN_BASE32 = b32encode(SHA1.digest()).decode()
