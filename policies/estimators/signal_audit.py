@@ -1,14 +1,12 @@
 r"""An audit of sources of signals: precision, recall and delay from the results of crawls.
 
-A source (sitemaps, ETags, a feed, pushes) is worth its trust if its signals follow changes, soon.
-Crawls tell only whether a page changed since its last crawl, not whether a signal is true. A true
-signal raises the probability of a change before it above what the page's other crawls suggest
-(Busa-Fekete et al., section 3; :mod:`policies.estimators.source_intervals`).
+A source (sitemaps, ETags, a feed, pushes) is worth its trust if its signals follow changes soon.
+Crawls do not tell whether a signal is true. A true one raises the probability of a change before it
+above what the page's other crawls suggest (:mod:`policies.estimators.source_intervals`).
 
 Every source is audited alone: a change that only another source signals has no signal. Crawls may
-be prompted by earlier results and by signals of the source, not by those of another one. Batches of
-signals and silences are those of :mod:`policies.estimators.source_times`. A batch has a precision
-of its own; silences do not count for recall.
+be prompted by earlier results and by signals of the source, not by those of another one. Batches
+have a precision of their own, silences do not count (:mod:`policies.estimators.source_times`).
 """
 
 from __future__ import annotations
@@ -40,8 +38,7 @@ class SignalAudit(NamedTuple):
         delay: mean time from a change to its signal, (S,); at most three mean intervals: longer
             ones cannot be told from false signals. nan without times, and for the verdict "ignore".
         num_signals: signals in the intervals between crawls, (S,).
-        verdict: "trust", "discount", "ignore" or "unknown", (S,); see :func:`audit_signals`.
-        reason: of the verdict, a short sentence, (S,).
+        verdict: "trust", "discount", "ignore" or "unknown", (S,); ``reason`` says why.
         silences: first and last time of each silence of a source, S arrays of shape (k, 2).
         effective_signals: signals of each interval, in the order of the arguments, as if none were
             late or lost: its evidence of a change over that of one signal without a delay. Their
@@ -102,8 +99,7 @@ def audit_signals(
             the number in each interval matters, and signals are taken to be immediate.
 
     Raises:
-        ValueError: numbers are not finite or outside the domain, shapes disagree, a page or source
-            is out of range, intervals overlap, or a page changed in no time.
+        ValueError: bad numbers, shapes, pages or sources, or intervals that overlap.
     """
     crawls, order = _sorted_crawls(page, start, elapsed, changed)
     num_sources, time = whole("num_sources", num_sources, 0), floats("signal_time", signal_time)
@@ -113,21 +109,19 @@ def audit_signals(
     source = _checked_rows("signal_source", signal_source, time.size, num_sources)
     known = truths("timed", np.ones(num_sources, bool) if timed is None else timed, (num_sources,))
     last, inside = last_intervals(crawls, pages, time)
-    signals, numbers, words = np.zeros((2, num_sources, np.size(start))), [], []
+    signals, audits = np.zeros((2, num_sources, np.size(start))), []
     for s in range(num_sources):
         own = (last >= 0) & (source == s)
-        audited = _audit(crawls, (time[own], last[own], inside[own]), bool(known[s]))
-        signals[:, s, order] = audited[1]
-        numbers.append(audited[0])
-        words.append(audited[2:])
-    values = np.reshape(numbers, (num_sources, 3, 3))
-    precision, recall, delay = ((values[:, k, 0], values[:, k, 1:]) for k in range(3))
+        audits.append(_audit(crawls, (time[own], last[own], inside[own]), bool(known[s])))
+        signals[:, s, order] = audits[-1][1]
+    values = np.reshape([x[0] for x in audits], (num_sources, 3, 3)).swapaxes(0, 1)
+    precision, recall, delay = ((x[:, 0], x[:, 1:]) for x in values)
     return SignalAudit(
         *(*precision, *recall, *delay),
         np.bincount(source[inside], minlength=num_sources)[:num_sources],
-        verdict=tuple(x for x, _, _ in words),
-        reason=tuple(x for _, x, _ in words),
-        silences=tuple(x for _, _, x in words),
+        verdict=tuple(x[2] for x in audits),
+        reason=tuple(x[3] for x in audits),
+        silences=tuple(x[4] for x in audits),
         effective_signals=signals[0],
         false_signals=signals[1],
     )
@@ -176,10 +170,11 @@ def _audit(
     (page, start, elapsed, changed), (time, last, inside) = crawls, signals
     silences, counts = silent_spans(time[inside], start, elapsed, changed), np.zeros((2, page.size))
     counts[0] = np.bincount(last[inside], minlength=page.size)
-    if not inside.any() or changed.all() or not changed.any():
-        reason = "there are not both changes and intervals without one"
-        reason = reason if inside.any() else "no signal lies in the intervals"
-        return np.full((3, 3), math.nan), counts, "unknown", reason, silences
+    nothing = np.full((3, 3), math.nan), counts, "unknown"
+    if not inside.any():
+        return *nothing, "no signal lies in the intervals", silences
+    if changed.all() or not changed.any():
+        return *nothing, "there are not both changes and intervals without one", silences
     batch = at_many_pages(page, page[last], time, elapsed.mean())
     late = timed and not batch[inside].all()
     silent = silent_days(silences, start, start + elapsed)
@@ -201,6 +196,5 @@ def _judge(low: float, high: float, longest: float) -> tuple[str, str]:
     if low <= TRUSTED:
         return "discount", f"the lower end of the precision, {low:.3g}, is not above {TRUSTED:g}"
     if longest >= SHORT:
-        end = f"{longest:.3g} mean intervals"
-        return "discount", f"the upper end of the delay, {end}, is not below {SHORT:g}"
+        return "discount", f"the delay may be {longest:.3g} mean intervals, not below {SHORT:g}"
     return "trust", f"the lower end of the precision, {low:.3g}, is above {TRUSTED:g}"
