@@ -21,13 +21,11 @@ false signal from estimates of 0.
 
 from __future__ import annotations
 
-import math
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, gammaln
+from scipy.special import digamma
 
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import whole_per_page
@@ -43,8 +41,6 @@ TOLERANCE = 1e-4
 EXTRA_EVENTS = 0.5
 SHAPES = (1e-3, 1e4)
 """Range of shapes; broader or narrower distributions have the same effect."""
-NODES = 8
-"""Nodes of the quadrature of a Gamma distribution."""
 
 
 class GammaPrior(NamedTuple):
@@ -171,49 +167,3 @@ def _maximise(result: Fit, group: IntArray, first: FloatArray) -> tuple[FloatArr
     gaps = np.log(mean) - log_mean
     shape = np.reshape([gamma_shape(gap) for gap in gaps.flat], gaps.shape)
     return mean, np.clip(shape, *SHAPES)
-
-
-def gamma_log_density(x: FloatArray, shape: FloatArray | float, rate: FloatArray) -> FloatArray:
-    """Return the log-densities of m Gamma distributions at Q values each, (m, Q).
-
-    Args:
-        x: values > 0, (m, Q).
-        shape: > 0, (m,), or one for all.
-        rate: > 0, (m,).
-    """
-    a, r = np.broadcast_to(shape, rate.shape)[:, None], rate[:, None]
-    density: FloatArray = a * np.log(r) - gammaln(a) + (a - 1.0) * np.log(x) - r * x
-    return density
-
-
-def gamma_nodes(shape: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return nodes x and log-weights, (m, 8) each, to integrate functions like Gamma densities.
-
-    The integral of f over x > 0 is about the sum of weights times f(x). It is exact (to rounding)
-    if f is a polynomial of degree 15 at most times the density of the Gamma distribution that has
-    this mean and the next larger shape of a grid with ratios of 1.1.
-
-    Args:
-        shape: > 0, (m,).
-        mean: > 0, (m,).
-    """
-    shapes, nodes, log_weight = _laguerre_rules()
-    nearest = np.minimum(np.searchsorted(shapes, shape), len(shapes) - 1)
-    rate = shapes[nearest] / mean
-    x: FloatArray = nodes[nearest] / rate[:, None]
-    return x, log_weight[nearest] - gamma_log_density(x, shapes[nearest], rate)
-
-
-@cache
-def _laguerre_rules() -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return shapes (G,), and nodes and log-weights of their densities with rate 1, (G, 8).
-
-    Golub and Welsch (1969): eigenvalues of the Jacobi matrix of generalised Laguerre polynomials,
-    and squares of the first components of its eigenvectors.
-    """
-    shapes, j = np.exp(np.arange(math.log(0.05), math.log(1e6), 0.1)), np.arange(NODES)
-    jacobi = np.zeros((len(shapes), NODES, NODES))
-    jacobi[:, j, j] = 2.0 * j + shapes[:, None]
-    jacobi[:, j[1:], j[:-1]] = np.sqrt(j[1:] * (j[1:] + shapes[:, None] - 1.0))
-    nodes, vectors = np.linalg.eigh(jacobi)
-    return shapes, nodes, np.log(np.maximum(vectors[:, 0, :] ** 2, 1e-300))

@@ -352,27 +352,3 @@ def _invert(
         for other in range(d):
             inverse[j, other] *= scale[j] * scale[other]
     return least
-
-
-@compiled()
-def log_likelihood_at(crawls: Crawls, rate: FloatArray) -> FloatArray:
-    """Return the log-likelihood of every page at Q values > 0 of its alpha, (m, Q).
-
-    The design has two columns: time, and the evidence b . n of each crawl.
-    """
-    result = np.zeros(rate.shape)
-    for i in range(len(rate)):
-        product = np.ones(rate.shape[1])  # of the probabilities of changes
-        for k in range(crawls.offsets[i], crawls.offsets[i + 1]):
-            time, evidence = crawls.design[k]
-            for q in range(rate.shape[1]):
-                x = rate[i, q] * time + evidence
-                if not crawls.changed[k]:
-                    result[i, q] -= x
-                    continue
-                product[q] *= -math.expm1(-x)
-                if product[q] < 1e-150:
-                    result[i, q] += math.log(product[q])
-                    product[q] = 1.0
-        result[i] += np.log(product)
-    return result

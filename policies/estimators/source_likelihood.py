@@ -1,199 +1,183 @@
-r"""The likelihood of the crawls of pages with the signals of one source, and its maximum.
+r"""The likelihood of the crawls of pages with the signals of one source.
 
-An interval of length tau between two crawls of page i, with signals at ages x_j, has
+An interval from s to e between two crawls of page i, with signals at times t_j, has
 
-    P(no change) = exp(-alpha_i tau - p_i g_i H(tau)) prod_j (1 - p_i F(x_j)).
+    P(no change) = exp(-alpha (e - s) - p_i g_i H) prod_j (1 - p_i F_j),
+    F_j = exp(-(t_j - e)+ / d) - exp(-(t_j - s) / d),   H = d exp(-w / d) (1 - exp(-(e - s) / d)).
 
-p_i is the precision, g_i the rate of signals in the page's other intervals. Delays are exponential
-of mean d: F(x) = 1 - exp(-x / d), H(x) = d F(x). In a silence of the source no signal comes, and H
-grows by its length. alpha_i is integrated out: it has a Gamma distribution of shape a and mean
-exp(z_i . k), where z_i is 1, the log of the page's mean interval and the log of its rate of
-signals. The odds of a false signal are tan^2 theta exp(-c z_i3): the precision depends on the rate
-of signals too, because false signals may come at one rate on all pages.
+p_i is the precision, g_i the rate of signals, d the mean of exponential delays. F_j is the
+probability that the change of a true signal lies in the interval. Signals count up to a time w
+after e, or to the page's last crawl. H stands for later ones, and grows by the length of a silence.
+The odds of a false signal are proportional to g_i to the power -c, because false signals may come
+at one rate on all pages. Signals of a batch have one precision and no delay.
 
-Newton's method finds the maximum over theta, sqrt(d), ln a, k and c.
+The rate of changes without a signal is alpha = exp(z . k), where z is 1 and the logs of the page's
+mean interval, of g_i, and of the rate of changes without a signal in the page's other intervals.
+Rates of pages are means of Gamma distributions (:mod:`policies.estimators.count_priors`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from policies.estimators.gamma_prior import gamma_log_density, gamma_nodes
-from policies.estimators.signal_likelihood import Crawls, log_likelihood_at
-from policies.values.delays import EXPONENTIAL, arrived, under_way
+from policies.estimators.count_priors import fit_rate_prior
 
-FALSE, DELAY, SHAPE, MEAN, SLOPE = 0, 1, 2, slice(3, 6), 6
-"""Positions of the parameters theta, sqrt(d), ln a, k and c."""
-PRIOR = np.array([0.0, 1.0, 0.25, 1e-2, 1.0, 1.0, 1.0])
-"""Precision of normal priors of mean 0, which keep finite what the crawls do not determine."""
-SIZE = len(PRIOR)
-STEP = np.diag([1e-4, 0.05, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3])
-"""Differences of parameters for derivatives; in delays, one that spans many ages."""
-FARTHEST = np.array([0.2, 0.2, 1.0, 1.0, 1.0, 1.0, 1.0])
-PASSES, DECREMENT, GROWTH, CLOSE = 25, 3e-3, 1.2, 0.3
-"""Longest step; number of steps; gain of the log-likelihood to be expected at which they end (.08
-standard errors), its growth from step to step, since nodes that move may keep it up, and the gain
-up to which they have converged if no step improves: small delays make kinks at signals' ages."""
-AWAY = (0.0, 0.1, 0.2, 0.4)
-FLOOR = np.array([1e-3, 0.03, *[-math.inf] * 5])
-"""Values that are tried before parameter 1 or 2 is 0, where the slope is always 0; and values below
-which they are 0: the smallest ages are no evidence of a delay."""
-PRECISIONS = 1e-6, 0.98
-"""Range of precisions in effective signals: a sure signal has infinite evidence."""
+FALSE, BATCH, DELAY, MEAN, SLOPE = 0, 1, 2, slice(3, 7), 7
+"""Positions of the parameters theta: ln(1 - p), that of batches, ln d, k and c."""
+SHORTEST, LONGEST, CERTAIN = 9e-4, 3.0, 1e6
+"""Range of delays in mean intervals; signals count so long after an interval. A signal without a
+delay comes as if its change were long ago."""
+ROUNDING = 1e-15
+"""Relative: start + elapsed need not be exactly the next start."""
+
+
+class Crawls(NamedTuple):
+    """Intervals longer than 0, sorted by page and start, (n,) each."""
+
+    page: IntArray
+    start: FloatArray
+    elapsed: FloatArray
+    changed: BoolArray
 
 
 class Source(NamedTuple):
-    """Intervals between crawls of m pages and the signals of one source; unit: mean interval."""
+    """Intervals of m pages, sorted by page, and signals of a source; unit: the mean interval."""
 
-    offsets: IntArray  # the intervals of page i are rows offsets[i] .. offsets[i + 1] - 1, (m + 1,)
-    elapsed: FloatArray  # length of each interval, (n,)
-    silent: FloatArray  # length of its part in which the source was silent, (n,)
-    changed: BoolArray  # whether the page changed in it, (n,)
-    signal_offsets: IntArray  # first signal of each interval, (n + 1,)
-    age: FloatArray  # time of each signal after the start of its interval, (k,)
-    timed: bool  # whether the ages are known; otherwise signals have no delay
-    other_rate: FloatArray  # g, (n,)
-    covariates: FloatArray  # z_i, (m, 3)
-    time: FloatArray  # sum of the page's intervals, less silences, (m,)
-    signals: FloatArray  # number of the page's signals, (m,)
-
-
-@compiled()
-def evidence_of(source: Source, precision: FloatArray, delay: float) -> FloatArray:
-    """Return -ln P(no change) - alpha tau of every interval, (n,), by precisions of pages, (m,)."""
-    result = np.empty(len(source.elapsed))
-    for i in range(len(precision)):
-        for k in range(source.offsets[i], source.offsets[i + 1]):
-            heard = max(source.elapsed[k] - source.silent[k], 0.0)
-            pending = under_way(EXPONENTIAL, delay, 0.0, heard) + source.silent[k]
-            result[k] = precision[i] * source.other_rate[k] * pending
-            for j in range(source.signal_offsets[k], source.signal_offsets[k + 1]):
-                soon, _ = arrived(EXPONENTIAL, delay, 0.0, source.age[j])
-                result[k] -= math.log(max(1.0 - precision[i] * soon, 1e-12))
-    return result
+    page: IntArray  # of each interval, (n,)
+    elapsed: FloatArray  # (n,)
+    silent: FloatArray  # length of the part of each interval in which the source was silent, (n,)
+    changed: BoolArray  # (n,)
+    window: FloatArray  # time after each interval in which its signals count, (n,)
+    row: IntArray  # interval of each pair of an interval and a signal, (k,)
+    since: FloatArray  # times from the start and the end of the interval to the signal, (2, k)
+    batch: BoolArray  # whether the signal is one of a batch, (k,)
+    signals: FloatArray  # numbers of each page apart from batches, and in batches, (2, m)
+    rate: FloatArray  # signals of each page apart from batches, per unit of time, (m,)
+    covariates: FloatArray  # z, (n, 4)
 
 
-def delay_of(source: Source, theta: FloatArray) -> float:
-    """Return the mean delay."""
-    return float(theta[DELAY]) ** 2 if source.timed else 0.0
+class Value(NamedTuple):
+    """The log-likelihood at a point, and what follows from it."""
+
+    pages: FloatArray  # log-likelihood of each page, (m,)
+    slope: FloatArray  # derivatives of their sum, (8,)
+    true: FloatArray  # expected number of true signals of each page, (m,)
+    missed: FloatArray  # estimated number of changes without a signal, outside of silences, (m,)
+    evidence: FloatArray  # -ln P(no change) - alpha (e - s) of each interval, (n,)
 
 
-def false_ratios(source: Source, theta: FloatArray) -> FloatArray:
-    """Return the share of false signals of each page over sin^2 theta, (m,)."""
-    odds = np.exp(np.clip(theta[SLOPE] * source.covariates[:, 2], -50.0, 50.0))
-    ratio: FloatArray = 1.0 / (math.sin(theta[FALSE]) ** 2 + math.cos(theta[FALSE]) ** 2 * odds)
-    return ratio
+def last_intervals(crawls: Crawls, page: IntArray, time: FloatArray) -> tuple[IntArray, BoolArray]:
+    """Return the last interval of the page before each signal or -1, and whether it is inside."""
+    pages, times = np.concatenate([page, crawls.page]), np.concatenate([time, crawls.start])
+    starts = np.arange(pages.size) >= page.size
+    order = np.lexsort((starts, times, pages))  # a signal at a crawl belongs before it
+    before = np.empty(pages.size, np.int64)
+    before[order] = np.cumsum(starts[order]) - 1
+    of_page, start, elapsed = (np.append(x, -1)[before[: page.size]] for x in crawls[:3])
+    inside = time - start <= elapsed + ROUNDING * np.abs(time)
+    return np.where(of_page == page, before[: page.size], -1), inside & (of_page == page)
 
 
-def precisions_of(source: Source, theta: FloatArray) -> FloatArray:
-    """Return the precision of each page, (m,)."""
-    return np.clip(1.0 - math.sin(theta[FALSE]) ** 2 * false_ratios(source, theta), 0.0, 1.0)
-
-
-def effective_signals(fits: Sequence[tuple[Source, FloatArray]]) -> tuple[FloatArray, FloatArray]:
-    """Return the evidence of each interval over that of a prompt signal of the first part, (n,).
-
-    Also returns the false signals of other parts in each interval: how many less their true ones
-    are than if they had the precision of the first part, (n,).
+def source_of(
+    crawls: Crawls,
+    silent: FloatArray,
+    signals: tuple[FloatArray, IntArray, BoolArray],
+    batch: BoolArray,
+    prompt: BoolArray,
+) -> Source:
+    """Return the data of signals, each with the intervals in which its change may lie.
 
     Args:
-        fits: parts of the signals of a source, each with its parameters.
+        crawls: the intervals.
+        silent: length of the part of each interval in which the source was silent, (n,).
+        signals: time of each, the last interval of its page that starts before, and whether the
+            signal lies in it.
+        batch: whether each is one of a batch.
+        prompt: whether each has no delay.
     """
-    evidence, false = np.zeros((2, len(fits[0][0].elapsed)))
-    first = np.clip(precisions_of(*fits[0]), *PRECISIONS)
-    for source, theta in fits:
-        precision = np.clip(precisions_of(source, theta), *PRECISIONS)
-        evidence += evidence_of(source, precision, delay_of(source, theta))
-        worse = np.repeat(1.0 - np.minimum(precision / first, 1.0), np.diff(source.offsets))
-        false += np.diff(source.signal_offsets) * worse
-    return evidence / np.repeat(-np.log1p(-first), np.diff(source.offsets)), false
-
-
-def posterior(
-    source: Source, nodes: tuple[FloatArray, FloatArray], theta: FloatArray
-) -> FloatArray:
-    """Return every page's marginal log-likelihood, and mean and variance of its alpha, (3, m)."""
-    alpha, log_weight = nodes
-    shape, mean = math.exp(theta[SHAPE]), np.exp(source.covariates @ theta[MEAN])
-    evidence = evidence_of(source, precisions_of(source, theta), delay_of(source, theta))
-    design = np.column_stack([source.elapsed, evidence])
-    weight = log_likelihood_at(Crawls(design, source.changed, source.offsets), alpha)
-    weight += gamma_log_density(alpha, shape, shape / mean) + log_weight
-    top = weight.max(axis=1)
-    weight = np.exp(weight - top[:, None])
-    total = weight.sum(axis=1)
-    mean, square = (weight * alpha).sum(axis=1) / total, (weight * alpha**2).sum(axis=1) / total
-    return np.stack([top + np.log(total), mean, np.maximum(square - mean**2, 1e-12 * mean**2)])
-
-
-def climb(source: Source) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Return the maximum with its :func:`derivatives`; None if it is not found.
-
-    Newton's method; quadrature nodes follow the posteriors of the pages.
-    """
-    guess = (source.changed.sum() + 0.5) / (source.elapsed @ np.where(source.changed, 0.5, 1.0))
-    theta = np.array([math.pi / 4.0, 0.3, 0.0, math.log(guess), 0.0, 0.0, 0.0])
-    changes = 1.0 + np.add.reduceat(source.changed, source.offsets[:-1], dtype=np.float64)
-    nodes = gamma_nodes(changes, changes / (1.0 / guess + source.time))
-
-    def value_at(theta: FloatArray) -> float:
-        return float(posterior(source, nodes, theta)[0].sum() - PRIOR @ theta**2 / 2.0)
-
-    for number in range(PASSES):
-        _, mean, variance = posterior(source, nodes, theta)
-        nodes = gamma_nodes(mean**2 / variance, mean)
-        value, (columns, inverse) = value_at(theta), derivatives(source, nodes, theta)
-        slope = columns[:, :SIZE].sum(axis=0) - PRIOR * theta
-        step, gain = inverse @ slope, slope @ inverse @ slope / 2.0
-        step *= min(1.0, (FARTHEST / np.maximum(abs(step), 1e-300)).min())
-        trials, least = [theta + step / 2.0**k for k in range(10)], value
-        trials = [np.where(x < FLOOR, stop, x) for x in trials for stop in (0.0, theta)]
-        if gain < DECREMENT * GROWTH**number:
-            kinks = [j for j in (FALSE, DELAY) if theta[j] < AWAY[1]]
-            trials = [np.where(np.arange(SIZE) == j, x, theta) for j in kinks for x in AWAY]
-            least = value + DECREMENT
-        near = next((x for x in trials if value_at(x) > least), None)
-        if near is None:
-            return (theta, columns, inverse) if gain < CLOSE else None
-        theta = near
-    return None
-
-
-def derivatives(
-    source: Source, nodes: tuple[FloatArray, FloatArray], theta: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return derivatives by differences: columns of pages, (m, 24), and inverse second ones.
-
-    Columns are the first derivatives of a page's log-likelihood (7), its number of signals, that of
-    its false signals over sin^2 theta with its derivatives (8), and the expected number of its
-    changes without a signal with its derivatives (8). Second derivatives, (7, 7), are minus those
-    of the penalised sum, and made positive definite.
-    """
-    size, here = np.diag(STEP), posterior(source, nodes, theta)
-    above, below = (
-        np.stack([posterior(source, nodes, theta + side * step) for step in STEP])
-        for side in (1.0, -1.0)
+    (page, start, elapsed, changed), (time, last, inside) = crawls, signals
+    unit, end, row, signal = elapsed.mean(), start + elapsed, last, np.arange(time.size)
+    window = np.minimum(end[np.searchsorted(page, page, side="right") - 1] - end, LONGEST * unit)
+    pairs = []
+    while signal.size:
+        pairs.append((row, signal))
+        row = row - 1
+        near = (row >= 0) & (page[row] == page[last[signal]]) & ~prompt[signal]
+        near &= time[signal] - end[row] <= LONGEST * unit
+        row, signal = row[near], signal[near]
+    row, signal = np.concatenate(pairs, axis=1)
+    since = np.maximum(time[signal] - np.stack([start[row], end[row]]), 0.0)
+    since[1, inside[signal] & (row == last[signal])] = 0.0
+    since[0, prompt[signal]] = CERTAIN * unit
+    known = (since[1] <= window[row]) & (inside | ~prompt)[signal]
+    page, intervals = np.unique(page, return_inverse=True, return_counts=True)[1:]
+    heard, days = (np.bincount(page, x) / unit for x in (elapsed - silent, elapsed))
+    kinds = (page[last[inside & kind]] for kind in (~batch, batch))
+    number = np.array([np.bincount(x, minlength=days.size) for x in kinds], np.float64)
+    rate = fit_rate_prior(number[0], heard).estimate(number[0], heard)
+    quiet = np.bincount(last[inside], minlength=page.size) == 0
+    own = np.stack([quiet & changed, quiet * elapsed / unit])
+    count, quiet_days = np.array([np.bincount(page, x) for x in own])
+    others = fit_rate_prior(count, quiet_days + 1e-9).estimate(
+        count[page] - own[0], quiet_days[page] - own[1]
     )
-    slopes = (above - below) / (2.0 * size[:, None, None])
-    minus = np.diag((2.0 * here - above - below)[:, 0].sum(axis=1) / size**2 + PRIOR)
-    for i in range(SIZE):
-        for j in range(i):
-            bend = above[i] + above[j] - here - posterior(source, nodes, theta + STEP[i] + STEP[j])
-            if j == DELAY or i == DELAY:  # long steps need both sides
-                bend += below[i] + below[j] - here
-                bend = (bend - posterior(source, nodes, theta - STEP[i] - STEP[j])) / 2.0
-            minus[i, j] = minus[j, i] = bend[0].sum() / (size[i] * size[j])
-    scale = 1.0 / np.sqrt(np.maximum(abs(np.diag(minus)), 1e-12))
-    values, vectors = np.linalg.eigh(minus * scale * scale[:, None])
-    inverse = vectors / np.maximum(abs(values), 1e-6) @ vectors.T * scale * scale[:, None]
-    ratios = np.array([false_ratios(source, theta + x) for x in (*(0.0 * STEP[:1]), *STEP)])
-    ratios[1:] = (ratios[1:] - ratios[0]) / size[:, None]
-    unsignalled = np.vstack([here[1], slopes[:, 1]]) * source.time
-    columns = [slopes[:, 0], source.signals, ratios * source.signals, unsignalled]
-    return np.vstack(columns).T, inverse
+    z = np.log([(days / intervals)[page], rate[page], others])
+    return Source(
+        *(page, elapsed / unit, silent / unit, changed, window / unit),
+        *(row[known], since[:, known] / unit, batch[signal][known], number, rate),
+        np.column_stack([np.ones(page.size), *(z - z.mean(axis=1, keepdims=True))]),
+    )
+
+
+def false_shares(source: Source, theta: FloatArray) -> FloatArray:
+    """Return the share of false signals of each page, and its derivatives by FALSE and SLOPE."""
+    share, z = math.exp(theta[FALSE]), np.log(source.rate / np.exp(np.log(source.rate).mean()))
+    odds = np.exp(np.clip(theta[SLOPE] * z, -50.0, 50.0))
+    ratio = share / (share + (1.0 - share) * odds)
+    slope = odds * ratio**2 / share
+    return np.stack([ratio, slope, (share - 1.0) * z * slope])
+
+
+def evaluate(source: Source, theta: FloatArray) -> Value:
+    """Return the log-likelihood of the pages."""
+    page, row, delay, batch = (
+        source.page,
+        source.row,
+        math.exp(theta[DELAY]),
+        math.exp(theta[BATCH]),
+    )
+    false, *by_theta = false_shares(source, theta)
+    share = np.where(source.batch, batch, false[page[row]])
+    older, newer = source.since / delay
+    late, soon = np.exp([-older, -newer])
+    inside = soon - late
+    fresh = np.maximum(1.0 - inside + share * inside, 1e-300)
+    near, far = np.stack([source.window, source.window + source.elapsed]) / delay
+    open_, shut = np.exp([-near, -far])
+    hidden = source.rate[page] * (delay * (open_ - shut) + source.silent)
+    true = (1.0 - false)[page]
+    unsignalled = np.exp(np.minimum(source.covariates @ theta[MEAN], 20.0)) * source.elapsed
+    evidence = true * hidden - np.bincount(row, np.log(fresh), len(page))
+    total = np.maximum(unsignalled + evidence, 1e-300)
+    chance = -np.expm1(-total)
+
+    by_total = np.where(source.changed, 1.0 / chance - 1.0, -1.0)
+    by_pair, pages = by_total[row] / fresh, len(false)
+    by_share = np.bincount(page, by_total * hidden, pages)
+    by_share += np.bincount(page[row], by_pair * inside * ~source.batch, pages)
+    grown = delay * (open_ - shut + near * open_ - far * shut)
+    slope = np.empty(len(theta))
+    slope[[FALSE, SLOPE]] = -np.array(by_theta) @ by_share
+    slope[BATCH] = -batch * (by_pair * inside)[source.batch].sum()
+    slope[DELAY] = by_total @ (true * source.rate[page] * grown)
+    slope[DELAY] += by_pair @ ((1.0 - share) * (newer * soon - older * late))
+    slope[MEAN] = (by_total * unsignalled) @ source.covariates
+    heard = source.changed * np.maximum(1.0 - source.silent / source.elapsed, 0.0)
+    by_row = np.where(source.changed, np.log(chance), -total), heard * unsignalled / chance
+    likelihood, missed = (np.bincount(page, x, pages).astype(np.float64) for x in by_row)
+    number = (1.0 - false) * source.signals[0] + (1.0 - batch) * source.signals[1]
+    return Value(likelihood, slope, number, missed, evidence)

@@ -52,7 +52,7 @@ def silent_spans(
         spans = np.stack([points[longest], points[longest + 1]], axis=1)
         rest, length = others.sum(), gap[longest[-1]]
         count = min(inside.size, 2.0 * rest**2 / max((others**2).sum(), 1e-300))
-        chance = (count + 1.0) * (rest / (rest + length)) ** count
+        chance = (count + 1.0) * (rest / max(rest + length, 1e-300)) ** count
         alive, least = rest >= MIN_ALIVE * clock[-1], MIN_INTERVALS * np.median(elapsed)
         if alive and np.diff(spans).min() >= least and chance < MAX_CHANCE:
             spans = spans[np.argsort(spans[:, 0])]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.integrate import quad
-from scipy.stats import gamma
 
 
 def crawl_log(rng, change_rate, recall, false_rate, delay, times, sent=None):
@@ -53,24 +51,18 @@ def crawl_log(rng, change_rate, recall, false_rate, delay, times, sent=None):
     )
 
 
-def fresh_probability(alpha, signal_rate, precision, delay, elapsed, ages):
-    """P(no change) of one interval, given the ages of its signals."""
-    waiting = delay * (1.0 - math.exp(-elapsed / delay)) if delay > 0.0 else 0.0
+def fresh_probability(alpha, signal_rate, precision, delay, elapsed, ages, window=0.0):
+    """P(no change) of an interval, by times of signals since its start, up to a window after it.
+
+    The change of a true signal is exponentially long before it.
+    """
+    end = elapsed + window
+    waiting = delay * (math.exp(-window / delay) - math.exp(-end / delay)) if delay > 0.0 else 0.0
     result = math.exp(-alpha * elapsed - precision * signal_rate * waiting)
     for age in ages:
-        arrived = 1.0 - math.exp(-age / delay) if delay > 0.0 else 1.0
-        result *= 1.0 - precision * arrived
+        latest, earliest = max(age - elapsed, 0.0), age
+        within = float(latest == 0.0)
+        if delay > 0.0:
+            within = math.exp(-latest / delay) - math.exp(-earliest / delay)
+        result *= 1.0 - precision * within
     return result
-
-
-def page_likelihood(shape, mean, other_rate, precision, delay, elapsed, changed, ages, power=0):
-    """The integral of the likelihood of a page's crawls times alpha^power over alpha's prior."""
-
-    def integrand(alpha):
-        value = alpha**power * gamma.pdf(alpha, shape, scale=mean / shape)
-        for tau, flag, given, rate in zip(elapsed, changed, ages, other_rate, strict=True):
-            fresh = fresh_probability(alpha, rate, precision, delay, tau, given)
-            value *= 1.0 - fresh if flag else fresh
-        return value
-
-    return quad(integrand, 0.0, mean, limit=200)[0] + quad(integrand, mean, np.inf, limit=200)[0]

@@ -6,19 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import digamma, gammaln
 
 from policies import estimators
 from policies.estimators import GammaPrior
-from policies.estimators.gamma_prior import (
-    EXTRA_EVENTS,
-    PSEUDO_PAGES,
-    gamma_log_density,
-    gamma_nodes,
-)
+from policies.estimators.gamma_prior import EXTRA_EVENTS, PSEUDO_PAGES
 from tests.policies.crawl_histories import crawled
 from tests.policies.estimators.prior_fits import fit_with_prior
 
@@ -144,20 +138,3 @@ def test_degenerate_groups():
             assert (values > 0.0).all()
     assert silent.fit.unsignalled_rate[2] == pytest.approx(silent.groups.mean[0, 0], rel=1e-6)
     assert silent.fit.unsignalled_rate[0] < everything.fit.unsignalled_rate[0]
-
-
-@pytest.mark.parametrize("shape", [0.06, 1.0, 7.5, 900.0])
-def test_quadrature_of_gamma_distributions(shape):
-    """Exact for polynomials times the density; the shape of the rule is a little larger."""
-    scale = np.array([0.3, 2.0])
-    nodes, log_weight = gamma_nodes(np.full(2, shape), scale * shape)
-    assert nodes.shape == (2, 8)
-    density = gamma_log_density(nodes, shape, 1.0 / scale)
-    np.testing.assert_allclose(density, stats.gamma.logpdf(nodes, shape, scale=scale[:, None]))
-    grid = np.exp(np.arange(np.log(0.05), np.log(1e6), 0.1))
-    near = grid[np.searchsorted(grid, shape)]
-    rate = near / (scale * shape)
-    weight = np.exp(gamma_log_density(nodes, near, rate) + log_weight)
-    for power in (0, 1, 5):
-        moment = stats.gamma.moment(power, near) / rate**power
-        np.testing.assert_allclose((weight * nodes**power).sum(axis=1), moment, rtol=1e-9)

@@ -48,6 +48,8 @@ def test_batches_are_no_silences(period):
 def test_few_signals_and_short_gaps_are_no_silences():
     rng = np.random.default_rng(3)
     assert silent_spans(np.array([10.0, 20.0, 30.0]), *crawled(rng)).size == 0
+    with np.errstate(all="raise"):
+        assert silent_spans(np.full(4, 45.0), *crawled(rng)).size == 0
     time = some(rng, 5000)
     assert silent_spans(time[(time < 40.0) | (time > 44.0)], *crawled(rng)).size == 0
     assert silent_spans(np.empty(0), *crawled(rng)).size == 0

@@ -1,0 +1,183 @@
+r"""Precision, recall and delay of a source of signals, with intervals.
+
+L-BFGS-B maximises the likelihood of :mod:`policies.estimators.source_likelihood` in a box. It is a
+composite likelihood (Varin, Reid and Firth 2011): a signal may count in several intervals, and
+intervals of a page are alike. The variance of the estimates is that by the slopes of pages
+(sandwich). Without a delay it is that by curvature if this is larger.
+
+Square roots of the shares of false signals and of missed changes, and of the delay, have intervals
+of Student's t. Those of shares are at least as wide as if so many signals or changes had been
+counted (Clopper and Pearson 1934). A likelihood ratio decides whether a bound (no use, no missed
+change, no delay) lies in the interval. It is also the upper end of a delay or precision that may be
+0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import betaincinv, stdtrit
+
+from crawl_envs.types import FloatArray
+from crawl_envs.types.arguments import within_domain
+from policies.estimators.source_likelihood import (
+    BATCH,
+    DELAY,
+    FALSE,
+    LONGEST,
+    MEAN,
+    SHORTEST,
+    SLOPE,
+    Source,
+    Value,
+    evaluate,
+    false_shares,
+)
+
+ROOTS = slice(0, 3)
+"""Parameters that intervals and derivatives have as square roots: 1 - p, that of batches, d."""
+BOX = np.array(
+    [[-14, 0], [-14, 0], np.log([SHORTEST, LONGEST]), [-12, 8], [-4, 4], [-4, 4], [-4, 4], [-4, 4]]
+)
+PRIOR = np.array([[0, 0, 0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 1, 1, 1, 0.2]])
+"""Means and precisions of normal priors of the parameters that few pages do not determine."""
+STEP = np.array([0.02, 0.02, *[0.05] * 6])
+"""Differences for derivatives."""
+TAIL, LIKELY = 0.025, 1.92
+"""Outside of an interval of 95% on each side; log-likelihood ratio that chance explains."""
+PRECISIONS = 1e-6, 0.98
+"""Range of precisions in effective signals: a sure signal has infinite evidence."""
+
+
+def maximise(
+    source: Source, fixed: dict[int, float], start: FloatArray | None = None
+) -> tuple[FloatArray, float]:
+    """Return the maximum in the box, and the log-likelihood there less the penalty of the priors.
+
+    Args:
+        source: the data.
+        fixed: values of some parameters.
+        start: a point; None to begin with the changes without a signal as a guess.
+    """
+    from scipy.optimize import Bounds, minimize  # slow to import
+
+    quiet = source.changed & (np.bincount(source.row, minlength=len(source.page)) == 0)
+    rate = (quiet.sum() + 0.5) / source.elapsed.sum()
+    guess = np.array([math.log(0.3), math.log(0.3), math.log(0.1), math.log(rate), 0, 1, 0.5, 0])
+    box = BOX.copy()
+    for parameter, value in fixed.items():
+        box[parameter] = value
+
+    def loss(theta: FloatArray) -> tuple[float, FloatArray]:
+        value, away = evaluate(source, theta), theta - PRIOR[0]
+        return PRIOR[1] @ away**2 / 2.0 - value.pages.sum(), PRIOR[1] * away - value.slope
+
+    begin = np.clip(guess if start is None else start, *box.T)
+    end = minimize(
+        loss, begin, jac=True, method="L-BFGS-B", bounds=Bounds(*box.T), options={"ftol": 1e-9}
+    )
+    return end.x, -float(end.fun)
+
+
+def intervals(source: Source, timed: bool) -> tuple[FloatArray, FloatArray]:
+    """Return precision, recall and delay, each with its interval, (3, 3), and the parameters.
+
+    Without ``timed`` there is no delay.
+    """
+    fixed = {} if source.batch.any() else {BATCH: 0.0}
+    fixed |= {} if timed else {DELAY: BOX[DELAY, 0]}
+    theta, best = maximise(source, fixed)
+    value = evaluate(source, theta)
+    roots, true, missed = _roots(source, theta, value), value.true.sum(), value.missed.sum()
+    spread, curved, freedom = _variances(source, theta, value, fixed)
+
+    def excess(bound: dict[int, float]) -> float:
+        """Return the log-likelihood ratio beyond what chance explains."""
+        return best - maximise(source, fixed | bound, theta)[1] - LIKELY
+
+    shortest, longest = BOX[DELAY]
+    far = 4.0 * np.sqrt(np.maximum(spread, curved))
+    useful = 1.0 - roots[0] > far[0] or excess({FALSE: 0.0, BATCH: 0.0}) > 0.0
+    lossy = roots[1] > far[1] or excess({MEAN.start: BOX[MEAN.start, 0]}) > 0.0
+    late = timed and (roots[2] > far[2] or excess({DELAY: shortest}) > 0.0)
+    pure = roots[0] < far[0] and excess({FALSE: BOX[FALSE, 0]}) <= 0.0
+    reach = stdtrit(freedom, 1.0 - TAIL) * np.sqrt(spread if late else np.maximum(spread, curved))
+    low, high = np.maximum(roots - reach, 0.0) ** 2 * [1, lossy, late], (roots + reach) ** 2
+    if pure and not late and not source.batch.any():
+        low[0], high[0] = 0.0, math.exp(_end(lambda x: excess({FALSE: x}), theta[FALSE], 0.0))
+    number = np.array([source.signals.sum(), true + missed])
+    yes, no = np.maximum([roots[:2] ** 2 * number, (1.0 - roots[:2] ** 2) * number], 1e-9)
+    low[:2] = np.minimum(low[:2], betaincinv(yes, no + 1.0, TAIL))
+    high[:2] = np.clip(high[:2], betaincinv(yes + 1.0, no, 1.0 - TAIL), 1.0)
+    if timed and not late:
+        high[2] = math.exp(_end(lambda x: excess({DELAY: x}), theta[DELAY], longest))
+    if not useful and not source.batch.any():
+        low[0] = math.exp(_end(lambda x: excess({FALSE: x}), theta[FALSE], BOX[FALSE, 0]))
+        low[1] = missed / (missed + (1.0 - low[0]) * number[0])
+    if not useful or high[2] >= LONGEST:  # signals as late as that are like false ones
+        high[:2] = 1.0
+    low, high = np.minimum(low, roots**2), np.minimum(high, LONGEST)
+    shares = 1.0 - np.stack([roots**2, high, low], axis=1)[:2]
+    return np.vstack([shares, [[roots[2] ** 2, low[2], high[2]]]]), theta
+
+
+def _end(excess: Callable[[float], float], begin: float, bound: float) -> float:
+    """Return where a likelihood ratio exceeds chance on the way to a bound, or the bound."""
+    from scipy.optimize import brentq  # slow to import
+
+    return float(brentq(excess, begin, bound, xtol=1e-3)) if excess(bound) > 0.0 else bound
+
+
+def _variances(
+    source: Source, theta: FloatArray, value: Value, fixed: dict[int, float]
+) -> tuple[FloatArray, FloatArray, int]:
+    """Return the variances of :func:`_roots` by slopes of pages and by curvature, and freedom."""
+
+    def values_at(point: FloatArray) -> FloatArray:
+        theta = point.copy()
+        theta[ROOTS] = 2.0 * np.log(point[ROOTS])
+        value = evaluate(source, theta)
+        value.slope[ROOTS] *= 2.0 / point[ROOTS]
+        return np.concatenate([_roots(source, theta, value), value.slope, value.pages])
+
+    inside = (theta > BOX[:, 0] + 1e-6) & (theta < BOX[:, 1] - 1e-6)
+    inside[SLOPE] &= inside[FALSE]
+    free = [j for j in range(len(theta)) if j not in fixed and (inside[j] or j < DELAY)]
+    point = theta.copy()
+    point[ROOTS] = np.clip(np.exp(theta[ROOTS] / 2.0), 2.0 * STEP[ROOTS], [0.98, 0.98, 2.0])
+    change = np.array([values_at(point + x) - values_at(point - x) for x in np.diag(STEP)[free]])
+    change /= 2.0 * STEP[free, None]
+    rises, bend, scores = np.split(change, [3, 3 + len(theta)], axis=1)
+    bend = np.diag(PRIOR[1, free]) - (bend[:, free] + bend[:, free].T) / 2.0
+    scale = 1.0 / np.sqrt(np.maximum(abs(np.diag(bend)), 1e-12))
+    values, vectors = np.linalg.eigh(bend * scale * scale[:, None])
+    inverse = vectors / np.maximum(abs(values), 1e-6) @ vectors.T * scale * scale[:, None]
+    moves = rises.T @ inverse @ (scores - scores.mean(axis=1, keepdims=True))
+    true, missed = (x / max(x.sum(), 1e-300) for x in (value.true, value.missed))
+    share = _roots(source, theta, value)[1]
+    moves[1] += share * (1.0 - share**2) / 2.0 * (missed - true)
+    freedom = max(len(value.pages) - len(free), 1)
+    spread = (moves**2).sum(axis=1) * len(value.pages) / freedom
+    return spread, ((inverse @ rises) * rises).sum(axis=0), freedom
+
+
+def _roots(source: Source, theta: FloatArray, value: Value) -> FloatArray:
+    """Return square roots of the share of false signals, of that of missed changes, and of d."""
+    true, missed = value.true.sum(), max(value.missed.sum(), 1e-300)
+    delay = math.exp(theta[DELAY]) if theta[DELAY] > BOX[DELAY, 0] else 0.0
+    return np.sqrt([max(1.0 - true / source.signals.sum(), 0.0), missed / (true + missed), delay])
+
+
+def effective_signals(source: Source, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the evidence of each interval over that of one signal without a delay, (n,).
+
+    Also returns how many less the true signals of batches are than if they had the precision of
+    the others, (n,).
+    """
+    precision = np.clip(1.0 - false_shares(source, theta)[0], *PRECISIONS)[source.page]
+    batch = np.clip(-math.expm1(theta[BATCH]), *PRECISIONS)
+    number = np.bincount(source.row, source.batch, len(precision))
+    less = number * (1.0 - np.minimum(batch / precision, 1.0))
+    return within_domain(evaluate(source, theta).evidence / -np.log1p(-precision)), less
