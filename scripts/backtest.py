@@ -23,7 +23,7 @@ from typing import Annotated
 from typer import Option
 
 from scripts.cli.commands import command_of
-from scripts.cli.options import at_least, default_folder
+from scripts.cli.options import at_least, input_folder
 from scripts.live import backtesting
 from scripts.live.backtest_report import less, report
 from scripts.live.backtest_runs import names_of, played_in
@@ -63,7 +63,7 @@ class BacktestOptions(PlayOptions, ReadingOptions):
 
 def main(options: BacktestOptions) -> None:
     """Run the backtest."""
-    folder = options.out or default_folder("backtest", options.title)
+    folder = options.out or input_folder("backtest", options.log[0])
     if options.draws is not None:
         at_least(2, draws=options.draws)
     players = options.players

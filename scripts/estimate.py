@@ -28,7 +28,7 @@ from typer import Option
 
 from policies.live.logs import CrawlLog, write_page_table
 from scripts.cli.commands import command_of
-from scripts.cli.options import default_folder
+from scripts.cli.options import input_folder
 from scripts.live.audit import write_audit
 from scripts.live.fitting import BOTH, Fitted, errors_of, fit_log, table_of
 from scripts.live.options import ReadingOptions, read_log, weights_and_groups
@@ -46,7 +46,7 @@ class EstimateOptions(ReadingOptions):
 
 def main(options: EstimateOptions) -> None:
     """Estimate, audit and write."""
-    folder = options.out or default_folder("estimate", options.title)
+    folder = options.out or input_folder("estimate", options.log[0])
     recorded = read_log(options)
     importance, group = weights_and_groups(recorded, options)
     print_summary(recorded, options.title)
@@ -74,8 +74,8 @@ def tell(log: CrawlLog, fitted: Fitted, path: Path) -> None:
     )
     if others:
         console.print(
-            f"{counted(others, 'rate')} of {log.num_pages} rest on other pages, as all crawls of "
-            "the page found a change, or none (columns evidence, change_rate_low, _high)",
+            f"{counted(others, 'rate')} of {log.num_pages} rest on other pages: their own crawls "
+            "all found a change, or none did (columns evidence, change_rate_low, _high)",
             soft_wrap=True,
         )
 

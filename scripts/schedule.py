@@ -23,7 +23,7 @@ from typer import Argument, Option
 
 from policies.live.logs import read_page_table
 from scripts.cli.commands import command_of
-from scripts.cli.options import changed, default_folder, named_values
+from scripts.cli.options import changed, input_folder, named_values
 from scripts.live import live_answers, planning, schedules
 from scripts.live.options import Column
 from scripts.study.rows import check_folder
@@ -103,7 +103,7 @@ def main(options: ScheduleOptions) -> None:
         return
     if source is None or table is None:
         raise ValueError("PAGES must be given: a table of pages")
-    place = options.out or default_folder("schedule", source.name)
+    place = options.out or input_folder("schedule", source)
     check_folder(place)
     end = schedules.last_day(options.until, start)
     plan = schedules.choose(asked, end, options.recheck_gone)

@@ -95,6 +95,13 @@ def default_folder(*words: str) -> Path:
     return Path("runs") / "-".join(words).replace(":", "-").replace("/", "-")
 
 
+def input_folder(command: str, path: Path) -> Path:
+    """Return the default folder of a command on a file, named after the file and its folder."""
+    path = path.absolute()
+    words = [path.name] if path.parent == Path.cwd() else [path.parent.name, path.name]
+    return default_folder(command, *filter(None, words))
+
+
 def changed(options: Any) -> dict[str, Any]:
     """Return the fields of a dataclass of options that are not at their defaults, by name."""
     values = {entry.name: getattr(options, entry.name) for entry in fields(options)}

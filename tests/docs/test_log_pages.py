@@ -77,7 +77,7 @@ def test_the_schedule_of_the_first_screen(rates: Any, monkeypatch: pytest.Monkey
     output, lines = output_of(command), quoted(page("crawlers"))
     assert len(lines) == 6
     assert [line for line in lines if line not in output] == []
-    written = records(Path("runs/schedule-pages.csv/schedule.csv"))
+    written = records(Path("runs/schedule-mine-pages.csv/schedule.csv"))
     assert all(row["url"] in line for row, line in zip(written, lines[:2], strict=False))
 
 
