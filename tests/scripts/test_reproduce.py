@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from crawl_envs.evaluation import Row
 from scripts import experiments
 from scripts.experiments.ncis import fig9
+from scripts.present.experiment import measure_settings
 from scripts.present.verdicts import Level, Range, Trend
 from scripts.reproduce import app
 from scripts.study.rows import read_rows, write_rows
@@ -66,6 +68,53 @@ EXPERIMENT = replace(fig9.EXPERIMENT, name="other-table9", title="Table 9")
         experiments.find("other_empty")
     for name in ("other.table9", "other.empty", "other"):
         del sys.modules[f"scripts.experiments.{name}"]
+
+
+def test_two_experiments_of_one_name_or_of_another_paper_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {"one": "third-twin", "two": "third-twin", "far": "ncis-far"}
+    (tmp_path / "third").mkdir()
+    (tmp_path / "third" / "__init__.py").touch()
+    for module, name in names.items():
+        text = f"""
+from dataclasses import replace
+from scripts.experiments.ncis import fig9
+EXPERIMENT = replace(fig9.EXPERIMENT, name={name!r})
+"""
+        (tmp_path / "third" / f"{module}.py").write_text(text)
+    monkeypatch.setattr(experiments, "__path__", [*experiments.__path__, str(tmp_path)])
+    with pytest.raises(ValueError, match=r"far must begin with 'third-', got 'ncis-far'"):
+        experiments.find("third_far")
+    (tmp_path / "third" / "far.py").unlink()
+    with pytest.raises(ValueError, match=r"third_one and third_two must have two names"):
+        experiments.select(["third_one"])
+    (tmp_path / "third" / "two.py").unlink()
+    assert experiments.find("third_twin").name == "third-twin"  # by what it declares
+    for module in (*(f"third.{name}" for name in names), "third"):
+        sys.modules.pop(f"scripts.experiments.{module}", None)
+
+
+def test_rows_of_former_labels_are_left_out() -> None:
+    setting = fig9.EXPERIMENT.playables(quick=False)[0]
+    now = Row("id", setting.name, setting.labels[0], 0, "error", 1.0)
+    former = now._replace(policy="a former label")
+    elsewhere = now._replace(setting="a site that is not here", policy="any")
+    kept = fig9.EXPERIMENT.current([now, former, elsewhere], quick=False)
+    assert kept == [now, elsewhere]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"only": {"R / m = .1": ("A",)}}, "setting of only and limits must be one of"),
+        ({"limits": {"R / m = .1": 3}}, "setting of only and limits must be one of"),
+        ({"only": {"one": ("B",)}}, "label of only must be one of A"),
+    ],
+)
+def test_names_in_settings_of_measures_are_checked(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        measure_settings({"one": {}}, {"A": fig9.EXPERIMENT.derive}, **more)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typer import Argument, Option
 from typer.testing import CliRunner
 
 from scripts.cli.commands import command_of
-from scripts.cli.options import changed
+from scripts.cli.options import changed, input_folder
 from tests.scripts.commands import done, refused
 
 
@@ -69,3 +69,12 @@ def test_usage_errors_are_one_line(line: list[str], words: list[str]) -> None:
     result = run(*line)
     refused(result, *words)
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_default_folders_of_two_files_of_one_name_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    paths = (Path("log.csv"), tmp_path / "log.csv", Path("a/log.csv"), tmp_path / "b" / "log.csv")
+    folders = [input_folder("estimate", path).name for path in paths]
+    assert folders == ["estimate-log.csv"] * 2 + ["estimate-a-log.csv", "estimate-b-log.csv"]

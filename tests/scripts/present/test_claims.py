@@ -169,3 +169,10 @@ def test_the_file_has_every_sentence_and_counts_each_test_once(tmp_path: Path) -
     ]
     answers = counted_answers(tmp_path / "verdicts.csv")
     assert answers == {"fig1": {"yes": 1, "no": 1}, "fig2": {"yes": 1}}
+
+
+def test_a_claim_about_a_label_without_rows_says_so(tmp_path: Path) -> None:
+    module = experiment("p-fig1", claims=(Claim("So.", "1", (above("A", "Bb"),)),))
+    write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": module.name})
+    page = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
+    assert "| fig1 | So. | names what has no rows |" in page

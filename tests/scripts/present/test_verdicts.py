@@ -117,3 +117,14 @@ def test_what_tests_name_but_no_row_has_is_told() -> None:
     ends = [Row("id", "m=2", "B", 0, "share, low", 0.5)]
     named = without_rows([*rows(A=LOW, B=LOW), *ends], "accuracy", tests)
     assert named == ["LSD (accuracy)", "m=20", "A (freshnes)"]
+    assert without_rows([*rows(A=LOW, B=LOW), *ends], "accuracy", tests, {"LSD"}) == [
+        "m=20",
+        "A (freshnes)",
+    ]
+
+
+def test_settings_in_which_a_label_has_no_rows_are_told() -> None:
+    known = rows(A=LOW, B=LOW)
+    known += [row._replace(setting="m=3") for row in known if row.policy == "A"]
+    named = without_rows(known, "accuracy", [Trend("A", "above", "B", ("m=2", "m=3"), "x")])
+    assert named == ["B (accuracy) in m=3"]
