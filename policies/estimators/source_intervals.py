@@ -102,11 +102,12 @@ def intervals(source: Source, timed: bool) -> tuple[FloatArray, FloatArray]:
     useful = 1.0 - roots[0] > far[0] or excess({FALSE: 0.0, BATCH: 0.0}) > 0.0
     lossy = roots[1] > far[1] or excess({MEAN.start: BOX[MEAN.start, 0]}) > 0.0
     late = timed and (roots[2] > far[2] or excess({DELAY: shortest}) > 0.0)
-    pure = roots[0] < far[0] and excess({FALSE: BOX[FALSE, 0]}) <= 0.0
     reach = stdtrit(freedom, 1.0 - TAIL) * np.sqrt(spread if late else np.maximum(spread, curved))
     low, high = np.maximum(roots - reach, 0.0) ** 2 * [1, lossy, late], (roots + reach) ** 2
-    if pure and not late and not source.batch.any():
-        low[0], high[0] = 0.0, math.exp(_end(lambda x: excess({FALSE: x}), theta[FALSE], 0.0))
+    if roots[0] < far[0] and not source.batch.any():
+        low[0], high[0] = (
+            math.exp(_end(lambda x: excess({FALSE: x}), theta[FALSE], x)) for x in BOX[FALSE]
+        )
     number = np.array([source.signals.sum(), true + missed])
     yes, no = np.maximum([roots[:2] ** 2 * number, (1.0 - roots[:2] ** 2) * number], 1e-9)
     low[:2] = np.minimum(low[:2], betaincinv(yes, no + 1.0, TAIL))
