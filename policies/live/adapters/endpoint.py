@@ -99,6 +99,7 @@ class Metrics:
             "held": Gauge("held", "Hosts that are not asked before a time.", **about),
         }
         scheduler.watchers.append(self.count)
+        overview_of(scheduler, day_of(None))  # compiles, so that the first look is short
 
     def note(self, message: Message) -> None:
         """Use the time of a message for what is shown, if it has one."""

@@ -47,7 +47,6 @@ class Watch:
         from policies.live.adapters.endpoint import Metrics, page_to_watch
 
         self.metrics = Metrics(scheduler, *about)
-        self.metrics.overview()  # it compiles
         quiet: Any = {"log_config": None, "log_level": "warning", "lifespan": "off"}
         application = page_to_watch(self.metrics)
         self.server = uvicorn.Server(

@@ -148,6 +148,22 @@ def test_new_pages_are_told_apart_and_a_value_is_compared_with_the_last() -> Non
     assert value < 1.0
 
 
+def test_compiling_does_not_delay_later_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds, look = [0.0], endpoint.overview_of
+
+    def slow_at_first(*arguments: Any) -> dict[str, Any]:
+        seconds[0] = max(seconds[0], 10.0)  # the first one takes ten seconds
+        return look(*arguments)
+
+    monkeypatch.setattr(endpoint, "clock", lambda: seconds[0])
+    monkeypatch.setattr(endpoint, "overview_of", slow_at_first)
+    scheduler = CrawlScheduler("Greedy", 10.0, start=DAY)
+    metrics = Metrics(scheduler)
+    assert sum(metrics.overview()["states"].values()) == 0
+    scheduler.add(["x"], change_rate=1.0)
+    assert sum(metrics.overview()["states"].values()) == 1
+
+
 def test_the_budget_is_what_was_handed_out_of_what_was_allowed() -> None:
     scheduler = CrawlScheduler("RoundRobin", 10.0, start=DAY, burst=0.2)
     metrics = Metrics(scheduler)
