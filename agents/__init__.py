@@ -6,14 +6,10 @@ Importing the package imports neither: :func:`load` does, when it is called.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agents.catalog import ALGORITHMS, GENERALIST, agent_file, names
 from crawl_envs.system.own_packages import check_own
-
-if TYPE_CHECKING:
-    from agents.sb3.loading import Agent
-    from crawl_envs.types import Policy
 
 SUITE = "crawl_envs"
 """Says that the package is this one; see :mod:`crawl_envs.system.own_packages`."""
@@ -22,21 +18,19 @@ check_own("policies")
 __all__ = ["ALGORITHMS", "agent_file", "load", "names"]
 
 
-def load(
-    folder_or_name: str | Path, env: Any = None, *, cycle: float | None = None
-) -> Agent | Policy:
+def load(folder_or_name: str | Path, env: Any = None, *, cycle: float | None = None) -> Any:
     """Return a trained agent.
 
     The files in the folder determine its kind: ``model.zip``, or the actor alone in ``scorer.npz``,
     is an :class:`agents.sb3.loading.Agent`, ``index.json`` a learned index, ``generalist.json`` an
-    agent for every family, which needs ``env``.
+    agent for every family.
 
     Args:
         folder_or_name: the output folder of a training run, or one of :func:`agents.names`.
         env: the environment to act in, single, vector or bridge, or None; it must fit the agent.
             With the network ``pages`` the number of pages may differ, and the network scales time
-            by the environment's T = m / R. A learned index and a generalist also take a
-            description of the pages (:class:`policies.LivePages`), and need no Gymnasium then.
+            by the environment's T = m / R. Without one, a learned index reads the columns of
+            ``CrawlNCIS-v0``, and a generalist is a :class:`policies.Policy` for live pages.
         cycle: T, without ``env``; None for that of the training.
 
     Raises:
@@ -47,9 +41,11 @@ def load(
     if file.name in ("index.json", GENERALIST) and cycle is not None:
         raise ValueError(f"cycle must be None for the agent of {file}, got {cycle!r}")
     if file.name == "index.json":
-        from agents.index import load_index
+        import policies
+        from agents.index.policy import FEATURES, load_index
 
-        return load_index(file.parent, env)
+        index = load_index(file.parent)
+        return policies.FromColumns(index, FEATURES) if env is None else policies.bind(index, env)
     if file.name == GENERALIST:
         from agents.generalist.policy import load_generalist
 

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policies.base.binding import ActingPolicy, CrawlPolicy
-from policies.base.live import Description, LivePages
+from policies.base.bound import Bound, bind
+from policies.base.columns import FromColumns
+from policies.base.live import LivePages
+from policies.base.policy import CrawlPolicy, Policy
 from policies.base.registry import POLICIES, TAGS, find
 
 __all__ = [
-    "ActingPolicy",
+    "Bound",
     "CrawlPolicy",
-    "Description",
+    "FromColumns",
     "LivePages",
+    "Policy",
+    "bind",
     "find",
     "make",
     "names",
@@ -28,7 +33,7 @@ __all__ = [
 SUITE = "crawl_envs"
 """Says that the package is this one; see :mod:`crawl_envs.system.own_packages`."""
 
-FOLDERS = ("base", "baselines", "ncis", "lambdacrawl", "longevity", "offers", "bandits")
+FOLDERS = ("baselines", "ncis", "lambdacrawl", "longevity", "offers", "bandits")
 """Folders whose modules are imported with this package, since they may hold policies."""
 
 for _folder in FOLDERS:
@@ -78,17 +83,45 @@ def names(
     )
 
 
-def make(name: str, env: Any = None, **arguments: Any) -> ActingPolicy:
+def make(
+    name: str,
+    env: Any = None,
+    *,
+    features: Sequence[str] | None = None,
+    action_form: str | None = None,
+    batch: int | None = None,
+    **arguments: Any,
+) -> Any:
     """Build the policy of that name.
 
     Args:
-        name: one of ``names(fragments=True)``, or ``module:Class`` for one of your own.
-        env: a crawl environment, single or vector, wrapped or not; or a description of the pages
-            (:class:`crawl_envs.types.Problem`, :class:`Description` or :class:`LivePages`).
+        name: one of ``names(fragments=True)``, or ``module:Class``.
+        env: a crawl environment, single or vector, wrapped or not; None for the policy itself.
+        features: instead of ``env``, the names of the observation's columns
+            (``env.unwrapped.features``).
+        action_form: without an environment, the form of the actions, one of the policy's ``acts``.
+        batch: without an environment, crawls per decision in the form ``scores``.
         **arguments: arguments of the policy's class.
 
+    Returns:
+        With ``env`` a :class:`Bound` policy, with ``features`` a policy :class:`FromColumns`; both
+        have ``predict``. Without both the :class:`Policy`, to be started on :class:`LivePages` or
+        simulated. A class with ``predict`` that is no :class:`Policy` is called with ``env``.
+
     Raises:
-        ValueError: unknown name, or an argument that the policy's class refuses.
+        ValueError: unknown name, an argument that the policy's class refuses, or an argument that
+            the environment decides.
     """
-    policy: ActingPolicy = find(name)(env, **arguments)
-    return policy
+    cls = find(name)
+    if not issubclass(cls, Policy):
+        return cls(env, **arguments)
+    policy = cls(**arguments)
+    if env is not None:
+        if features is not None or (action_form, batch) != (None, None):
+            raise ValueError(
+                "features, action_form and batch must be None where env is given: they are the "
+                "environment's"
+            )
+        return bind(policy, env)
+    policy = policy.in_form(action_form or (*policy.acts, "page")[0], batch)
+    return policy if features is None else FromColumns(policy, features)

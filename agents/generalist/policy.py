@@ -13,8 +13,7 @@ from agents.generalist.history import with_history
 from agents.generalist.stored import StoredGeneralist
 from crawl_envs.types import Problem
 from crawl_envs.types.compiled_policies import CompiledLearner
-from policies.base.binders import RATE_FORMS
-from policies.base.binding import ActingPolicy
+from policies.base.policy import RATE_FORMS
 from policies.base.registry import TAGS
 from policies.ncis.belief import BeliefNCIS
 
@@ -32,13 +31,12 @@ class LearnedBelief(BeliefNCIS):
     the inputs of hours.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not; or a description of the pages.
         stored: the networks.
         **belief: as for :class:`policies.ncis.belief.BeliefNCIS`.
     """
 
-    def __init__(self, env: Any, *, stored: StoredGeneralist, **belief: Any) -> None:
-        super().__init__(env, **belief)
+    def __init__(self, *, stored: StoredGeneralist, **belief: Any) -> None:
+        super().__init__(**belief)
         self.stored = stored
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:
@@ -48,7 +46,7 @@ class LearnedBelief(BeliefNCIS):
             ValueError: the history is of other pages or sources.
         """
         weights, hidden = self.stored.weights, self.stored.hidden
-        least = LEAST if self._count == 1 else 0.0
+        least = LEAST if self.form.num_chosen == 1 else 0.0
         belief = self.first_memory(problem)
         memory = with_history(belief, problem, weights, hidden=hidden, least=least)
         functions = kernels.on_birth_or_death, kernels.learn, kernels.on_signal, kernels.score
@@ -90,21 +88,18 @@ BINARY = {"LambdaCrawl": "BinaryLambdaCrawl", "LambdaLearnAndCrawl": "LambdaLear
 """Policies of rates where a page is fresh or stale, by those where missed changes count."""
 
 
-def load_generalist(folder: str | Path, env: Any, **binding: Any) -> ActingPolicy:
-    """Return the generalist in a folder, bound to an environment or a description of the pages.
+def load_generalist(folder: str | Path, env: Any = None) -> Any:
+    """Return the generalist in a folder.
 
     Args:
         folder: the output folder of :func:`agents.generalist.training.train`.
-        env: what it is to act in.
-        **binding: as for the policy that it is there.
+        env: the environment to bind it to; None for the corrected belief itself, a policy.
 
     Raises:
         ValueError: there is no such agent, its file is damaged, or it cannot act in ``env``.
     """
-    stored = StoredGeneralist.read(folder)
+    belief = LearnedBelief(stored=StoredGeneralist.read(folder))
     if env is None:
-        raise ValueError("env must be a crawl environment or a description of pages, got None")
+        return belief
     name = formula_of(env)
-    if name is None:
-        return LearnedBelief(env, stored=stored, **binding)
-    return policies.make(name, env, **binding)
+    return policies.bind(belief, env) if name is None else policies.make(name, env)

@@ -86,7 +86,7 @@ def explored(law: str, reveal: Reveal, seed: int) -> Record:
     bandwidth = NUM_PAGES * BANDWIDTH_SPREAD ** rng.uniform(-1.0, 1.0)
     instance = instances.make(law, num_pages=NUM_PAGES, bandwidth=bandwidth, seed=seed)
     problem, slots = instance.problem(reveal), CYCLES[reveal] * NUM_PAGES
-    memory = with_history(BeliefNCIS(problem).first_memory(problem), problem, np.zeros(0))
+    memory = with_history(BeliefNCIS().first_memory(problem), problem, np.zeros(0))
     form = recording(memory, slots, rng)
     play_form(form, instance, slots / bandwidth, seed, requests=False)
     return recorded(form.memory)

@@ -20,9 +20,8 @@ class LearnedIndex(SignalPolicy):
     The parameters of pages are their inputs, so the environment must reveal them.
 
     Args:
-        env: a crawl environment, or None with ``features``.
         index: the weights, learned from outcomes of crawls.
-        **binding: as for :class:`policies.base.index.SignalPolicy`.
+        **settings: as for :class:`policies.base.index.SignalPolicy`.
 
     Raises:
         ValueError: as for :class:`policies.base.index.SignalPolicy`.
@@ -30,9 +29,9 @@ class LearnedIndex(SignalPolicy):
 
     needs = SIGNAL_MODEL
 
-    def __init__(self, env: Any = None, *, index: StoredIndex, **binding: Any) -> None:
-        super().__init__(env, **binding)
-        self.index, self._networks = index, networks_of(index.weights, index.hidden)
+    def __init__(self, *, index: StoredIndex, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.stored, self._networks = index, networks_of(index.weights, index.hidden)
 
     def _signal_weight(self, problem: Problem) -> Any:
         return signal_evidence
@@ -48,18 +47,10 @@ FEATURES = (
 """Columns of the observation in ``CrawlNCIS-v0`` by default."""
 
 
-def load_index(folder: str | Path, env: Any = None, **binding: Any) -> LearnedIndex:
-    """Return the policy of the index in a folder.
-
-    Args:
-        folder: the output folder of a training.
-        env: the environment to bind it to; without one it reads the columns ``features``, those
-            of ``CrawlNCIS-v0`` unless ``binding`` says otherwise.
-        **binding: as for :class:`LearnedIndex`.
+def load_index(folder: str | Path) -> LearnedIndex:
+    """Return the policy of the index in a folder, the output folder of a training.
 
     Raises:
-        ValueError: there is no index, its file is damaged or foreign, or it does not fit ``env``.
+        ValueError: there is no index, or its file is damaged or foreign.
     """
-    if env is None:
-        binding = {"features": FEATURES, **binding}
-    return LearnedIndex(env, index=StoredIndex.read(folder), **binding)
+    return LearnedIndex(index=StoredIndex.read(folder))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,15 +59,10 @@ def freshness_of(
     fresh = []
     for seed in seeds:
         instance = arguments.draw(seed)
-        problem = instance.problem()
         for each in candidates:
-            policy: Any
-            if isinstance(each, str):
-                policy = policies.make(each, problem)
-            else:
-                policy = LearnedIndex(problem, index=each)
-            played = simulate(instance, policy, arguments.horizon, seed, requests=False)
-            fresh.append(played.freshness)
+            policy = policies.make(each) if isinstance(each, str) else LearnedIndex(index=each)
+            rollout = simulate(instance, policy, arguments.horizon, seed, requests=False)
+            fresh.append(rollout.freshness)
     return np.array(fresh).reshape(len(seeds), len(candidates))
 
 

@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import VecEnvWrapper
 from agents.sb3.bridge import CrawlVecEnv
 from agents.sb3.lanes import cycle_of
 from crawl_envs.types import BoolArray
-from policies import BeliefNCIS
+from policies import BeliefNCIS, Bound, bind
 
 COLUMNS = ("belief_evidence", "belief_expected_changes", "belief_change_rate")
 """Evidence x, expected changes B, and the change rate times T = m / R: all free of units."""
@@ -25,17 +25,18 @@ HIGHEST = 1e3
 """Upper bound of the columns."""
 
 
-def with_belief(rows: NDArray[np.float32], belief: BeliefNCIS, core: Any) -> NDArray[np.float32]:
+def with_belief(rows: NDArray[np.float32], belief: Bound, core: Any) -> NDArray[np.float32]:
     """Return observations with COLUMNS appended, (N, m, F) to (N, m, F + 3).
 
     Args:
         rows: the current observations of all lanes.
-        belief: of the same environment.
+        belief: BeliefNCIS bound to the same environment.
         core: the environment: vector, bridge, or single with one lane.
     """
     more = np.empty((*rows.shape[:-1], len(COLUMNS)), np.float32)
     for lane in range(len(rows)):
-        known, cycle = belief.beliefs(lane), cycle_of(core.lanes.problem(lane))
+        known = belief.update(lane).beliefs(core.tracker(lane))
+        cycle = cycle_of(core.lanes.problem(lane))
         columns = known["evidence"], known["expected_changes"], cycle * known["change_rate"]
         more[lane] = np.minimum(np.stack(columns, axis=-1), HIGHEST)
     return np.concatenate([rows, more], axis=-1)
@@ -64,7 +65,7 @@ class BeliefColumns(VecEnvWrapper):
         low = np.concatenate([box.low, np.zeros(more, np.float32)], axis=-1)
         high = np.concatenate([box.high, np.full(more, HIGHEST, np.float32)], axis=-1)
         super().__init__(venv, observation_space=Box(low, high, dtype=np.float32))
-        self.belief = BeliefNCIS(core, **belief)
+        self.belief = bind(BeliefNCIS(**belief), core)
         self.features = (*core.features, *COLUMNS)
         self._core = core
         self._rows = np.zeros((venv.num_envs, *low.shape), np.float32)

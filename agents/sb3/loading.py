@@ -28,7 +28,7 @@ from agents.sb3.model_file import in_one_line, load_model
 from agents.sb3.torch_threads import threads
 from crawl_envs.spaces.actions import SLOT_FORMS
 from crawl_envs.types.arguments import real
-from policies import BeliefNCIS
+from policies import BeliefNCIS, bind
 
 MODEL, SCORER = AGENT_FILES[0], AGENT_FILES[-1]
 SCORER_FORMAT = "crawl_envs page scorer 1"
@@ -80,7 +80,7 @@ class Agent:
         self._belief = None
         if env is not None:
             self._check_fits(env)
-            self._belief = BeliefNCIS(self._core) if arguments.belief else None
+            self._belief = bind(BeliefNCIS(), self._core) if arguments.belief else None
         if cycle is not None and (env is not None or not self._any_size):
             raise ValueError(
                 f"cycle must be None but for the network 'pages' without env, got {cycle!r}"

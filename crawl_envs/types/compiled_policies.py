@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 
 from crawl_envs.compiled import BoolArray, FloatArray, IntArray
-from crawl_envs.types.problem import Policy, Problem
+from crawl_envs.types.problem import Problem
 
 UNDEFINED = "the index of every page must be a number, got NaN for page {}"
 """What is said of a value that is none."""
@@ -174,7 +174,7 @@ Compiled: TypeAlias = (
 
 
 @runtime_checkable
-class CompilablePolicy(Policy, Protocol):
+class CompilablePolicy(Protocol):
     """A policy with a compiled form."""
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:

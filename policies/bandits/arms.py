@@ -1,135 +1,120 @@
-"""Policies for one environment, one of which acts at a time: an action, or a bandit, selects it."""
+"""Policies among which a bandit chooses: one acts at a time, and all follow the episode."""
 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crawl_envs.types import CrawlLog, Policy, Tracker
-from crawl_envs.types.offer_features import OfferFeatures
-from policies.base.binders import RATE_FORMS, core_of
-from policies.base.binding import ActingPolicy
+from crawl_envs.types import CrawlLog, Tracker
+from policies.base.choices import Action
+from policies.base.policy import PAGE_FORMS, RATE_FORMS, Form, Pages, Policy
 
-Arm: TypeAlias = Policy | Callable[[Any], Policy]
-"""A policy, or a function of an environment that returns one for it."""
+Arm: TypeAlias = Policy | Any
+"""A policy, or a trained model with ``predict``."""
+
+
+class ModelPolicy(Policy):
+    """A trained model as a policy: it predicts from the observation of a lane.
+
+    Args:
+        label: its name, for errors.
+        model: an object with ``predict``, as of Stable-Baselines3; if it has ``observe``, it gets
+            every log.
+    """
+
+    acts = (*PAGE_FORMS, *RATE_FORMS)
+    reads_observation = True
+    learns = True  # it is asked only when it acts
+
+    def __init__(self, label: str, model: Any) -> None:
+        self.label, self.model = label, model
+
+    def update(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Pass the log to a model that learns."""
+        if hasattr(self.model, "observe"):
+            self.model.observe(log)
+
+    def choose(self, tracker: Tracker) -> Action:
+        """Return the model's action; ValueError if it has another form."""
+        prediction: Any = self.model.predict(self.observation)
+        if not isinstance(prediction, tuple | list) or len(prediction) != 2:
+            raise ValueError(
+                f"arm {self.label!r}: predict must return a pair, an action and a state, "
+                f"got {type(prediction).__name__} {reprlib.repr(prediction)}"
+            )
+        shape = () if self.form.action == "page" else tracker.elapsed.shape
+        try:
+            actual = str(np.shape(prediction[0]))
+        except ValueError:
+            actual = "rows of different lengths"
+        if actual != str(shape):
+            raise ValueError(f"arm {self.label!r}: action must have shape {shape}, got {actual}")
+        return Action(prediction[0])
+
+
+def as_policies(arms: Mapping[str, Arm]) -> dict[str, Policy]:
+    """Return arms as policies by label.
+
+    Raises:
+        ValueError: no arms; an arm that is no policy or model, or has no actions.
+    """
+    if not isinstance(arms, Mapping) or not arms:
+        raise ValueError(f"arms must map one label or more to policies, got {arms!r}")
+    policies: dict[str, Policy] = {}
+    for label, arm in arms.items():
+        if isinstance(arm, type) or not (isinstance(arm, Policy) or hasattr(arm, "predict")):
+            raise ValueError(f"arm {label!r} must be a policy or a model with predict, got {arm!r}")
+        if isinstance(arm, Policy) and not arm.acts:
+            raise ValueError(f"arm {label!r} must have actions, got {arm.name} without any")
+        policies[label] = arm if isinstance(arm, Policy) else ModelPolicy(label, arm)
+    return policies
 
 
 class ArmSet:
-    """Labelled policies for one environment.
+    """The arms of a bandit in an episode.
 
-    All policies follow the episode, also those that do not act. In the forms that name pages some
-    advance a schedule when they choose; so all choose at every decision, and only the choice of the
-    acting one is used. In the form ``rates`` only the acting policy chooses, but all start with the
-    episode and read the offer features of every day, so that they remember the same days.
+    All arms start with the episode and follow it, also those that do not act. In the forms that
+    name pages some advance a schedule when they choose. So all arms that do not learn choose at
+    every decision there, and only the choice of the acting one is used.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
-        arms: by label. For an object that is not a policy of the suite, such as a trained model,
-            ``predict`` is called with the rows of one lane, and only when it acts.
-
-    Raises:
-        ValueError: no arms; an arm that is not a policy, is bound to another environment, or has no
-            actions; a wrapper of ``env`` takes other actions.
+        arms: policies by label.
+        form: the form of action.
+        stream: the random stream of the bandit; arm k has the k-th of those that it spawns.
+        pages: the pages of the episode.
     """
 
-    def __init__(self, env: Any, arms: Mapping[str, Arm]) -> None:
-        if not isinstance(arms, Mapping) or not arms:
-            raise ValueError(f"arms must map one label or more to policies, got {arms!r}")
-        self._core = core_of(env)
-        check_actions(env)
+    def __init__(
+        self, arms: Mapping[str, Policy], form: Form, stream: tuple[int, ...], pages: Pages
+    ) -> None:
         self.labels = tuple(arms)
-        self.policies = tuple(self._bound(env, label, arm) for label, arm in arms.items())
-        self._seen: dict[int, tuple[int, OfferFeatures | None]] = {}
+        self.policies = [policy.in_form(*form) for policy in arms.values()]
+        self._all_choose = form.action not in RATE_FORMS
+        for number, policy in enumerate(self.policies):
+            policy.stream = (*stream, number)
+            policy.start(pages)
 
     def __len__(self) -> int:
         return len(self.policies)
 
-    def _bound(self, env: Any, label: str, arm: Any) -> Policy:
-        policy = arm if hasattr(arm, "predict") and not isinstance(arm, type) else None
-        if policy is None and callable(arm):
-            policy = arm(env)
-        if not isinstance(policy, Policy):
-            raise ValueError(f"arm {label!r} must be a policy or a function that makes one")
-        if isinstance(policy, ActingPolicy):
-            if policy.core is not None and policy.core is not self._core:
-                raise ValueError(f"arm {label!r} must be bound to the same environment")
-            if not policy.acts:
-                raise ValueError(f"arm {label!r} must have actions, got {policy.name} without any")
-        return policy
-
-    def start(self, stream: tuple[int, ...], lane: int = 0) -> None:
-        """Give the arms of a lane random streams of their own, spawned from ``stream``."""
-        for number, policy in enumerate(self.policies):
-            if isinstance(policy, ActingPolicy):
-                policy.of_lane(lane).stream = (*stream, number)
-
-    def observe(self, log: CrawlLog, tracker: Tracker, lane: int = 0) -> None:
-        """Pass the log of the last step, or reset, of a lane to the arms that learn."""
+    def update(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Pass the log since the last decision to the arms."""
         for policy in self.policies:
-            if isinstance(policy, ActingPolicy) and policy.core is not None:
-                policy.of_lane(lane).update(log, tracker)
-            elif hasattr(policy, "observe"):
-                policy.observe(log)
+            if policy.reads_log:
+                policy.update(log, tracker)
+            else:
+                policy.follow(tracker)
 
-    def follow(self, tracker: Tracker, lane: int = 0) -> None:
-        """Begin a decision at rates: update all arms. In the other forms :meth:`act` does."""
-        if self._core.action_form not in RATE_FORMS:
-            return
-        seen = self._seen.get(lane)
-        new = seen is None or seen[0] != tracker.episode or seen[1] is not tracker.offers
-        self._seen[lane] = tracker.episode, tracker.offers
-        for policy in self.policies:
-            if not isinstance(policy, ActingPolicy) or policy.core is None:
-                continue
-            if new or policy.reads_log:
-                policy._follow(lane, tracker)
-
-    def act(self, arm: int, rows: Any, tracker: Tracker, lane: int = 0) -> Any:
-        """Return the action of an arm in a lane at its observation, after :meth:`follow`.
-
-        Raises:
-            ValueError: the arm does not return a pair, or its action has another shape.
-        """
-        ask_all = self._core.action_form not in RATE_FORMS
-        action: Any = None
+    def choose(self, acting: int, tracker: Tracker, observation: Any) -> tuple[Any, Any]:
+        """Return the choice of the acting arm, and the change rates that it declares, or None."""
+        choice: Any = None
         for number, policy in enumerate(self.policies):
-            if isinstance(policy, ActingPolicy):
-                if number == arm or (ask_all and not hasattr(policy, "observe")):
-                    chosen = policy._decide(rows, lane, tracker)
-                    action = chosen if number == arm else action
-            elif number == arm:
-                action = self._predict(arm, rows)
-        shape = () if self._core.action_form == "page" else tracker.elapsed.shape
-        try:
-            got = str(np.shape(action))
-        except ValueError:
-            got = "rows of different lengths"
-        if got != str(shape):
-            raise ValueError(f"arm {self.labels[arm]!r}: action must have shape {shape}, got {got}")
-        return action
-
-    def _predict(self, arm: int, rows: NDArray[Any]) -> Any:
-        """Return the action of an arm that is not a policy of the suite."""
-        prediction: Any = self.policies[arm].predict(rows)
-        if not isinstance(prediction, tuple | list) or len(prediction) != 2:
-            raise ValueError(
-                f"arm {self.labels[arm]!r}: predict must return a pair, an action and a state, "
-                f"got {type(prediction).__name__} {reprlib.repr(prediction)}"
-            )
-        return prediction[0]
-
-
-def check_actions(env: Any) -> None:
-    """Raise ValueError if a wrapper takes other actions than the crawl environment inside."""
-    core: Any = core_of(env)
-    own = [getattr(core, name, None) for name in ("action_space", "single_action_space")]
-    taken = getattr(env, "action_space", None)
-    if taken is not None and taken not in own:
-        raise ValueError(
-            f"env must take the actions of the crawl environment inside, {own[0]}, got a "
-            f"{type(env).__name__} that takes {taken}: put the arms inside that wrapper"
-        )
+            if number == acting:
+                policy.observation = observation
+                choice = policy.choose(tracker)
+            elif self._all_choose and not policy.learns:
+                policy.choose(tracker)
+        return choice, self.policies[acting].declared

@@ -27,7 +27,7 @@ import numpy as np
 
 from crawl_envs.types import CrawlLog, FloatArray, Tracker
 from crawl_envs.types.arguments import one_of, share
-from policies.base.binders import RATE_FORMS, CrawlCore
+from policies.base.policy import RATE_FORMS, Form
 from policies.offers.rates import LaneRates, RateSource, rate_source
 
 Reward = Literal["gain", "literal"]
@@ -51,7 +51,6 @@ class StepReward:
     offers of ``CrawlOffers-v1`` with a tenth crawled a day, it is about .5 and the mean gain .005.
 
     Args:
-        core: the environment.
         reward: ``gain`` or ``literal``, :func:`literal_reward`.
         gain_bound: for ``gain``, a tighter bound than the sure one, in (0, 1]; larger gains have
             reward 1.
@@ -65,7 +64,6 @@ class StepReward:
 
     def __init__(
         self,
-        core: CrawlCore,
         reward: Reward,
         gain_bound: float | None = None,
         weights: RateSource | None = None,
@@ -75,12 +73,12 @@ class StepReward:
             if reward != "gain":
                 raise ValueError(f"gain_bound must be None for {reward!r}, got {gain_bound!r}")
             share("gain_bound", gain_bound, above=True)
-        self.core, self.reward, self.gain_bound = core, reward, gain_bound
+        self.reward, self.gain_bound = reward, gain_bound
         self.source = None if weights is None else rate_source("weights", weights)
         self.episode: int | None = None
         self.weights, self.bound = np.zeros(0), 1.0
 
-    def begin(self, tracker: Tracker) -> None:
+    def begin(self, tracker: Tracker, form: Form) -> None:
         """Set the weights of the next reward: those of the day on which the step starts."""
         if self.episode != tracker.episode:
             self.episode, self.weights = tracker.episode, np.zeros(0)
@@ -90,7 +88,7 @@ class StepReward:
         importance = tracker.problem.importance
         weights = importance if self._rates is None else self._rates.at(tracker).click
         if weights is not self.weights:
-            self.weights, self.bound = weights, self._bound(weights, tracker)
+            self.weights, self.bound = weights, self._bound(weights, tracker, form)
 
     def of(self, log: CrawlLog) -> float:
         """Return the reward of the step with this log, in [0, 1]."""
@@ -98,14 +96,14 @@ class StepReward:
             return literal_reward(log, self.weights)
         return min(gained_share(log, self.weights) / self.bound, 1.0)
 
-    def _bound(self, weights: FloatArray, tracker: Tracker) -> float:
+    def _bound(self, weights: FloatArray, tracker: Tracker, form: Form) -> float:
         if self.gain_bound is not None:
             return self.gain_bound
-        sure = sure_bound(weights, max_crawls(self.core, tracker))
+        sure = sure_bound(weights, max_crawls(form, tracker))
         return sure if tracker.offers is None else min(sure, OFFER_GAIN_BOUND)
 
 
-def max_crawls(core: CrawlCore, tracker: Tracker) -> int:
+def max_crawls(form: Form, tracker: Tracker) -> int:
     """Return the largest number of pages that a decision can crawl, in 1 .. m.
 
     In ``rates``, offers are crawled at most once each per step and not more often than the budget
@@ -113,12 +111,13 @@ def max_crawls(core: CrawlCore, tracker: Tracker) -> int:
     count once.
     """
     problem = tracker.problem
-    if core.action_form in RATE_FORMS and tracker.offers is not None:
-        most = max(problem.bandwidth, *(step for _, step in problem.bandwidth_steps), 0.0)
-        return min(max(math.ceil(most * core.epoch * (1.0 - ROUNDING)), 1), problem.num_pages)
-    if core.action_form in (*RATE_FORMS, "refresh"):
+    if form.action in RATE_FORMS and tracker.offers is not None:
+        largest = max(problem.bandwidth, *(step for _, step in problem.bandwidth_steps), 0.0)
+        crawls = largest * (form.epoch or 1.0)
+        return min(max(math.ceil(crawls * (1.0 - ROUNDING)), 1), problem.num_pages)
+    if form.action in (*RATE_FORMS, "refresh"):
         return problem.num_pages
-    return min(core.batch, problem.num_pages)
+    return min(form.batch, problem.num_pages)
 
 
 def literal_reward(log: CrawlLog, weights: FloatArray) -> float:

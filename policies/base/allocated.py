@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.arguments import one_of
 from crawl_envs.types.compiled_policies import Compiled, CompiledRates, CompiledSequence, RateRule
-from policies import solvers
 from policies.base import schedules
 from policies.base.bandwidths import epoch_bandwidths, slot_bandwidths
-from policies.base.binders import PAGE_FORMS, RATE_FORMS, ActionForm
-from policies.base.binding import CrawlPolicy
-from policies.base.registry import registered
+from policies.base.policy import PAGE_FORMS, RATE_FORMS, CrawlPolicy, Pages
 from policies.base.schedules import ResponseQueue, response_share
 
 Schedule = Literal["low_discrepancy", "random"]
@@ -56,33 +53,20 @@ class AllocatedPolicy(CrawlPolicy):
     responses due come first.
 
     Args:
-        env: a crawl environment or a description; None to be simulated only.
-        action_form: without an environment, the form of the actions.
         schedule: how rates become crawls of slots: ``low_discrepancy``
             (:func:`policies.base.schedules.low_discrepancy`), or ``random``: independent draws.
 
     Raises:
-        ValueError: as for :class:`policies.base.binding.ActingPolicy`; when an episode starts,
-            parameters that the policy needs are not revealed; at ``predict``, there is no ``env``.
+        ValueError: an unknown schedule; when an episode starts, parameters that the policy needs
+            are not revealed.
     """
 
     acts: ClassVar[tuple[str, ...]] = (*PAGE_FORMS, *RATE_FORMS)
     shifts: ClassVar[bool] = True
     """Whether the pages' shares of all crawls depend on the bandwidth."""
+    schedule: Schedule = "low_discrepancy"
 
-    def __init__(
-        self,
-        env: Any = None,
-        *,
-        action_form: ActionForm | None = None,
-        schedule: Schedule = "low_discrepancy",
-    ) -> None:
-        if env is None and action_form is None:
-            raise ValueError(
-                f"{self.name} plans its crawls, so env must be an environment or a description, or "
-                "action_form the form in which it is simulated without one"
-            )
-        super().__init__(env, features=() if env is None else None, action_form=action_form)
+    def __init__(self, *, schedule: Schedule = "low_discrepancy") -> None:
         self.schedule = one_of("schedule", schedule, Schedule)
 
     @abstractmethod
@@ -96,18 +80,17 @@ class AllocatedPolicy(CrawlPolicy):
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
         """Return the rates, or the page of every slot; random ones are drawn from ``rng``."""
-        self._require(problem)
-        if self.action_form != "rates":
+        self.require(problem)
+        if self.form.action != "rates":
             return self._sequence(problem, slots, rng)
-        epoch = None if self.core is None else self.core.epoch
-        periods = epoch_bandwidths(problem, epoch)
+        periods = epoch_bandwidths(problem, self.form.epoch)
         return CompiledRates(tuple(self._rule(problem, *period) for period in periods))
 
     def _rule(self, problem: Problem, start: float, bandwidth: float) -> RateRule:
         allocation = self.allocate(problem, bandwidth)
         rates, chances = np.minimum(allocation.rates, bandwidth), allocation.probabilities
         answering = chances > 0.0
-        if self.core is not None:
+        if self.form.epoch is not None:
             complete = complete_pages(problem)
             shares = response_shares(self.name, problem, rates)
             chances = np.where(complete & ~answering, shares, chances)
@@ -119,8 +102,8 @@ class AllocatedPolicy(CrawlPolicy):
         span = sum(count / rate for rate, count in periods)
         allocation = self.allocate(problem, slots / span if slots else problem.bandwidth)
         if allocation.probabilities.any():
-            own = np.where(allocation.probabilities > 0.0, 0.0, allocation.rates)
-            pages = self._crawls(own if own.any() else allocation.rates, slots, rng)
+            rates = np.where(allocation.probabilities > 0.0, 0.0, allocation.rates)
+            pages = self._crawls(rates if rates.any() else allocation.rates, slots, rng)
             return CompiledSequence(pages, allocation.probabilities)
         if len(periods) == 1:
             return CompiledSequence(self._crawls(allocation.rates, slots, rng))
@@ -135,10 +118,10 @@ class AllocatedPolicy(CrawlPolicy):
             return schedules.random(rates, slots, rng)
         return schedules.low_discrepancy(rates, slots)
 
-    def _start(self, tracker: Tracker) -> None:
-        assert self.core is not None
-        slots, rng = self.core.num_slots(self.lane), self.core.rng(self.lane)
-        form = self.compile(tracker.problem, slots, rng)
+    def start(self, pages: Pages) -> None:
+        """Plan the crawls of an episode."""
+        tracker = pages.tracker()
+        form = self.compile(tracker.problem, pages.num_slots(self.form.epoch), pages.rng())
         self.reads_log = isinstance(form, CompiledSequence) and form.answered is not None
         if isinstance(form, CompiledRates):
             self.rules = form.rules
@@ -147,16 +130,19 @@ class AllocatedPolicy(CrawlPolicy):
         self.pages, self.position = form.pages, 0
         self.distinct = np.unique(form.pages)
         self.responses = None if form.answered is None else ResponseQueue(form.answered)
+        if self.reads_log:
+            self.update(pages.last_log(), tracker)
 
-    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
+    def update(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Add the signals of a log to the queue of responses."""
         assert self.responses is not None
         self.responses.on_signal(log.signal_page)
 
-    def _choose(self, tracker: Tracker) -> NDArray[Any]:
-        if self.action_form != "rates":
-            return self._next_pages(self._count, tracker.alive)
-        assert self.core is not None
-        reached = tracker.time + 1e-6 * self.core.epoch
+    def choose(self, tracker: Tracker) -> NDArray[Any]:
+        """Return the next pages of the schedule, or the rates of the epoch."""
+        if self.form.action != "rates":
+            return self._next_pages(self.form.num_chosen, tracker.alive)
+        reached = tracker.time + 1e-6 * (self.form.epoch or 0.0)
         rule = [rule for rule in self.rules if rule.start <= reached][-1]
         return np.where(complete_pages(tracker.problem), rule.chances, rule.rates)
 
@@ -167,64 +153,14 @@ class AllocatedPolicy(CrawlPolicy):
             first = [self.responses.take() for _ in range(min(count, len(self.responses)))]
             chosen = [page for page in first if alive[page]]
         if len(chosen) < count:
-            left = alive[self.distinct].sum() - np.isin(chosen, self.distinct).sum()
-            count = min(count, len(chosen) + int(left))
+            remaining = alive[self.distinct].sum() - np.isin(chosen, self.distinct).sum()
+            count = min(count, len(chosen) + int(remaining))
         while len(chosen) < count:
             page = int(self.pages[self.position])
             self.position = (self.position + 1) % self.pages.size
             if alive[page] and page not in chosen:
                 chosen.append(page)
         return np.array(chosen or [int(np.argmax(alive))], dtype=np.int64)
-
-
-@registered(paper="NCIS")
-class LowDiscrepancy(AllocatedPolicy):
-    """The optimal rates for evenly spaced crawls, without signals (NCIS, eq. 5).
-
-    With its default schedule, the LDS of Busa-Fekete et al., section 6.4, after Algorithm 3 of
-    Azar et al. When the bandwidth changes, it solves for the new one and starts a new schedule.
-    Crawls at random instants are not evenly spaced, so it does not act in the form ``rates``.
-    """
-
-    acts = PAGE_FORMS
-    needs = ("importance", "change_rate")
-
-    def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
-        """Return optimal rates, (m,); equal ones where no page needs any crawl."""
-        assert problem.change_rate is not None
-        if not problem.importance.any():
-            return even_rates(problem, bandwidth)
-        rates = solvers.binary_periodic(problem.importance, problem.change_rate, bandwidth).rates
-        return rates if rates.any() else even_rates(problem, bandwidth)
-
-
-@registered(kind="baseline")
-class UniformCrawl(AllocatedPolicy):
-    """Crawls every page at the same rate."""
-
-    shifts = False
-
-    def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
-        """Return equal rates, (m,)."""
-        return even_rates(problem, bandwidth)
-
-
-@registered()
-class ChangeRateCrawl(AllocatedPolicy):
-    """Crawls every page in proportion to its change rate; at equal rates if none changes."""
-
-    needs = ("change_rate",)
-    shifts = False
-
-    def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
-        """Return rates in proportion to the change rates, (m,)."""
-        assert problem.change_rate is not None
-        largest = problem.change_rate.max()
-        if largest <= 0.0:
-            return even_rates(problem, bandwidth)
-        shares: FloatArray = problem.change_rate / largest
-        shares *= bandwidth / shares.sum()
-        return shares
 
 
 def even_rates(problem: Problem, bandwidth: float) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -10,6 +10,12 @@ from numpy.typing import NDArray
 
 from crawl_envs.compiled.compiling import compiled, ready
 from crawl_envs.types import IntArray
+
+
+class Action(NamedTuple):
+    """A choice that is an action of the environment already, as a trained model returns it."""
+
+    values: Any
 
 
 def page_action(
@@ -41,14 +47,14 @@ def page_action(
         if not 0 <= page < num_pages or (pages.size > 1 and not _within(pages, num_pages)):
             raise ValueError(_outside(name, num_pages, choice))
         return np.asarray(page, dtype=np.int64)
-    given = np.ascontiguousarray(pages, dtype=np.int64)
+    indices = np.ascontiguousarray(pages, dtype=np.int64)
     if form == "refresh":
         refresh = np.zeros(num_pages, dtype=np.int8)
-        if not ready(mark)(given, refresh):
+        if not ready(mark)(indices, refresh):
             raise ValueError(_outside(name, num_pages, choice))
         return refresh
     scores = np.full(num_pages, -1.0, dtype=np.float32)
-    if not ready(score)(given, scores, max(batch, given.size)):
+    if not ready(score)(indices, scores, max(batch, indices.size)):
         if not _within(pages, num_pages):
             raise ValueError(_outside(name, num_pages, choice))
         raise ValueError(f"{name} must choose different pages in the form 'scores', got {choice!r}")
@@ -95,9 +101,10 @@ def rate_action(name: str, choice: Any, num_pages: int, *, shares: bool = False)
         ValueError: not one number per page, finite and >= 0; for shares in [-1, 1].
     """
     rates = np.asarray(choice, dtype=np.float32 if shares else np.float64)
-    least, words = (-1.0, "in [-1, 1]") if shares else (0.0, "finite and >= 0")
-    most = 1.0 if shares else np.finfo(np.float64).max
-    if rates.shape != (num_pages,) or not (rates.min() >= least and rates.max() <= most):
+    low, high, words = 0.0, float(np.finfo(np.float64).max), "finite and >= 0"
+    if shares:
+        low, high, words = -1.0, 1.0, "in [-1, 1]"
+    if rates.shape != (num_pages,) or not (rates.min() >= low and rates.max() <= high):
         raise ValueError(
             f"{name} must choose a number per page, ({num_pages},), {words}, got {choice!r}"
         )

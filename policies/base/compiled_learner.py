@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.compiled_policies import AGE_ROUNDING, CompiledLearner
-from policies.base.binding import CrawlPolicy, LearningPolicy
-from policies.base.index import largest_pages
 from policies.base.live import is_complete
+from policies.base.policy import CrawlPolicy, Pages
+from policies.values.ranking import largest_pages
 
 
-class CompiledLearnerPolicy(LearningPolicy, CrawlPolicy):
+class CompiledLearnerPolicy(CrawlPolicy):
     """Crawls the pages of the largest scores, and learns from every crawl and signal.
 
     Compiled rollouts (:func:`crawl_envs.evaluation.simulate`) make the same crawls as steps.
@@ -24,13 +23,9 @@ class CompiledLearnerPolicy(LearningPolicy, CrawlPolicy):
     first decision is in mid-episode, the policy starts from its initial memory: it reads only the
     elapsed times of pages, and their signals since, as if these arrived at that moment. Everything
     learned before is dropped.
-
-    Args:
-        env: a crawl environment, single or vector, wrapped or not.
     """
 
-    def __init__(self, env: Any) -> None:
-        super().__init__(env)
+    learns = True
 
     @abstractmethod
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:
@@ -39,20 +34,25 @@ class CompiledLearnerPolicy(LearningPolicy, CrawlPolicy):
         Raises ValueError where the problem lacks parameters that the policy needs.
         """
 
-    def scores(self, lane: int = 0) -> FloatArray:
+    def scores(self, tracker: Tracker) -> FloatArray:
         """Return the scores of the pages at the current decision, (m,); -inf if not alive."""
-        tracker = self._follow(lane)
-        return self.of_lane(lane)._scores(tracker)
+        scores = np.empty(tracker.elapsed.size)
+        arguments = tracker.time, tracker.elapsed, tracker.alive, scores
+        ready(self.learner.score)(self.learner.memory, *arguments)
+        return np.where(tracker.alive, scores, -np.inf)
 
-    def _start(self, tracker: Tracker) -> None:
+    def start(self, pages: Pages) -> None:
+        """Begin with the initial memory, and take in what is known of the episode so far."""
+        tracker, log = pages.tracker(), pages.last_log()
         self.learner = self.compile(tracker.problem, 0, np.random.default_rng(0))
-        self.since, self.known = np.zeros(tracker.elapsed.size), np.ones_like(tracker.alive)
-
-    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Update on a log, in the order of compiled rollouts."""
-        if self.first_log and not is_complete(log, tracker):
+        self.since, self.existing = np.zeros(tracker.elapsed.size), np.ones_like(tracker.alive)
+        if is_complete(log, tracker):
+            self.update(log, tracker)
+        else:
             self._join(tracker)
-            return
+
+    def update(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Update on a log, in the order of compiled rollouts."""
         memory, num_sources = self.learner.memory, tracker.problem.num_sources
         learn, on_birth_or_death, on_signal = map(
             ready, (self.learner.learn, self.learner.on_birth_or_death, self.learner.on_signal)
@@ -65,16 +65,16 @@ class CompiledLearnerPolicy(LearningPolicy, CrawlPolicy):
             self.since[page] = time
         start = tracker.time - tracker.elapsed
         newer = tracker.alive & (start > self.since + AGE_ROUNDING * tracker.time)
-        for page in np.flatnonzero(newer | (tracker.alive != self.known)).tolist():
+        for page in np.flatnonzero(newer | (tracker.alive != self.existing)).tolist():
             on_birth_or_death(memory, page, float(start[page]), bool(tracker.alive[page]))
         self.since = np.where(tracker.alive, start, self.since)
-        self.known[:] = tracker.alive
+        self.existing[:] = tracker.alive
         on_signal(memory, log.signal_page, log.signal_time, log.signal_source)
 
     def _join(self, tracker: Tracker) -> None:
         """Begin in mid-episode: earlier signals, whose times are unknown, count as arriving now."""
         self.since[:] = tracker.time - tracker.elapsed
-        self.known[:] = tracker.alive
+        self.existing[:] = tracker.alive
         counts = np.atleast_2d(tracker.signals)
         source, page = np.nonzero(counts)
         repeats = counts[source, page]
@@ -82,11 +82,6 @@ class CompiledLearnerPolicy(LearningPolicy, CrawlPolicy):
         times = np.full(page.size, tracker.time)
         ready(self.learner.on_signal)(self.learner.memory, page, times, source)
 
-    def _scores(self, tracker: Tracker) -> FloatArray:
-        scores = np.empty(tracker.elapsed.size)
-        arguments = tracker.time, tracker.elapsed, tracker.alive, scores
-        ready(self.learner.score)(self.learner.memory, *arguments)
-        return np.where(tracker.alive, scores, -np.inf)
-
-    def _choose(self, tracker: Tracker) -> IntArray:
-        return largest_pages(self._scores(tracker), tracker.alive, self._count)
+    def choose(self, tracker: Tracker) -> IntArray:
+        """Return the pages of the largest scores, best first."""
+        return largest_pages(self.scores(tracker), tracker.alive, self.form.num_chosen)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from crawl_envs.types.arguments import one_of
-from policies.base.binding import ActingPolicy, CrawlPolicy
+from policies.base.policy import CrawlPolicy, Policy
 
 Family = Literal["pages", "fragments", "offers"]
 Kind = Literal["formula", "learning formula", "bandit", "crawler's rule", "baseline", "oracle"]
@@ -65,12 +65,12 @@ class Tags(NamedTuple):
     compiled: bool
 
 
-POLICIES: dict[str, type[ActingPolicy]] = {}
+POLICIES: dict[str, type[Policy]] = {}
 """The registered policies by name."""
 TAGS: dict[str, Tags] = {}
 """Their tags."""
 
-PolicyClass = TypeVar("PolicyClass", bound=type[ActingPolicy])
+PolicyClass = TypeVar("PolicyClass", bound=type[Policy])
 
 
 def registered(
@@ -88,9 +88,9 @@ def registered(
     def register(policy: PolicyClass) -> PolicyClass:
         name, compiled = policy.__name__, issubclass(policy, CrawlPolicy)
         POLICIES[name] = policy
-        usual: Kind = "learning formula" if policy.learns else "formula"
-        own = kind or ("oracle" if policy.oracle else usual)
-        TAGS[name] = Tags(own, paper, family, policy.acts, policy.oracle, policy.learns, compiled)
+        formula: Kind = "learning formula" if policy.learns else "formula"
+        tag = kind or ("oracle" if policy.oracle else formula)
+        TAGS[name] = Tags(tag, paper, family, policy.acts, policy.oracle, policy.learns, compiled)
         return policy
 
     return register
@@ -114,6 +114,7 @@ def find(name: str) -> type[Any]:
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise ValueError(f"policy {name!r} cannot be imported ({reason})") from error
-    if not (isinstance(policy, type) and callable(getattr(policy, "predict", None))):
-        raise ValueError(f"policy {name!r} must be a class of policies, got {policy!r}")
-    return policy
+    predicts = callable(getattr(policy, "predict", None))
+    if isinstance(policy, type) and (predicts or issubclass(policy, Policy)):
+        return policy
+    raise ValueError(f"policy {name!r} must be a class of policies, got {policy!r}")

@@ -20,7 +20,7 @@ from crawl_envs.compiled.compiling import compiled
 from crawl_envs.compiled.heap import IndexedHeap, empty_heap, first_due, set_due
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import flag, quantity, real, share, whole
-from policies.base.binding import ActingPolicy
+from policies.base.policy import Pages, Policy
 from policies.base.registry import registered
 
 SECONDS_PER_DAY = 86400.0
@@ -145,7 +145,7 @@ def first_pages(
     return pages[:number]
 
 
-class RevisitPolicy(ActingPolicy):
+class RevisitPolicy(Policy):
     """Crawls pages when they are due, by a rule that adapts intervals to the observed changes.
 
     In the form ``page`` each slot goes to the page that is due first, even before its due time; in
@@ -154,14 +154,12 @@ class RevisitPolicy(ActingPolicy):
     at the start of the episode, or at their birth, and are due one default interval later.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
         day: a day in the instance's unit of time, > 0.
     """
 
     learns = True
 
-    def __init__(self, env: Any, *, day: float = 1.0) -> None:
-        super().__init__(env)
+    def __init__(self, *, day: float = 1.0) -> None:
         self.day = quantity("day", day, above=0.0)
 
     first_interval: tuple[float, float]
@@ -171,12 +169,15 @@ class RevisitPolicy(ActingPolicy):
     """Compiled function that reschedules crawled pages, by the arguments of the rule."""
     rule: NutchRule | StormRule
 
-    def _start(self, tracker: Tracker) -> None:
+    def start(self, pages: Pages) -> None:
+        """Begin with all pages crawled at the start of the episode, or at their birth."""
+        tracker = pages.tracker()
         num_pages = tracker.elapsed.size
         self.revisits = Revisits(*np.zeros((3, num_pages)))
         self.parked = np.ones(num_pages, np.bool_)  # the pages that are not in the heap
         self.heap = empty_heap(num_pages)
         self._add_born(tracker)
+        self.update(pages.last_log(), tracker)
 
     def _add_born(self, tracker: Tracker) -> None:
         """Add newly born pages, due one default interval after their birth."""
@@ -189,18 +190,20 @@ class RevisitPolicy(ActingPolicy):
         self.parked[new] = False
         put_pages(self.heap, new, self.revisits.due)
 
-    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
+    def update(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Reschedule the crawled pages, and add those that were born."""
         if log.page.size:
             self.kernel(self.rule, log.page, log.time, log.changed, self.revisits)
             put_pages(self.heap, log.page[~self.parked[log.page]], self.revisits.due)
         if self.parked.any():
             self._add_born(tracker)
 
-    def _choose(self, tracker: Tracker) -> IntArray:
+    def choose(self, tracker: Tracker) -> IntArray:
+        """Return the pages that are due first, or in the form ``refresh`` all that are due."""
         due, alive = self.revisits.due, tracker.alive
-        if self.action_form == "refresh":
+        if self.form.action == "refresh":
             return first_pages(self.heap, due, due.size, tracker.time, alive, self.parked)
-        chosen = first_pages(self.heap, due, self._count, math.inf, alive, self.parked)
+        chosen = first_pages(self.heap, due, self.form.num_chosen, math.inf, alive, self.parked)
         return chosen if chosen.size else np.zeros(1, np.int64)
 
 
@@ -218,7 +221,6 @@ class NutchAdaptive(RevisitPolicy):
     without pause; this is not reproduced here, nor is the rounding to whole milliseconds.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
         inc_rate: ``db.fetch.schedule.adaptive.inc_rate``, >= 0.
         dec_rate: ``db.fetch.schedule.adaptive.dec_rate``, in [0, 1).
         min_interval: ``db.fetch.schedule.adaptive.min_interval``, seconds, > 0.
@@ -232,7 +234,6 @@ class NutchAdaptive(RevisitPolicy):
 
     def __init__(
         self,
-        env: Any,
         *,
         inc_rate: float = 0.4,
         dec_rate: float = 0.2,
@@ -244,7 +245,7 @@ class NutchAdaptive(RevisitPolicy):
         fetch_interval_max: float = 7_776_000.0,
         day: float = 1.0,
     ) -> None:
-        super().__init__(env, day=day)
+        super().__init__(day=day)
         shortest = quantity("min_interval", min_interval, above=0.0)
         default = real("fetch_interval_default", fetch_interval_default, above=0.0)
         self.rule = NutchRule(
@@ -271,7 +272,6 @@ class StormCrawlerAdaptive(RevisitPolicy):
     up to the largest one. Intervals are whole minutes, rounded down: one minute stays one minute.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
         fetch_interval_default: ``fetchInterval.default``, minutes, >= 1.
         fetch_interval_min: ``scheduler.adaptive.fetchInterval.min``, minutes, >= 1.
         fetch_interval_max: ``scheduler.adaptive.fetchInterval.max``, minutes.
@@ -282,7 +282,6 @@ class StormCrawlerAdaptive(RevisitPolicy):
 
     def __init__(
         self,
-        env: Any,
         *,
         fetch_interval_default: int = 1440,
         fetch_interval_min: int = 60,
@@ -291,7 +290,7 @@ class StormCrawlerAdaptive(RevisitPolicy):
         rate_decr: float = 0.5,
         day: float = 1.0,
     ) -> None:
-        super().__init__(env, day=day)
+        super().__init__(day=day)
         shortest = whole("fetch_interval_min", fetch_interval_min, 1)
         default = whole("fetch_interval_default", fetch_interval_default, 1)
         self.rule = StormRule(

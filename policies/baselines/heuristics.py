@@ -1,13 +1,13 @@
-"""Policies that need no parameters."""
+"""Baselines: all pages alike, in turn, at random, or in proportion to their change rates."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from crawl_envs.types import FloatArray, Problem
-from policies.base.allocated import UniformCrawl
-from policies.base.binders import PAGE_FORMS, ActionForm
+from policies.base.allocated import AllocatedPolicy, even_rates
 from policies.base.index import IndexPolicy
+from policies.base.policy import PAGE_FORMS
 from policies.base.registry import registered
 from policies.values import kernels as value_kernels
 from policies.values import tables as value_tables
@@ -26,10 +26,39 @@ class RoundRobin(IndexPolicy):
 
 
 @registered(kind="baseline")
+class UniformCrawl(AllocatedPolicy):
+    """Crawls every page at the same rate."""
+
+    shifts = False
+
+    def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
+        """Return equal rates, (m,)."""
+        return even_rates(problem, bandwidth)
+
+
+@registered()
+class ChangeRateCrawl(AllocatedPolicy):
+    """Crawls every page in proportion to its change rate; at equal rates if none changes."""
+
+    needs = ("change_rate",)
+    shifts = False
+
+    def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
+        """Return rates in proportion to the change rates, (m,)."""
+        assert problem.change_rate is not None
+        largest = problem.change_rate.max()
+        if largest <= 0.0:
+            return even_rates(problem, bandwidth)
+        shares: FloatArray = problem.change_rate / largest
+        shares *= bandwidth / shares.sum()
+        return shares
+
+
+@registered(kind="baseline")
 class RandomCrawl(UniformCrawl):
     """Crawls pages at random with equal probabilities, drawn by the environment's generator."""
 
     acts = PAGE_FORMS
 
-    def __init__(self, env: Any = None, *, action_form: ActionForm | None = None) -> None:
-        super().__init__(env, action_form=action_form, schedule="random")
+    def __init__(self) -> None:
+        super().__init__(schedule="random")

@@ -56,17 +56,17 @@ class LambdaCrawl(SolvedPolicy):
     have it LAMBDACRAWL-COMPLOBS (Algorithm 2).
 
     Args:
-        env, **planning: as for :class:`policies.base.allocated.AllocatedPolicy`.
         penalty: of missed changes, a table or a function as in
             :func:`policies.solvers.concave_penalty`; None for the harmonic one.
+        **settings: as for :class:`policies.base.allocated.AllocatedPolicy`.
 
     Raises:
         ValueError: as for the base class; when an episode starts, as for
             :func:`policies.solvers.concave_penalty`.
     """
 
-    def __init__(self, env: Any = None, *, penalty: Penalty | None = None, **planning: Any) -> None:
-        super().__init__(env, **planning)
+    def __init__(self, *, penalty: Penalty | None = None, **settings: Any) -> None:
+        super().__init__(**settings)
         self.penalty = penalty
 
     def solve(self, problem: Problem, bandwidth: float) -> Allocation:
@@ -102,12 +102,12 @@ class BinaryLambdaCrawl(SolvedPolicy):
     pages get no crawl unless there is a floor: BLC, and with a floor BLC-epsilon.
 
     Args:
-        env, **planning: as for :class:`policies.base.allocated.AllocatedPolicy`.
         floor: epsilon, the least rate of a page as a share of ``bandwidth / num_pages``, in [0, 1].
+        **settings: as for :class:`policies.base.allocated.AllocatedPolicy`.
     """
 
-    def __init__(self, env: Any = None, *, floor: float = 0.0, **planning: Any) -> None:
-        super().__init__(env, **planning)
+    def __init__(self, *, floor: float = 0.0, **settings: Any) -> None:
+        super().__init__(**settings)
         self.floor = share("floor", floor)
 
     def solve(self, problem: Problem, bandwidth: float) -> Allocation:

@@ -31,7 +31,6 @@ class LambdaLearnAndCrawl(RateLearner):
     :func:`policies.solvers.harmonic` for these estimates.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
         window: S(n) of the paper; None converges for constant change rates (Proposition 8).
         bounds: (least, largest) estimate; None for none. The public code of the paper searches
             change rates of pages without complete observation in [.0005, 7] per day.
@@ -44,13 +43,12 @@ class LambdaLearnAndCrawl(RateLearner):
 
     def __init__(
         self,
-        env: Any,
         *,
         window: float | None = None,
         bounds: tuple[float, float] | None = None,
         **learning: Any,
     ) -> None:
-        super().__init__(env, window=window, **learning)
+        super().__init__(window=window, **learning)
         self.bounds = range_of(bounds)
 
     def _fit(self, crawls: Histories, start: FloatArray) -> FloatArray:
@@ -87,7 +85,6 @@ class LambdaLearnAndCrawlBinary(LambdaLearnAndCrawl):
     to all signals if these are fewer, which spends less than the budget; and it counts signals.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
         floor: eps, the least rate as a share of R / m, in [0, 1]; .4 is that of the paper's code.
         **learning: as for :class:`LambdaLearnAndCrawl`.
 
@@ -95,12 +92,12 @@ class LambdaLearnAndCrawlBinary(LambdaLearnAndCrawl):
         ValueError: as for :class:`LambdaLearnAndCrawl`; floor outside [0, 1].
     """
 
-    def __init__(self, env: Any, *, floor: float = 0.4, **learning: Any) -> None:
-        super().__init__(env, **learning)
+    def __init__(self, *, floor: float = 0.4, **learning: Any) -> None:
+        super().__init__(**learning)
         self.floor = share("floor", floor)
 
     def _responses(self, complete: BoolArray) -> BoolArray:
-        return complete if self.action_form == "rates" else np.zeros_like(complete)
+        return complete if self.form.action == "rates" else np.zeros_like(complete)
 
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
         return solvers.binary_poisson(importance, self.change_rate, bandwidth, floor=self.floor)
@@ -120,7 +117,6 @@ class ExploreThenCommit(RateLearner):
     estimate of 0, or of infinity, to the end.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
         explore: length of the exploration, in units of time, rounded up to whole epochs; None for
             the square root of the horizon, both counted in epochs.
         objective: ``harmonic`` uses :func:`policies.solvers.harmonic`, ``binary``
@@ -139,7 +135,6 @@ class ExploreThenCommit(RateLearner):
 
     def __init__(
         self,
-        env: Any,
         *,
         explore: float | None = None,
         objective: Aim = "harmonic",
@@ -147,13 +142,13 @@ class ExploreThenCommit(RateLearner):
         initial: float = 1.0,
         smoothing: float = 0.5,
     ) -> None:
-        super().__init__(env, epoch=epoch, initial=initial, smoothing=smoothing)
+        super().__init__(epoch=epoch, initial=initial, smoothing=smoothing)
         self.explore = None if explore is None else quantity("explore", explore, least=0.0)
         one_of("objective", objective, Aim)
         self.objective = objective
 
     def _responses(self, complete: BoolArray) -> BoolArray:
-        counts = self.action_form == "rates" or self.objective == "harmonic"
+        counts = self.form.action == "rates" or self.objective == "harmonic"
         return complete if counts else np.zeros_like(complete)
 
     def _fit(self, crawls: Histories, start: FloatArray) -> FloatArray:

@@ -15,10 +15,10 @@ from crawl_envs.types.arguments import quantity, real, within_domain
 from policies import estimators
 from policies.base.allocated import complete_pages
 from policies.base.bandwidths import bandwidth_at
-from policies.base.binders import RATE_FORMS
-from policies.base.binding import LearningPolicy
-from policies.base.schedules import EvenSlots, response_share
+from policies.base.policy import RATE_FORMS, Pages, Policy
+from policies.base.schedules import response_share
 from policies.estimators.histories import MOST_CRAWLS, Histories
+from policies.lambdacrawl.even_slots import EvenSlots
 from policies.solvers import Allocation
 
 ROUNDING = 1e-12
@@ -116,25 +116,23 @@ class LearnedRates:
         )
 
 
-class RateLearner(LearningPolicy):
+class RateLearner(Policy):
     """Learns change rates from crawls and signals, and crawls at the optimal rates for them.
 
     In the form ``rates`` every decision is the rates of the coming epoch: crawl rates of pages
     without complete observation, crawl probabilities per signal of the others. In the form ``page``
     it turns the rates into crawls without randomness
-    (:class:`policies.base.schedules.EvenSlots`), with a new plan every ``epoch``.
+    (:class:`policies.lambdacrawl.even_slots.EvenSlots`), with a new plan every ``epoch``.
 
     It reads importance, the bandwidth and ``complete`` from the problem, not revealed change rates.
-    Every episode starts with no data, and lanes learn independently. A lane whose state is set
-    (``set_state``) counts as in a new episode: the policy starts with no data but the step before
-    that state.
+    Every episode starts with no data. A lane whose state is set (``set_state``) counts as in a new
+    episode: the policy starts with no data but the step before that state.
 
-    In the form ``rates`` every ``predict`` also declares the estimated change rates to the
-    environment. The last declaration before a step determines its budget: with several learners on
+    In the form ``rates`` the estimated change rates are declared to the environment at every
+    ``predict``. The last declaration before a step determines its budget: with several learners on
     one environment, the last ``predict`` must be that of the learner whose action is played.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
         epoch: in the form ``page``, units of time between two plans; in the form ``rates`` it is
             the environment's.
         initial: first estimate of all change rates, per unit of time, > 0.
@@ -143,28 +141,23 @@ class RateLearner(LearningPolicy):
         window: length of the recent time that estimates use, > 0; None for all.
 
     Raises:
-        ValueError: ``env`` is no crawl environment, or has another form of action; an argument out
-            of its range.
+        ValueError: an argument out of its range.
     """
 
     acts: ClassVar[tuple[str, ...]] = ("page", *RATE_FORMS)
 
     def __init__(
         self,
-        env: Any,
         *,
         epoch: float = 1.0,
         initial: float = 1.0,
         smoothing: float = 0.5,
         window: float | None = None,
     ) -> None:
-        super().__init__(env)
         self.epoch = quantity("epoch", epoch, above=0.0)
         self.initial = quantity("initial", initial, above=0.0)
         self.smoothing = real("smoothing", smoothing, above=0.0)
         self.window = None if window is None else quantity("window", window, above=0.0)
-        if self.core is not None and self.action_form == "rates":
-            self.epoch = self.core.epoch
 
     @abstractmethod
     def _fit(self, crawls: Histories, start: FloatArray) -> FloatArray:
@@ -177,33 +170,28 @@ class RateLearner(LearningPolicy):
         Importance, (m,), is 0 for pages that do not exist, and not all zero.
         """
 
-    def estimate(self, lane: int = 0) -> FloatArray:
-        """Return the estimated change rates of a lane's present plan, (m,).
+    def estimate(self) -> FloatArray:
+        """Return the estimated change rates of the present plan, (m,)."""
+        return self.change_rate.copy()
 
-        Raises:
-            ValueError: ``predict`` was not called for this lane yet.
-        """
-        return self._known(lane).change_rate.copy()
-
-    def allocation(self, lane: int = 0) -> Allocation:
-        """Return a lane's present plan; ``rates`` of complete pages are expected numbers.
-
-        Raises:
-            ValueError: ``predict`` was not called for this lane yet.
-        """
-        plan = self._known(lane).plan
-        assert plan is not None
-        return plan
+    def allocation(self) -> Allocation:
+        """Return the present plan; ``rates`` of complete pages are expected numbers."""
+        assert self.plan is not None
+        return self.plan
 
     def _responses(self, complete: BoolArray) -> BoolArray:
         """Return the pages with signal responses, given those with complete observation; (m,)."""
         return complete
 
-    def _start(self, tracker: Tracker) -> None:
-        assert self.core is not None
-        problem, of_rates = tracker.problem, self.action_form == "rates"
+    def start(self, pages: Pages) -> None:
+        """Begin without data, and plan."""
+        tracker, of_rates = pages.tracker(), self.form.action == "rates"
+        problem = tracker.problem
+        if of_rates and self.form.epoch is not None:
+            self.epoch = self.form.epoch
         step = self.epoch if of_rates else 1.0 / problem.bandwidth
-        self.horizon = self.core.num_slots(self.lane) * step  # for constant bandwidth
+        slots = pages.num_slots(self.epoch if of_rates else None)
+        self.horizon = slots * step  # for constant bandwidth
         since = 0.0 if tracker.time <= step * (1.0 + ROUNDING) else tracker.time - step
         self.complete = self._responses(complete_pages(problem))
         self.learned = LearnedRates(
@@ -218,12 +206,13 @@ class RateLearner(LearningPolicy):
         self.plan: Allocation | None = None
         self.slots = None if of_rates else EvenSlots(problem.num_pages)
         self.until = -math.inf
+        self.update(pages.last_log(), tracker)
 
-    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
+    def update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Read a log, plan if the last plan has ended, and set the action."""
         self.learned.add(log, tracker.time)
         if self.slots is None or tracker.time >= self.until:
-            self.change_rate = within_domain(self.learned.estimate())
+            self.change_rate = self.declared = within_domain(self.learned.estimate())
             self.plan = self._plan(tracker)
             chances = self.plan.probabilities
             if chances is None:  # the solver ignores signals
@@ -239,15 +228,9 @@ class RateLearner(LearningPolicy):
             self.slots.responses.on_signal(log.signal_page)
             self.action = np.array([self.slots.take(tracker.alive)])
 
-    def _choose(self, tracker: Tracker) -> NDArray[Any]:
+    def choose(self, tracker: Tracker) -> NDArray[Any]:
+        """Return the rates of the plan, or the page of the slot."""
         return self.action
-
-    def _decide(self, rows: Any, lane: int, tracker: Tracker | None = None) -> NDArray[Any]:
-        action = super()._decide(rows, lane, tracker)
-        if self.core is not None and self.action_form == "rates":
-            # each time: other policies may have declared in between
-            self.core.declare(self.of_lane(lane).change_rate, lane)
-        return action
 
     def _plan(self, tracker: Tracker) -> Allocation:
         """Return the allocation that follows from ``change_rate``."""

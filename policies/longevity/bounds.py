@@ -6,13 +6,13 @@ Olston and Pandey (2008), sections 4.1, 4.3 and 4.5.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import flag, real, whole
+from policies.base.policy import Pages
 from policies.base.registry import registered
 from policies.estimators.divergence.profiles import (
     MOST,
@@ -27,7 +27,6 @@ from policies.longevity.refreshing import (
     RefreshPolicy,
     Urgency,
     first_turns,
-    fragment_core,
 )
 
 FIRST_SHARE = 0.1
@@ -57,7 +56,6 @@ class DivergenceBounds(RefreshPolicy):
     is clipped to [-1, 1].
 
     Args:
-        env: an environment of pages with fragments, single or vector, wrapped or not.
         threshold: T; see :class:`policies.longevity.refreshing.RefreshPolicy`.
         histories: profiles of each page, h >= 1.
         length: observations of each profile, >= 1.
@@ -67,11 +65,11 @@ class DivergenceBounds(RefreshPolicy):
             :func:`policies.longevity.refreshing.first_turns`.
     """
 
-    learns = True
+    learns = reads_log = True
+    methods = ("first_sketch",)
 
     def __init__(
         self,
-        env: Any,
         *,
         threshold: float | None = None,
         histories: int = 5,
@@ -80,34 +78,33 @@ class DivergenceBounds(RefreshPolicy):
         sketch_size: int | None = None,
         stagger: bool = True,
     ) -> None:
-        super().__init__(env, threshold=threshold)
-        self.fragments = fragment_core(self.name, self.core)
+        super().__init__(threshold=threshold)
         self.histories = whole("histories", histories, 1)
         self.length = whole("length", length, 1)
         self.risk = real("risk", risk, least=1.0)
         self.sketch_size = None if sketch_size is None else whole("sketch_size", sketch_size, 1)
         self.stagger = flag("stagger", stagger)
 
-    def footprint(self, lane: int = 0) -> Footprint:
-        """Return the bytes of state per page in a lane."""
-        state = self._known(lane)
-        profiles = state.profiles.footprint()
-        arrays = state.reference, state.period, state.cut_short
-        own = sum(array.nbytes for array in arrays) / state.period.size
-        return Footprint(profiles.stored + own, profiles.counted)
+    def footprint(self) -> Footprint:
+        """Return the bytes of state per page."""
+        profiles = self.profiles.footprint()
+        arrays = self.reference, self.period, self.cut_short
+        stored = sum(array.nbytes for array in arrays) / self.period.size
+        return Footprint(profiles.stored + stored, profiles.counted)
 
-    def periods(self, lane: int = 0) -> FloatArray:
+    def periods(self) -> FloatArray:
         """Return the refresh periods of all pages, (m,); inf for pages of no importance."""
-        return self._known(lane).period.copy()
+        return self.period.copy()
 
-    def _start(self, tracker: Tracker) -> None:
+    def start(self, pages: Pages) -> None:
+        """Begin with the profiles of the first copies."""
+        tracker = pages.tracker()
         num_pages = tracker.elapsed.size
-        kept = self.histories, self.length, self.sketch_size
-        sketches = self.fragments.first_sketch(self.lane)
-        self.profiles = ChangeProfiles.of_episode(tracker, sketches, *kept)
+        sizes = self.histories, self.length, self.sketch_size
+        self.profiles = ChangeProfiles.of_episode(tracker, pages.first_sketch(), *sizes)
         importance = tracker.problem.importance
         self.limit = self.threshold  # T, which changes if there is a budget
-        if self.limit is None or self.action_form != "refresh":
+        if self.limit is None or self.form.action != "refresh":
             mean_interval = num_pages / tracker.problem.bandwidth
             weight = float(importance[importance > 0.0].mean()) if importance.any() else 1.0
             self.limit = FIRST_SHARE * weight * mean_interval
@@ -118,14 +115,15 @@ class DivergenceBounds(RefreshPolicy):
         # pages whose first wait is shortened
         self.cut_short = at_first_copy(tracker) if self.stagger else np.zeros(num_pages, np.bool_)
 
-    def _learn(self, log: CrawlLog, tracker: Tracker) -> None:
+    def update(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Learn from the crawls of a log, and reset the periods of their pages."""
         assert self.limit is not None
         pages = self.profiles.learn(log)
         reset_periods(
             *(pages, log.time, log.elapsed, self.profiles.kept, self.limit, self.risk),
             *(tracker.problem.importance, self.reference, self.period, self.cut_short),
         )
-        if self.action_form != "refresh" and pages.size:
+        if self.form.action != "refresh" and pages.size:
             demand = float((1.0 / self.period[tracker.alive]).sum())
             if demand > 0.0:
                 strain = math.log(demand / tracker.problem.bandwidth)
@@ -135,7 +133,7 @@ class DivergenceBounds(RefreshPolicy):
     def _urgency(self, tracker: Tracker) -> Urgency:
         turns = first_turns(tracker) if self.stagger else 1.0
         passed = tracker.elapsed / (turns * self.period)
-        if self.action_form == "refresh":
+        if self.form.action == "refresh":
             return Urgency(np.zeros(passed.size), passed)
         return Urgency(passed)
 

@@ -5,12 +5,13 @@ It is a baseline in Olston and Pandey (2008), section 5.3.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from crawl_envs.types import CrawlLog, FloatArray, Tracker
 from crawl_envs.types.arguments import flag, one_of, within_domain
+from policies.base.policy import Pages
 from policies.base.registry import registered
 from policies.estimators import CrawlHistories, improved_rate
 from policies.estimators.change_rates import fit_histories
@@ -49,7 +50,6 @@ class ChoGarciaMolina(RefreshPolicy):
     comes first.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
         threshold: T; see :class:`policies.longevity.refreshing.RefreshPolicy`.
         learning: l > 0, in units of time; None as in :class:`.CurveFitting`.
         warm_up: in units of time, > 0; None: estimates are used from a page's third refresh on.
@@ -58,14 +58,13 @@ class ChoGarciaMolina(RefreshPolicy):
             :func:`policies.longevity.refreshing.first_turns`.
 
     Raises:
-        ValueError: ``env`` is not a crawl environment; an argument is out of its range.
+        ValueError: an argument is out of its range.
     """
 
-    learns = True
+    learns = reads_log = True
 
     def __init__(
         self,
-        env: Any,
         *,
         threshold: float | None = None,
         learning: float | None = None,
@@ -73,31 +72,27 @@ class ChoGarciaMolina(RefreshPolicy):
         estimator: Estimator = "improved",
         stagger: bool = True,
     ) -> None:
-        super().__init__(env, threshold=threshold)
+        super().__init__(threshold=threshold)
         self.learning, self.warm_up = check_warm_up(learning, warm_up)
         one_of("estimator", estimator, Estimator)
         self.estimator = estimator
         self.stagger = flag("stagger", stagger)
 
-    def footprint(self, lane: int = 0) -> Footprint:
-        """Return the bytes of state per page in a lane; two counts and a time count as 12."""
-        state = self._known(lane)
-        arrays = state.crawls, state.changes, state.time, state.rate
+    def footprint(self) -> Footprint:
+        """Return the bytes of state per page; two counts and a time count as 12."""
+        arrays = self.crawls, self.changes, self.time, self.rate
         stored = sum(array.nbytes for array in arrays)
-        if state.histories is not None:
-            stored += state.histories.nbytes
-        return Footprint(stored / state.rate.size, 12.0)
+        if self.histories is not None:
+            stored += self.histories.nbytes
+        return Footprint(stored / self.rate.size, 12.0)
 
-    def change_rates(self, lane: int = 0) -> FloatArray:
-        """Return the estimated change rates, (m,); 0 before the first refresh.
+    def change_rates(self) -> FloatArray:
+        """Return the estimated change rates, (m,); 0 before the first refresh."""
+        return self.rate.copy()
 
-        Raises:
-            ValueError: ``predict`` was not called for this lane yet.
-        """
-        return self._known(lane).rate.copy()
-
-    def _start(self, tracker: Tracker) -> None:
-        num_pages = tracker.elapsed.size
+    def start(self, pages: Pages) -> None:
+        """Begin without observations."""
+        num_pages = pages.tracker().elapsed.size
         self.crawls, self.changes = np.zeros((2, num_pages), np.int64)
         self.time, self.rate = np.zeros((2, num_pages))  # between crawls; of changes
         self.histories: CrawlHistories | None = None
@@ -106,7 +101,8 @@ class ChoGarciaMolina(RefreshPolicy):
                 num_pages, MOST_CRAWLS, elapsed=np.float64, changed=np.bool_
             )
 
-    def _learn(self, log: CrawlLog, tracker: Tracker) -> None:
+    def update(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Learn from the crawls of a log."""
         used = log.elapsed > 0.0
         pages, elapsed, changed = log.page[used], log.elapsed[used], log.changed[used]
         np.add.at(self.crawls, pages, 1)
@@ -120,7 +116,7 @@ class ChoGarciaMolina(RefreshPolicy):
         self.rate[pages] = within_domain(rates)
 
     def _urgency(self, tracker: Tracker) -> Urgency:
-        wait = learning_period(self.learning, 1 + self.crawls, tracker.problem, self.action_form)
+        wait = learning_period(self.learning, 1 + self.crawls, tracker.problem, self.form.action)
         learning = tracker.elapsed / (first_turns(tracker) * wait if self.stagger else wait)
         if self.warm_up is not None and tracker.time <= self.warm_up:
             return Urgency(np.zeros(learning.size), learning)

@@ -6,13 +6,14 @@ Olston and Pandey (2008), sections 4.1, 4.2 and 4.5.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import flag, real, whole
+from policies.base.policy import Pages
 from policies.base.registry import registered
 from policies.estimators.divergence.curve_fit import Shapes, fit_observations, shapes
 from policies.estimators.divergence.profiles import ChangeProfiles, Footprint, HeldProfiles, combine
@@ -21,7 +22,6 @@ from policies.longevity.refreshing import (
     Urgency,
     check_warm_up,
     first_turns,
-    fragment_core,
     learning_period,
     longest_wait,
 )
@@ -64,7 +64,6 @@ class CurveFitting(RefreshPolicy):
     When a new profile has fewer than 4 observations, the curve fitted to more of them is kept.
 
     Args:
-        env: an environment of pages with fragments, single or vector, wrapped or not.
         threshold: T; see :class:`policies.longevity.refreshing.RefreshPolicy`.
         histories: profiles of each page, h >= 1.
         length: observations of each profile, >= 1.
@@ -77,14 +76,14 @@ class CurveFitting(RefreshPolicy):
             :func:`policies.longevity.refreshing.first_turns`.
 
     Raises:
-        ValueError: ``env`` has no fragments; an argument is out of its range.
+        ValueError: an argument is out of its range; pages have no fragments.
     """
 
-    learns = True
+    learns = reads_log = True
+    methods = ("first_sketch",)
 
     def __init__(
         self,
-        env: Any,
         *,
         threshold: float | None = None,
         histories: int = 5,
@@ -95,8 +94,7 @@ class CurveFitting(RefreshPolicy):
         sketch_size: int | None = None,
         stagger: bool = True,
     ) -> None:
-        super().__init__(env, threshold=threshold)
-        self.fragments = fragment_core(self.name, self.core)
+        super().__init__(threshold=threshold)
         self.histories = whole("histories", histories, 1)
         self.length = whole("length", length, 1)
         self.learning, self.warm_up = check_warm_up(learning, warm_up)
@@ -106,22 +104,18 @@ class CurveFitting(RefreshPolicy):
         self.sketch_size = None if sketch_size is None else whole("sketch_size", sketch_size, 1)
         self.stagger = flag("stagger", stagger)
 
-    def footprint(self, lane: int = 0) -> Footprint:
-        """Return the bytes of state per page in a lane; as in the paper, without the fitted curve.
+    def footprint(self) -> Footprint:
+        """Return the bytes of state per page; as in the paper, without the fitted curve."""
+        profiles = self.profiles.footprint()
+        stored = sum(array.nbytes for array in (*self.curves, self.crawls)) / self.crawls.size
+        return Footprint(profiles.stored + stored, profiles.counted)
 
-        Raises:
-            ValueError: ``predict`` was not called for this lane yet.
-        """
-        state = self._known(lane)
-        profiles = state.profiles.footprint()
-        own = sum(array.nbytes for array in (*state.curves, state.crawls)) / state.crawls.size
-        return Footprint(profiles.stored + own, profiles.counted)
-
-    def _start(self, tracker: Tracker) -> None:
+    def start(self, pages: Pages) -> None:
+        """Begin with the profiles of the first copies."""
+        tracker = pages.tracker()
         num_pages = tracker.elapsed.size
-        kept = self.histories, self.length, self.sketch_size
-        sketches = self.fragments.first_sketch(self.lane)
-        self.profiles = ChangeProfiles.of_episode(tracker, sketches, *kept)
+        sizes = self.histories, self.length, self.sketch_size
+        self.profiles = ChangeProfiles.of_episode(tracker, pages.first_sketch(), *sizes)
         self.crawls = np.ones(num_pages, np.int64)  # copies, the first included
         self.curves = FittedCurves(
             items=np.ones(num_pages, np.int64),
@@ -131,7 +125,8 @@ class CurveFitting(RefreshPolicy):
             period=np.full(num_pages, np.inf),
         )
 
-    def _learn(self, log: CrawlLog, tracker: Tracker) -> None:
+    def update(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Learn from the crawls of a log, and fit the curves of their pages."""
         pages = self.profiles.learn(log)
         np.add.at(self.crawls, pages, 1)
         threshold = 0.0 if self.threshold is None else self.threshold
@@ -139,14 +134,14 @@ class CurveFitting(RefreshPolicy):
         fit_pages(pages, self.profiles.kept, shapes(), threshold, weights, self.curves)
 
     def _urgency(self, tracker: Tracker) -> Urgency:
-        learning = learning_period(self.learning, self.crawls, tracker.problem, self.action_form)
+        learning = learning_period(self.learning, self.crawls, tracker.problem, self.form.action)
         utility = np.zeros(tracker.elapsed.size)
         turns = first_turns(tracker) if self.stagger else np.ones(utility.size)
         if self.warm_up is not None and tracker.time <= self.warm_up:
             return Urgency(utility, tracker.elapsed / (learning * turns))
         bound = learning if self.warm_up is None else math.inf
         wait = turns * longest_wait(bound, self._risk_bound(tracker))
-        if self.threshold is not None and self.action_form == "refresh":
+        if self.threshold is not None and self.form.action == "refresh":
             wait = longest_wait(wait, turns * self.curves.period)
             return Urgency(utility, tracker.elapsed / wait)
         region_utilities(*self.curves[:3], tracker.elapsed, utility)

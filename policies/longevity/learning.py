@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from crawl_envs.types import CrawlLog, IntArray, Tracker
 from crawl_envs.types.arguments import whole
+from policies.base.policy import Pages
 from policies.base.registry import registered
 from policies.estimators.divergence.posterior import DivergencePosterior
 from policies.estimators.divergence.profiles import Footprint
-from policies.longevity.refreshing import RefreshPolicy, Urgency, fragment_core
+from policies.longevity.refreshing import RefreshPolicy, Urgency
 
 TICKS = 8.0
 """Assumed decisions per interval between crawls of a page if there is no budget."""
@@ -60,21 +59,23 @@ class LearningLongevity(RefreshPolicy):
         memory: number of remembered crawls of each page, >= 1.
 
     Raises:
-        ValueError: ``env`` has no fragments; an argument is out of its range.
+        ValueError: an argument is out of its range; pages have no fragments.
     """
 
-    learns = True
+    learns = reads_log = True
+    methods = ("first_sketch",)
 
-    def __init__(self, env: Any, *, threshold: float | None = None, memory: int = 24) -> None:
-        super().__init__(env, threshold=threshold)
-        fragment_core(self.name, self.core)
+    def __init__(self, *, threshold: float | None = None, memory: int = 24) -> None:
+        super().__init__(threshold=threshold)
         self.memory = whole("memory", memory, 1)
 
-    def _start(self, tracker: Tracker) -> None:
+    def start(self, pages: Pages) -> None:
+        """Begin without observations, and learn from the first log."""
+        tracker = pages.tracker()
         if tracker.copies is None:
             raise ValueError(f"tracker must have copies for {self.name}, got None")
         problem = tracker.problem.pooled()
-        of_budget = self.action_form != "refresh"
+        of_budget = self.form.action != "refresh"
         interval = (problem.num_pages if of_budget else TICKS) / problem.bandwidth
         copies = tracker.copies.divergence.shape[0]
         self.belief = DivergencePosterior(
@@ -82,8 +83,10 @@ class LearningLongevity(RefreshPolicy):
         )
         if problem.recall is not None and problem.false_signal_rate is not None:
             self.belief.set_quality(problem.recall, problem.false_signal_rate)
+        self.update(pages.last_log(), tracker)
 
-    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
+    def update(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Learn from the crawls of a log, and set the signals since."""
         signals = summed(log.signals)
         for n in range(log.page.size):
             assert log.divergence is not None
@@ -95,9 +98,9 @@ class LearningLongevity(RefreshPolicy):
     def _urgency(self, tracker: Tracker) -> Urgency:
         return Urgency(tracker.problem.importance * self.belief.utility(tracker.elapsed))
 
-    def footprint(self, lane: int = 0) -> Footprint:
-        """Return the bytes of state per page in a lane."""
-        return self._known(lane).belief.footprint()
+    def footprint(self) -> Footprint:
+        """Return the bytes of state per page."""
+        return self.belief.footprint()
 
 
 def summed(signals: IntArray) -> IntArray:

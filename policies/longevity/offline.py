@@ -15,6 +15,7 @@ FS-D, HS-D, and U = D with ``dynamic=True``, are oracles: they read the true div
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ from numpy.typing import ArrayLike
 from crawl_envs.types import BoolArray, FloatArray, Problem, Tracker
 from crawl_envs.types.arguments import flag, quantity
 from crawl_envs.types.copies import TrueDivergence
+from policies.base.policy import Pages
 from policies.base.registry import registered
-from policies.longevity.refreshing import ROUNDING, RefreshPolicy, Urgency, fragment_core
+from policies.longevity.refreshing import ROUNDING, RefreshPolicy, Urgency
 from policies.values.divergence.curves import DivergenceCurves, HolisticCurves
 from policies.values.divergence.regions import RegionCurves
 
@@ -40,7 +42,6 @@ class UniformRefresh(RefreshPolicy):
     since its crawl is next.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
         interval: time between refreshes of a page, > 0; needed in the form ``refresh``.
         static: mask of static pages, (m,) bool; None for those with a revealed change rate of 0,
             or no page if none is revealed.
@@ -51,17 +52,12 @@ class UniformRefresh(RefreshPolicy):
 
     def __init__(
         self,
-        env: Any,
         *,
         interval: float | None = None,
         static: ArrayLike | None = None,
         stagger: bool = True,
     ) -> None:
-        super().__init__(env)
-        if interval is None and self.action_form == "refresh":
-            raise ValueError(
-                f"interval must be a number > 0 for {self.name} in the form refresh, got None"
-            )
+        super().__init__()
         self.interval = None if interval is None else quantity("interval", interval, above=0.0)
         self.stagger = flag("stagger", stagger)
         self.static: BoolArray | None = None
@@ -73,25 +69,35 @@ class UniformRefresh(RefreshPolicy):
                     f"{self.static.shape}"
                 )
 
-    def _start(self, tracker: Tracker) -> None:
+    def check(self) -> None:
+        """Raise ValueError without an interval in the form ``refresh``."""
+        super().check()
+        if self.interval is None and self.form.action == "refresh":
+            raise ValueError(
+                f"interval must be a number > 0 for {self.name} in the form refresh, got None"
+            )
+
+    def start(self, pages: Pages) -> None:
+        """Set the due times of the episode's pages."""
+        tracker = pages.tracker()
         num_pages = tracker.elapsed.size
-        self.wanted, self.lead = np.ones(num_pages, np.bool_), np.zeros(num_pages)
+        self.refreshed, self.lead = np.ones(num_pages, np.bool_), np.zeros(num_pages)
         if self.static is not None:
             if self.static.size != num_pages:
                 raise ValueError(f"static must have shape ({num_pages},), got {self.static.shape}")
-            self.wanted = ~self.static
+            self.refreshed = ~self.static
         elif tracker.problem.change_rate is not None:
-            self.wanted = tracker.problem.change_rate > 0.0
-        count = np.count_nonzero(self.wanted)
+            self.refreshed = tracker.problem.change_rate > 0.0
+        count = np.count_nonzero(self.refreshed)
         if self.stagger and count:
-            self.lead[self.wanted] = 1.0 - np.arange(1, count + 1) / count
+            self.lead[self.refreshed] = 1.0 - np.arange(1, count + 1) / count
 
     def _urgency(self, tracker: Tracker) -> Urgency:
-        if self.action_form != "refresh":
-            return Urgency(np.where(self.wanted, tracker.elapsed, -1.0))
+        if self.form.action != "refresh":
+            return Urgency(np.where(self.refreshed, tracker.elapsed, -1.0))
         crawled = np.maximum(tracker.time - tracker.elapsed, 0.0)
         passed = self._moments(tracker.time) > self._moments(crawled)
-        return Urgency(np.zeros(passed.size), (self.wanted & passed).astype(np.float64))
+        return Urgency(np.zeros(passed.size), (self.refreshed & passed).astype(np.float64))
 
     def _moments(self, time: Any) -> FloatArray:
         """Return the number of due times of each page up to ``time``, (m,)."""
@@ -119,11 +125,12 @@ class KnownCurves(RefreshPolicy):
     (:meth:`policies.values.divergence.tabulated.TabulatedCurves.of_contents`).
 
     Args:
-        env, threshold: as for :class:`policies.longevity.refreshing.RefreshPolicy`.
+        threshold: as for :class:`policies.longevity.refreshing.RefreshPolicy`.
         curves: measured curves of all pages; None for those of the revealed parameters.
 
     Raises:
-        ValueError: as for the base class; curves that are neither given nor revealed.
+        ValueError: as for the base class; when an episode starts, curves that are neither an
+            argument nor revealed.
     """
 
     of_regions = True
@@ -131,15 +138,12 @@ class KnownCurves(RefreshPolicy):
 
     def __init__(
         self,
-        env: Any,
         *,
         threshold: float | None = None,
         curves: DivergenceCurves | None = None,
     ) -> None:
-        super().__init__(env, threshold=threshold)
+        super().__init__(threshold=threshold)
         self.curves = check_curves(curves)
-        if self.curves is None and not self.oracle:
-            self._check_revealed()
 
     def _revealed(self, problem: Problem) -> DivergenceCurves | None:
         """Return the curves of the revealed parameters; None if these are hidden."""
@@ -147,15 +151,7 @@ class KnownCurves(RefreshPolicy):
             return None if problem.regions is None else RegionCurves(problem.regions)
         return None if problem.change_rate is None else HolisticCurves(problem.change_rate)
 
-    def _check_revealed(self) -> None:
-        """Raise ValueError if the environment cannot reveal the curves in any episode."""
-        assert self.core is not None
-        revealed = "change_rate" in self.core.features
-        recorded = getattr(getattr(self.core, "lanes", None), "tape", None) is not None
-        if not revealed or (recorded and self.of_regions):
-            raise self._nothing_known(revealed)
-
-    def _nothing_known(self, revealed: bool) -> ValueError:
+    def _no_curves(self, revealed: bool) -> ValueError:
         """Return the error for missing curves; ``revealed``: whether parameters are revealed."""
         reason = "if the environment reveals none; or make it with reveal='parameters'"
         if revealed and self.of_regions:
@@ -165,10 +161,12 @@ class KnownCurves(RefreshPolicy):
             )
         return ValueError(f"curves must be given to {self.name} {reason}")
 
-    def _start(self, tracker: Tracker) -> None:
+    def start(self, pages: Pages) -> None:
+        """Take the curves of the episode's pages."""
+        tracker = pages.tracker()
         curves = self._revealed(tracker.problem) if self.curves is None else self.curves
         if curves is None:
-            raise self._nothing_known(tracker.problem.change_rate is not None)
+            raise self._no_curves(tracker.problem.change_rate is not None)
         if curves.num_pages != tracker.elapsed.size:
             raise ValueError(
                 f"curves must be of {tracker.elapsed.size} pages, got {curves.num_pages}"
@@ -198,24 +196,36 @@ class HolisticStatic(KnownCurves):
     of_regions = False
 
 
+def truth_of(name: str, pages: Any) -> Callable[[], TrueDivergence]:
+    """Return the source of the true divergence; ValueError if the pages have none."""
+    source: Callable[[], TrueDivergence] | None = getattr(pages, "true_divergence", None)
+    if source is None:
+        raise ValueError(
+            f"pages must be a lane of an environment with fragments for {name}, which reads the "
+            f"true divergence, got {type(pages).__name__}"
+        )
+    return source
+
+
 class TruePolicy(RefreshPolicy):
     """An oracle that reads the true divergence since each page was refreshed.
 
-    Arguments as for :class:`policies.longevity.refreshing.RefreshPolicy`; ``env`` has fragments.
+    Arguments as for :class:`policies.longevity.refreshing.RefreshPolicy`; pages have fragments.
     """
 
     oracle = True
+    methods = ("true_divergence",)
 
-    def __init__(self, env: Any, *, threshold: float | None = None) -> None:
-        super().__init__(env, threshold=threshold)
-        self.truth = fragment_core(self.name, self.core, "true_divergence")
+    def start(self, pages: Pages) -> None:
+        """Keep the source of the truth."""
+        self.truth = truth_of(self.name, pages)
 
     @abstractmethod
     def _utility(self, truth: TrueDivergence, elapsed: FloatArray) -> FloatArray:
         """Return the utility of a refresh of each page now, (m,)."""
 
     def _urgency(self, tracker: Tracker) -> Urgency:
-        utility = self._utility(self.truth.true_divergence(self.lane), tracker.elapsed)
+        utility = self._utility(self.truth(), tracker.elapsed)
         return Urgency(tracker.problem.importance * utility)
 
 
@@ -251,7 +261,7 @@ class CurrentDivergence(KnownCurves):
     divergence, without time, and not comparable to those of other policies.
 
     Args:
-        env, curves: as for :class:`KnownCurves`.
+        curves: as for :class:`KnownCurves`.
         threshold: importance times divergence at which a page is refreshed, > 0; required in the
             form ``refresh``, ignored in the others.
         dynamic: whether to use the true divergence instead of the expected one: an oracle, for
@@ -260,25 +270,27 @@ class CurrentDivergence(KnownCurves):
 
     def __init__(
         self,
-        env: Any,
         *,
         threshold: float | None = None,
         curves: DivergenceCurves | None = None,
         dynamic: bool = False,
     ) -> None:
         self.oracle = flag("dynamic", dynamic)
-        super().__init__(env, threshold=threshold, curves=curves)
+        super().__init__(threshold=threshold, curves=curves)
         if self.oracle and curves is not None:
             raise ValueError(f"curves must be None with dynamic=True, got {curves!r}")
-        self.truth = fragment_core(self.name, self.core, "true_divergence") if self.oracle else None
+        self.methods = ("true_divergence",) if self.oracle else ()
 
-    def _start(self, tracker: Tracker) -> None:
-        if self.truth is None:
-            super()._start(tracker)
+    def start(self, pages: Pages) -> None:
+        """Take the curves of the episode's pages, or the source of the truth."""
+        if self.oracle:
+            self.truth = truth_of(self.name, pages)
+        else:
+            super().start(pages)
 
     def _urgency(self, tracker: Tracker) -> Urgency:
-        if self.truth is not None:
-            divergence = self.truth.true_divergence(self.lane).divergence
+        if self.oracle:
+            divergence = self.truth().divergence
         else:
             divergence = self.expected.divergence(tracker.elapsed)
         return Urgency(tracker.problem.importance * divergence)

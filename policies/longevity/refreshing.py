@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
+from crawl_envs.types import BoolArray, FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.arguments import quantity, real
-from policies.base.binding import LearningPolicy
+from policies.base.policy import Policy
 from policies.estimators.divergence.profiles import Footprint, at_first_copy
 
 ROUNDING = 1e-9
@@ -41,7 +41,7 @@ class Urgency(NamedTuple):
     overdue: FloatArray | None = None
 
 
-class RefreshPolicy(LearningPolicy):
+class RefreshPolicy(Policy):
     """Refreshes pages by their utility.
 
     In the form ``refresh`` all existing pages are refreshed whose utility has reached
@@ -51,7 +51,6 @@ class RefreshPolicy(LearningPolicy):
     then to the lowest index.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
         threshold: T > 0, importance times divergence times time; required in the form ``refresh``,
             ignored in the others.
     """
@@ -59,37 +58,34 @@ class RefreshPolicy(LearningPolicy):
     needs_threshold = True
     """Whether the form ``refresh`` requires a threshold."""
 
-    learns = False
+    reads_log = False
+    threshold: float | None = None
 
-    def __init__(self, env: Any, *, threshold: float | None = None) -> None:
-        super().__init__(env)
-        if threshold is None and self.action_form == "refresh" and self.needs_threshold:
+    def __init__(self, *, threshold: float | None = None) -> None:
+        self.threshold = None if threshold is None else real("threshold", threshold, above=0.0)
+
+    def check(self) -> None:
+        """Raise ValueError without a threshold in the form ``refresh``."""
+        super().check()
+        if self.threshold is None and self.form.action == "refresh" and self.needs_threshold:
             raise ValueError(
                 f"threshold must be a number > 0 for {self.name} in the form refresh, got None"
             )
-        self.threshold = None if threshold is None else real("threshold", threshold, above=0.0)
 
     @abstractmethod
     def _urgency(self, tracker: Tracker) -> Urgency:
         """Return the urgency of each page now."""
 
-    def _learn(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Take in the crawls of a step."""
-
-    def footprint(self, lane: int = 0) -> Footprint:
-        """Return the bytes of state per page in a lane; ValueError before its first decision."""
-        self._known(lane)
+    def footprint(self) -> Footprint:
+        """Return the bytes of state per page, once an episode has started."""
         return Footprint(0.0, 0.0)
 
-    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
-        if not self.first_log:
-            self._learn(log, tracker)
-
-    def _choose(self, tracker: Tracker) -> NDArray[Any]:
+    def choose(self, tracker: Tracker) -> NDArray[Any]:
+        """Return the most urgent pages, or in the form ``refresh`` all that are due."""
         urgency = self._urgency(tracker)
-        if self.action_form == "refresh":
+        if self.form.action == "refresh":
             return np.flatnonzero(self._due(urgency) & tracker.alive)
-        return most_urgent(urgency, tracker.elapsed, tracker.alive, self._count)
+        return most_urgent(urgency, tracker.elapsed, tracker.alive, self.form.num_chosen)
 
     def _due(self, urgency: Urgency) -> BoolArray:
         due = np.zeros(urgency.utility.size, np.bool_)
@@ -98,16 +94,6 @@ class RefreshPolicy(LearningPolicy):
         if urgency.overdue is not None:
             due |= urgency.overdue >= 1.0 - ROUNDING
         return due
-
-
-def fragment_core(name: str, core: Any, method: str = "first_sketch") -> Any:
-    """Return the environment; raise ValueError if it lacks a method of those with fragments."""
-    if not hasattr(core, method):
-        raise ValueError(
-            f"env must be an environment of pages with fragments for {name}, got "
-            f"{type(core).__name__}"
-        )
-    return core
 
 
 def most_urgent(urgency: Urgency, elapsed: FloatArray, alive: BoolArray, count: int) -> IntArray:

@@ -36,10 +36,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled
-from crawl_envs.types import Delay, FloatArray, IntArray, Problem
+from crawl_envs.types import Delay, FloatArray, Problem
 from policies.base.registry import registered
 from policies.ncis.greedy import SIGNAL_MODEL, GreedyNCIS
 from policies.values import tables as value_tables
@@ -150,20 +149,22 @@ class GreedyNCISDelayed(GreedyNCIS):
     signals are pending at time 0 or at a page's birth.
 
     Args:
-        env, **binding: as for :class:`policies.GreedyNCIS`.
         delay: delay of signals; None for the delay that the problem reveals.
+        **settings: as for :class:`policies.GreedyNCIS`.
 
     Raises:
-        ValueError: as for the base class; when an episode starts, a delay that is neither given
-            nor revealed; at ``predict`` without an environment, a delay above 0: the ages of
-            signals come from the environment's log.
+        ValueError: as for the base class; when an episode starts, a delay that is neither an
+            argument nor revealed. From columns, a delay above 0: the ages of signals come from
+            logs.
     """
 
-    def __init__(self, env: Any = None, *, delay: Delay | None = None, **binding: Any) -> None:
-        super().__init__(env, **binding)
+    def __init__(self, *, delay: Delay | None = None, **settings: Any) -> None:
+        super().__init__(**settings)
         if not isinstance(delay, Delay | None):
             raise ValueError(f"delay must be a Delay or None, got {delay!r}")
         self.delay = delay
+        if delay is None or delay.mean > 0.0:  # the ages of signals come from logs
+            self.reads_columns = False
 
     def _delay(self, problem: Problem) -> Delay:
         delay = problem.delay if self.delay is None else self.delay
@@ -186,11 +187,3 @@ class GreedyNCISDelayed(GreedyNCIS):
         if self._delay(problem).mean == 0.0:
             return super()._signal_weight(problem)
         return delayed_ncis_weight
-
-    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
-        if self.delay is not None and self.delay.mean > 0.0:
-            raise ValueError(
-                f"{self.name} needs an environment, whose log has the ages of signals, to predict "
-                f"with the delay {self.delay!r}"
-            )
-        return super()._read(rows, lane)

@@ -73,16 +73,16 @@ class GreedyCIS(SignalPolicy):
     """GREEDY-CIS: assumes that no signal is false (section 5.1).
 
     Args:
-        env, **binding: as for :class:`policies.base.index.SignalPolicy`.
         reading: the interpretation where false signals exist: ``I1`` sets their rate to 0, ``I2``
             (the literal formula) keeps the true rate of signals, ``I3`` is ``I2`` with the
             consistent limit after a signal.
+        **settings: as for :class:`policies.base.index.SignalPolicy`.
     """
 
     needs = SIGNAL_MODEL
 
-    def __init__(self, env: Any = None, *, reading: Reading = "I2", **binding: Any) -> None:
-        super().__init__(env, **binding)
+    def __init__(self, *, reading: Reading = "I2", **settings: Any) -> None:
+        super().__init__(**settings)
         self.reading = one_of("reading", reading, Reading)
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
@@ -95,20 +95,19 @@ class GreedyCISPlus(GreedyCIS):
     """GREEDY-CIS+: GREEDY-CIS for pages of high quality, GREEDY for all others (section 6.7).
 
     Args:
-        env, **binding: as for :class:`GreedyCIS`.
         precision_above: a page of high quality has a precision above this, in [0, 1].
         recall_above: the same for recall.
+        **settings: as for :class:`GreedyCIS`.
     """
 
     def __init__(
         self,
-        env: Any = None,
         *,
         precision_above: float = value_tables.HIGH_PRECISION,
         recall_above: float = value_tables.HIGH_RECALL,
-        **binding: Any,
+        **settings: Any,
     ) -> None:
-        super().__init__(env, **binding)
+        super().__init__(**settings)
         self.precision_above = share("precision_above", precision_above)
         self.recall_above = share("recall_above", recall_above)
 
@@ -152,14 +151,14 @@ class GreedyNCISApprox(SignalPolicy):
     .greedy_ncis_approx` takes the first J terms there as everywhere.
 
     Args:
-        env, **binding: as for :class:`policies.base.index.SignalPolicy`.
         terms: J, a whole number >= 1.
+        **settings: as for :class:`policies.base.index.SignalPolicy`.
     """
 
     needs = SIGNAL_MODEL
 
-    def __init__(self, env: Any = None, *, terms: int = 1, **binding: Any) -> None:
-        super().__init__(env, **binding)
+    def __init__(self, *, terms: int = 1, **settings: Any) -> None:
+        super().__init__(**settings)
         self.terms = whole("terms", terms, 1)
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:

@@ -110,17 +110,19 @@ class LagrangianIndex(GreedyNCIS):
     is worth the price. Formulas: :mod:`policies.ncis.lagrangian`.
 
     Args:
-        env, **binding: as for :class:`policies.GreedyNCIS`; not from columns.
         price: of a crawl, >= 0, in units of importance times time, importance as given; None for
             the multiplier of :func:`policies.solvers.ncis`, of all pages and without delay.
+        **settings: as for :class:`policies.GreedyNCIS`.
 
     Raises:
         ValueError: as for the base class; when an episode starts, a bandwidth that is not known, or
             one that changes in steps and so has several prices, and no ``price``.
     """
 
-    def __init__(self, env: Any = None, *, price: float | None = None, **binding: Any) -> None:
-        super().__init__(env, **binding)
+    reads_columns = False
+
+    def __init__(self, *, price: float | None = None, **settings: Any) -> None:
+        super().__init__(**settings)
         self.price = None if price is None else real("price", price, least=0.0)
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:

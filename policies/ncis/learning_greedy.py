@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import lambertw
 
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
 from crawl_envs.types.arguments import whole_per_page
 from crawl_envs.types.compiled_policies import CompiledIndex
-from policies.base.binders import ActionForm
-from policies.base.binding import LearningPolicy
-from policies.base.index import best_pages
+from policies.base.policy import Pages, Policy
 from policies.base.registry import registered
 from policies.estimators.gamma_beliefs import Beliefs
 from policies.values import kernels as value_kernels
 from policies.values import tables as value_tables
+from policies.values.ranking import best_pages
 
 MEMORY = (math.inf, 30.0)
 """Crawls of a page until data decay to 1 / e: never, or fast enough for changing change rates."""
@@ -36,7 +35,7 @@ LEAST_EVIDENCE = 1e-9
 
 
 @registered()
-class LearningGreedyNCIS(LearningPolicy):
+class LearningGreedyNCIS(Policy):
     """GREEDY-NCIS on learned parameters; only the importance of pages is known.
 
     No paper has this policy. For every page it has Gamma beliefs about the rate of unsignalled
@@ -51,19 +50,13 @@ class LearningGreedyNCIS(LearningPolicy):
     With several sources, signals have different weights; the value is that of one source with the
     same rates of true signals and of evidence (:func:`one_source`).
 
-    It ignores revealed parameters. Without an environment it can work from observation columns, for
-    any batch of lanes, and then learns only from ``observe``, which
-    :class:`crawl_envs.envs.wrappers.Observing` calls.
+    It ignores revealed parameters. From observation columns it learns only by the logs that
+    ``observe`` of :class:`policies.base.columns.FromColumns` gets.
 
-    Every episode starts with no data unless ``keep`` is True. Lanes learn independently.
+    Every episode starts with no data unless ``keep`` is True. In the form ``refresh`` it crawls one
+    page per decision.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
-        features: instead of ``env``, the observation's columns; ``elapsed``, ``signals`` (or
-            ``signals_0``, ...) and ``importance`` must be among them.
-        action_form: with ``features``, as for :class:`policies.base.binding.CrawlPolicy`; in the
-            form ``refresh`` it crawls one page per decision.
-        batch: with ``features``, crawls per decision in the form ``scores``.
         memory: crawls of a page until data decay to 1 / e, > 1, inf for never; or several such
             numbers, to use the one with the best recent predictions of crawls.
         groups: the group of each page (a directory, a host), (m,) whole numbers 0 .. G - 1: pages
@@ -73,84 +66,51 @@ class LearningGreedyNCIS(LearningPolicy):
             same pages.
 
     Raises:
-        ValueError: as for the base class; an argument out of its range; at the first ``predict``,
-            groups of another number of pages.
+        ValueError: an argument out of its range; when an episode starts, groups of another number
+            of pages.
     """
 
+    learns = True
+    needs = ("importance",)
     reads_columns = True
+    uses_signals = True
 
     def __init__(
         self,
-        env: Any = None,
         *,
-        features: Sequence[str] | None = None,
-        action_form: ActionForm | None = None,
-        batch: int | None = None,
         memory: float | Sequence[float] = MEMORY,
         groups: ArrayLike | None = None,
         pooled: bool = True,
         keep: bool = False,
     ) -> None:
-        super().__init__(env, features=features, action_form=action_form, batch=batch)
         self.memories = _memories(memory)
         self.groups = None if groups is None else whole_per_page("groups", groups, np.size(groups))
         self.pooled, self.keep = bool(pooled), bool(keep)
         self.learner: Learner | None = None
-        self.last_crawl = -math.inf
-        self._sources = tuple(
-            k for k, name in enumerate(self.features) if name.rpartition("_")[0] == "signals"
-        ) or tuple(k for k, name in enumerate(self.features) if name == "signals")
-        if self.core is None:
-            missing = [name for name in ("elapsed", "importance") if name not in self.features]
-            missing += [] if self._sources else ["signals"]
-            if missing:
-                raise ValueError(
-                    f"{self.name} needs the columns {', '.join(missing)}, "
-                    f"features has {', '.join(self.features)}"
-                )
 
-    def observe(self, log: CrawlLog, lane: int = 0) -> None:
-        """Learn from a lane's log of the last step or reset.
-
-        A bound policy learns now instead of at the next ``predict``. For an unbound policy, every
-        log must come once, and a log without crawls, as after a reset, or with crawls no later
-        than those before, begins an episode. Logs before the lane's first ``predict`` are ignored,
-        since the pages are not known yet.
-        """
-        if self.core is not None:
-            super().observe(log, lane)
-            return
-        policy = self.by_lane.get(lane)
-        if policy is None or policy.learner is None:
-            return
-        if log.page.size == 0 or log.time[0] <= policy.last_crawl:
-            policy.last_crawl = -math.inf
-            if not self.keep:
-                old = policy.learner
-                policy.learner = self._learner(old.importance, old.num_sources, old.interval)
-        policy.learner.learn(log)
-        policy.last_crawl = float(log.time[-1]) if log.page.size else policy.last_crawl
-
-    def estimates(self, lane: int = 0) -> dict[str, FloatArray]:
-        """Return the present estimates of the parameters of a lane's pages, by name.
+    def estimates(self) -> dict[str, FloatArray]:
+        """Return the present estimates of the parameters of pages, by name.
 
         ``unsignalled_rate`` (alpha), (m,); ``evidence`` (b) and ``signal_rate`` (gamma), (S, m).
-
-        Raises:
-            ValueError: ``predict`` was not called for this lane yet.
         """
-        learner = self._known(lane).learner
-        assert learner is not None
+        assert self.learner is not None
         names = "unsignalled_rate", "evidence", "signal_rate"
-        return dict(zip(names, learner.typical(slice(None)), strict=True))
+        return dict(zip(names, self.learner.typical(slice(None)), strict=True))
 
-    def _start(self, tracker: Tracker) -> None:
+    def start(self, pages: Pages) -> None:
+        """Begin without data, or with those of earlier episodes, and learn from the first log."""
+        tracker = pages.tracker()
         problem = tracker.problem
         if self.keep and self.learner is not None:
             self.learner.weigh(problem.importance)
-            return
-        interval = max(int(tracker.alive.sum()), 1) / problem.bandwidth
-        self.learner = self._learner(problem.importance, problem.num_sources, interval)
+        else:
+            interval = max(int(tracker.alive.sum()), 1) / problem.bandwidth
+            if math.isnan(interval):  # from columns: a page has just been crawled in the last slot
+                passed = tracker.elapsed[tracker.alive & (tracker.elapsed > 0.0)]
+                slot = (passed.min() if passed.size else 1.0) / self.form.batch
+                interval = int(tracker.alive.sum()) * slot
+            self.learner = self._learner(problem.importance, problem.num_sources, interval)
+        self.update(pages.last_log(), tracker)
 
     def _learner(self, importance: FloatArray, num_sources: int, interval: float) -> Learner:
         num_pages = importance.size
@@ -159,33 +119,16 @@ class LearningGreedyNCIS(LearningPolicy):
             raise ValueError(f"groups must be of {num_pages} pages, got {group.size}")
         return Learner(importance, num_sources, interval, group, self.memories, self.pooled)
 
-    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
+    def update(self, log: CrawlLog, tracker: Tracker) -> None:
+        """Learn from the crawls of a log."""
         assert self.learner is not None
         self.learner.learn(log)
 
-    def _choose(self, tracker: Tracker) -> IntArray:
+    def choose(self, tracker: Tracker) -> IntArray:
+        """Return the pages of the largest values at the present estimates."""
         assert self.learner is not None
         page_state = (tracker.elapsed, self.learner.counted(tracker.signals), tracker.alive)
-        return best_pages(self.learner.index, page_state, self.action_form, self.batch)
-
-    def _read(self, rows: NDArray[Any], lane: int) -> IntArray:
-        def column(name: str) -> FloatArray:
-            return np.ascontiguousarray(rows[:, self.features.index(name)], dtype=np.float64)
-
-        elapsed, importance = column("elapsed"), column("importance")
-        alive = np.ones(elapsed.size, dtype=np.bool_)
-        if "alive" in self.features:
-            alive = column("alive") > 0.5
-        policy = self.of_lane(lane)
-        if policy.learner is None or policy.learner.importance.size != elapsed.size:
-            passed = elapsed[alive & (elapsed > 0.0)]
-            slots = (passed.min() if passed.size else 1.0) / self.batch
-            policy.learner = self._learner(importance, len(self._sources), alive.sum() * slots)
-            policy.episode, policy.last_crawl = 0, -math.inf
-        policy.learner.weigh(importance)
-        signals = np.rint(rows[:, self._sources].T).astype(np.int64)
-        page_state = (elapsed, policy.learner.counted(signals), alive)
-        return best_pages(policy.learner.index, page_state, self.action_form, self.batch)
+        return best_pages(self.learner.index, page_state, self.form.action, self.form.batch)
 
 
 class OneSource(NamedTuple):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from crawl_envs.types import FloatArray, IntArray, Problem, Tracker
@@ -11,7 +9,7 @@ from crawl_envs.types.arguments import real
 from crawl_envs.types.compiled_policies import CompiledThresholds, ThresholdRule
 from crawl_envs.types.evidence import signal_evidence, signal_time
 from policies import solvers
-from policies.base.binding import CrawlPolicy
+from policies.base.policy import CrawlPolicy
 from policies.base.registry import registered
 from policies.ncis.greedy import SIGNAL_MODEL
 from policies.solvers.allocation import Allocation
@@ -42,7 +40,6 @@ class ThresholdNCIS(CrawlPolicy):
     the measured crawl rate.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not; None to be simulated only.
         floor: least crawl rate of each page, in crawls per unit time, >= 0.
 
     Raises:
@@ -53,8 +50,7 @@ class ThresholdNCIS(CrawlPolicy):
     needs = SIGNAL_MODEL
     acts = ()
 
-    def __init__(self, env: Any = None, *, floor: float = 0.0) -> None:
-        super().__init__(env, features=None if env is not None else ())
+    def __init__(self, *, floor: float = 0.0) -> None:
         self.floor = real("floor", floor, least=0.0)
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledThresholds:
@@ -62,7 +58,7 @@ class ThresholdNCIS(CrawlPolicy):
 
         Raises ValueError as :func:`policies.solvers.ncis`.
         """
-        self._require(problem)
+        self.require(problem)
         steps = ((0.0, problem.bandwidth), *problem.bandwidth_steps)
         return CompiledThresholds(
             rules=tuple(
@@ -72,10 +68,8 @@ class ThresholdNCIS(CrawlPolicy):
             seed=int(rng.integers(2**64, dtype=np.uint64)),
         )
 
-    def _check_form(self) -> None:
-        """Accept every form of action: the policy is simulated, and does not act in steps."""
-
-    def _choose(self, tracker: Tracker) -> IntArray:
+    def choose(self, tracker: Tracker) -> IntArray:
+        """Raise ValueError: the policy is simulated, and does not act in steps."""
         raise ValueError(
             f"{self.name} chooses the times of its crawls and has no actions to predict; simulate "
             "and evaluate play it"

@@ -25,11 +25,10 @@ from crawl_envs.types.arguments import one_of, real, share
 from crawl_envs.types.offer_features import HISTORY_FEATURES, OfferFeatures
 from policies.base.allocated import complete_pages
 from policies.base.bandwidths import bandwidth_at
-from policies.base.binders import PAGE_FORMS, RATE_FORMS
-from policies.base.binding import LearningPolicy
-from policies.base.index import largest_pages
+from policies.base.policy import PAGE_FORMS, RATE_FORMS, Pages, Policy
 from policies.base.registry import registered
 from policies.offers.rates import LaneRates, RateSource, ShrunkClicks, rate_source
+from policies.values.ranking import largest_pages
 
 MOMENT = ("one", "elapsed", "changed", "unchanged", "signals")
 """The features of a crawl."""
@@ -205,7 +204,7 @@ ROUNDING = 1e-9
 
 
 @registered(kind="bandit", paper="Offers")
-class ContextualBandit(LearningPolicy):
+class ContextualBandit(Policy):
     """Crawls the pages with the largest expected gain, and some random pages for exploration.
 
     The proposal of Han et al. (2020), section 6.2, for future work: instead of a choice among
@@ -223,7 +222,6 @@ class ContextualBandit(LearningPolicy):
     most 1, is the probability of a crawl per signal.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
         aim: ``gain`` or ``freshness``.
         exploration: the probability, in [0, 1], that a crawl of a decision goes to a random page
             among all others instead.
@@ -233,33 +231,34 @@ class ContextualBandit(LearningPolicy):
             no clicks, for the revealed importance.
     """
 
+    learns = True
     acts: ClassVar[tuple[str, ...]] = (*PAGE_FORMS, *RATE_FORMS)
 
     def __init__(
         self,
-        env: Any,
         *,
         aim: Aim = "gain",
         exploration: float = 0.05,
         learning_rate: float = 0.3,
         weights: RateSource | None = None,
     ) -> None:
-        super().__init__(env)
         self.aim = one_of("aim", aim, Aim)
         self.exploration = share("exploration", exploration)
         self.learning_rate = real("learning_rate", learning_rate, above=0.0)
         self.source = None if weights is None else rate_source("weights", weights)
 
-    def chances(self, lane: int = 0) -> FloatArray:
+    def chances(self, tracker: Tracker) -> FloatArray:
         """Return the estimated probability that a crawl of each page now finds a change, (m,)."""
-        assert self.core is not None
-        return self._known(lane)._chances(self.core.tracker(lane))
+        signals = np.atleast_2d(tracker.signals).sum(axis=0)
+        return self.model.chances(tracker.elapsed, self.changed, signals)
 
-    def _start(self, tracker: Tracker) -> None:
+    def start(self, pages: Pages) -> None:
+        """Begin with a model without data."""
+        tracker = pages.tracker()
         source = self.source or (None if tracker.offers is None else ShrunkClicks())
         self.lane_rates = None if source is None else LaneRates(source)
         self.model = ChangeModel.at_start(tracker, self.learning_rate)
-        self.rng = self._rng()
+        self.rng = self.own_rng(pages)
         self.changed = tracker.changed.copy()
 
     def _weights(self, tracker: Tracker) -> FloatArray:
@@ -269,27 +268,22 @@ class ContextualBandit(LearningPolicy):
         click = self.lane_rates.at(tracker).click
         return click if self.source is not None or click.any() else tracker.problem.importance
 
-    def _update(self, log: CrawlLog, tracker: Tracker) -> None:
+    def update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Learn from the crawls of a step, with the context at the time of the crawls."""
-        if self.first_log:
-            return
         signals = np.atleast_2d(log.signals).sum(axis=0)
         self.model.learn(log.page, log.elapsed, signals, log.changed, self.changed)
         self.changed = tracker.changed.copy()
         self.model.renew(tracker)
 
-    def _choose(self, tracker: Tracker) -> NDArray[Any]:
-        values = self._chances(tracker)
+    def choose(self, tracker: Tracker) -> NDArray[Any]:
+        """Return the best pages, some of them at random, or their rates."""
+        values = self.chances(tracker)
         if self.aim == "freshness":
             values = implied_value(values, tracker.elapsed)
         values = np.where(tracker.alive, self._weights(tracker) * values, -np.inf)
-        if self.action_form == "rates":
+        if self.form.action == "rates":
             return self._rates(values, tracker)
-        return self._pages(values, self._count)
-
-    def _chances(self, tracker: Tracker) -> FloatArray:
-        signals = np.atleast_2d(tracker.signals).sum(axis=0)
-        return self.model.chances(tracker.elapsed, self.changed, signals)
+        return self._pages(values, self.form.num_chosen)
 
     def _pages(self, values: FloatArray, count: int) -> IntArray:
         """Return ``count`` existing pages, the best first and the random ones last."""
@@ -306,8 +300,7 @@ class ContextualBandit(LearningPolicy):
 
     def _rates(self, values: FloatArray, tracker: Tracker) -> FloatArray:
         """Return the action of an epoch, (m,)."""
-        assert self.core is not None
-        epoch, problem = self.core.epoch, tracker.problem
+        epoch, problem = self.form.epoch or 1.0, tracker.problem
         budget = bandwidth_at(problem, epoch, tracker.time) * epoch
         pages = self._pages(values, math.ceil(budget * (1.0 - ROUNDING)))
         rates = np.zeros(problem.num_pages)

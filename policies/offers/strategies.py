@@ -16,8 +16,7 @@ from crawl_envs.types.arguments import one_of, within_domain
 from policies import solvers
 from policies.base.allocated import complete_pages, response_shares
 from policies.base.bandwidths import bandwidth_at
-from policies.base.binders import RATE_FORMS
-from policies.base.binding import ActingPolicy
+from policies.base.policy import RATE_FORMS, Pages, Policy
 from policies.base.registry import registered
 from policies.offers.rates import LaneRates, OfferRates, RateSource, default_source, rate_source
 
@@ -44,7 +43,7 @@ def proportional_rates(weights: FloatArray, bandwidth: float, highest: float) ->
     return rates
 
 
-class SourcedPolicy(ActingPolicy):
+class SourcedPolicy(Policy):
     """Crawls at rates that follow from estimated clicks, impressions and price changes.
 
     For offers it calls the source once a day, and crawls an offer at most once per step; elsewhere
@@ -53,7 +52,6 @@ class SourcedPolicy(ActingPolicy):
     epoch has its mean bandwidth.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
         rates: source of the rates (:class:`policies.offers.rates.RateSource`); None for the
             history of offers, and elsewhere for revealed parameters.
 
@@ -63,26 +61,28 @@ class SourcedPolicy(ActingPolicy):
 
     acts: ClassVar[tuple[str, ...]] = RATE_FORMS
     reads_log = False
+    source: RateSource | None = None
 
-    def __init__(self, env: Any, *, rates: RateSource | None = None) -> None:
-        super().__init__(env)
+    def __init__(self, *, rates: RateSource | None = None) -> None:
         self.source = None if rates is None else rate_source("rates", rates)
 
     @abstractmethod
     def allocate(self, rates: OfferRates, bandwidth: float, highest: float) -> FloatArray:
         """Return the crawl rates, in [0, highest], (m,), that spend a bandwidth > 0."""
 
-    def _start(self, tracker: Tracker) -> None:
+    def start(self, pages: Pages) -> None:
+        """Begin without rates of earlier days."""
+        tracker = pages.tracker()
         self.lane_rates = LaneRates(self.source or default_source(tracker))
         self.planned: tuple[OfferRates, float] | None = None
         self.action = np.zeros(0)
+        self.follow(tracker)
 
-    def _follow(self, lane: int, tracker: Tracker | None = None) -> Tracker:
-        tracker = super()._follow(lane, tracker)
-        self.of_lane(lane).lane_rates.at(tracker)
-        return tracker
+    def follow(self, tracker: Tracker) -> None:
+        """Read the rates of the day, also where another policy acts."""
+        self.lane_rates.at(tracker)
 
-    def _choose(self, tracker: Tracker) -> NDArray[Any]:
+    def choose(self, tracker: Tracker) -> NDArray[Any]:
         """Return the action, planned again if rates or bandwidth have changed."""
         rates = self.lane_rates.at(tracker)
         bandwidth = bandwidth_at(tracker.problem, self._epoch, tracker.time)
@@ -99,8 +99,7 @@ class SourcedPolicy(ActingPolicy):
 
     @property
     def _epoch(self) -> float:
-        assert self.core is not None
-        return self.core.epoch
+        return self.form.epoch or 1.0
 
 
 class WeightedPolicy(SourcedPolicy):
@@ -157,20 +156,19 @@ class DiscreteLambdaCrawl(SourcedPolicy):
     are such, all rates are equal.
 
     Args:
-        env, rates: as for :class:`SourcedPolicy`.
+        rates: as for :class:`SourcedPolicy`.
         weight: the importance of freshness, ``click`` or ``impression``.
         granularity: ``step`` for the environment's steps, or ``day`` for units of time.
     """
 
     def __init__(
         self,
-        env: Any,
         *,
         rates: RateSource | None = None,
         weight: Weight = "click",
         granularity: Granularity = "step",
     ) -> None:
-        super().__init__(env, rates=rates)
+        super().__init__(rates=rates)
         self.weight: Weight = one_of("weight", weight, Weight)
         self.granularity = one_of("granularity", granularity, Granularity)
 

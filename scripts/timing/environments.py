@@ -55,7 +55,7 @@ def beside_cartpole(names: tuple[str, ...], pages: int) -> Tasks:
 def rollout_tasks(pages: int) -> Tasks:
     """Return the task of rollouts of GREEDY, compiled, with ``HORIZON`` crawls per page."""
     instance = instances.make("noisy", num_pages=pages, bandwidth=float(pages), seed=0)
-    greedy: Any = policies.make("Greedy", features=("elapsed", "importance", "change_rate"))
+    greedy: Any = policies.make("Greedy")
 
     def simulating(times: int) -> None:
         for seed in range(times):

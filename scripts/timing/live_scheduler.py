@@ -17,8 +17,8 @@ import policies
 from crawl_envs import Instance
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.instances.synthetic import draw_noisy
-from policies.base.index import best_page
 from policies.live.scheduler import CrawlScheduler, DurableScheduler
+from policies.values.ranking import best_page
 from scripts.timing.cases import Tasks, Value
 from scripts.timing.turns import repeated, taken
 
@@ -78,7 +78,7 @@ def scheduler_tasks(pages: int) -> Tasks:
     """Return the tasks of choosing pages in batches, and by evaluating all pages."""
     instance = noisy_pages(pages)
     crawl, family = Crawl(instance), policies.find(POLICY)
-    policy: Any = family(features=("elapsed", "signals", *family.needs))
+    policy: Any = family()
     form = policy.compile(instance.problem(), 0, np.random.default_rng(0))
     elapsed = np.random.default_rng(2).random(pages) / CRAWLS_PER_PAGE
     state = elapsed, np.floor(elapsed), np.ones(pages, np.bool_)

@@ -152,7 +152,7 @@ class Job:
         """Return a function of an environment that loads the agent of a folder."""
 
         def build(env: Any) -> Policy:
-            agent = agents.load(out, env)
+            agent: Policy = agents.load(out, env)
             if isinstance(agent, Agent):
                 agent.model.set_random_seed(self.arguments.seed)
             return agent

@@ -72,7 +72,7 @@ class PageValues:
 
     Args:
         policy: the name of an index policy or of a policy that allocates rates, a class of these,
-            or an instance of one that is not bound to an environment.
+            or such a policy.
 
     Attributes:
         name: the policy's name, None if it was not given by name.
@@ -83,12 +83,9 @@ class PageValues:
     def __init__(self, policy: str | type[Any] | IndexPolicy | AllocatedPolicy) -> None:
         cls = policies.find(policy) if isinstance(policy, str) else policy
         self.name = policy if isinstance(policy, str) else None
-        if isinstance(cls, type) and issubclass(cls, IndexPolicy):
-            self.policy: Any = cls(features=("elapsed", "signals", *cls.needs))
-        elif isinstance(cls, type) and issubclass(cls, AllocatedPolicy):
-            self.policy = cls(action_form="page")
-        else:
-            self.policy = policy
+        self.policy: Any = policy
+        if isinstance(cls, type) and issubclass(cls, IndexPolicy | AllocatedPolicy):
+            self.policy = cls()
         if not isinstance(self.policy, IndexPolicy | AllocatedPolicy):
             raise ValueError(
                 "policy must be an index policy or one that allocates rates, such as 'GreedyNCIS' "

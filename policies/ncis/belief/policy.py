@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.types import FloatArray, Problem
+from crawl_envs.types import FloatArray, Problem, Tracker
 from crawl_envs.types.arguments import real
 from crawl_envs.types.compiled_policies import CompiledLearner, Memory
 from policies.base.compiled_learner import CompiledLearnerPolicy
@@ -69,14 +69,10 @@ class BeliefNCIS(CompiledLearnerPolicy):
     stopped keeps the value of one that changes at a thousandth of its rate, so that no page with
     importance is left uncrawled for ever (:func:`policies.ncis.belief.kernels.value_of`).
 
-    Of the observation only the shape is read: the policy learns from the environment's tracker and
-    log.
-
     Memory: 21 numbers per page for one source without groups, 59 for two sources with groups; 270
     and 416 per group.
 
     Args:
-        env: a crawl environment, single or vector, wrapped or not.
         history: earlier events of the same pages; every episode starts from the belief learned
             from it, instead of the revealed parameters. None for no history.
         memory: time in which the data of a page decay to 1 / e, > 0 and finite; None for that of
@@ -90,13 +86,11 @@ class BeliefNCIS(CompiledLearnerPolicy):
 
     def __init__(
         self,
-        env: Any,
         *,
         history: History | None = None,
         memory: float | None = None,
         pace_memory: float | None = None,
     ) -> None:
-        super().__init__(env)
         if history is not None and not isinstance(history, History):
             raise ValueError(
                 f"history must be a policies.ncis.belief.History or None, got {history!r}"
@@ -108,16 +102,15 @@ class BeliefNCIS(CompiledLearnerPolicy):
         )
         self._replayed: dict[tuple[int, float, bool], Memory] = {}  # one entry, of all lanes
 
-    def beliefs(self, lane: int = 0) -> dict[str, FloatArray]:
-        """Return the belief about the pages of a lane at the current decision, (m,) each.
+    def beliefs(self, tracker: Tracker) -> dict[str, FloatArray]:
+        """Return the belief about the pages at the current decision, (m,) each.
 
         ``evidence``: x, a page is fresh with probability exp(-x); ``expected_changes``: expected
         number of changes since its last crawl; ``change_rate``: a cautious estimate of changes per
         unit of time. All are those of a page that has not stopped changing, and 0 where a page does
         not exist.
         """
-        tracker = self._follow(lane)
-        memory, num_pages = self.of_lane(lane).learner.memory, tracker.elapsed.size
+        memory, num_pages = self.learner.memory, tracker.elapsed.size
         columns, now = np.empty((3, num_pages)), (tracker.time, tracker.elapsed, tracker.alive)
         kernels.write_values(memory, *now, np.empty(num_pages), columns)
         return dict(zip(("evidence", "expected_changes", "change_rate"), columns, strict=True))
@@ -140,13 +133,13 @@ class BeliefNCIS(CompiledLearnerPolicy):
         blank = self._blank(problem)
         if self.history is None:
             return blank
-        asked = problem.num_sources, problem.bandwidth, problem.group is None
-        learned = self._replayed.get(asked)
+        kind = problem.num_sources, problem.bandwidth, problem.group is None
+        learned = self._replayed.get(kind)
         if learned is None or not np.array_equal(learned.group, blank.group):
             self.history.check(problem)
             replay_history(blank, self.history)
             self._replayed.clear()
-            self._replayed[asked] = learned = blank
+            self._replayed[kind] = learned = blank
         memory = Memory(**{name: array.copy() for name, array in learned._asdict().items()})
         at = places_of(problem)
         memory.pages[:, at.importance] = problem.importance

@@ -42,13 +42,13 @@ LOSS = "loss against GREEDY-NCIS in percent"
 
 
 @spec("noisy-formula")
-def analytic(env: Any, *, policy: str) -> Policy:
+def analytic(env: Any, *, policy: str) -> Any:
     """Return an analytic policy."""
     return crawl_policies.make(policy, env)
 
 
 @spec("noisy-index")
-def index(env: Any, *, name: str) -> Policy:
+def index(env: Any, *, name: str) -> Any:
     """Return a trained index."""
     return agents.load(name, env)
 

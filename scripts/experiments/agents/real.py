@@ -14,7 +14,7 @@ from agents.index import LearnedIndex
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
-from policies.ncis.belief import BeliefNCIS, History
+from policies.ncis.belief import History
 from scripts.data.replays import Split
 from scripts.experiments.measures import recorded
 from scripts.experiments.measures.recorded import IMPORTANCES, freshness_of, name_of
@@ -114,7 +114,9 @@ def remembered(
 ) -> Mapping[str, float]:
     """Return freshness of BELIEF-NCIS with importance and the history of all earlier days."""
     env, history = told_importance(seed, setting), before(setting["site"], seed)
-    policy = BeliefNCIS(env, history=history, memory=memory, pace_memory=pace_memory)
+    policy = crawl_policies.make(
+        "BeliefNCIS", env, history=history, memory=memory, pace_memory=pace_memory
+    )
     return freshness_of(env, policy, seed)
 
 
@@ -146,7 +148,7 @@ def by_log(seed: int, *, index: bool, site: str, days: int, importance: str) -> 
     if learned_index is None:
         policy = crawl_policies.make("GreedyNCIS", env)
     else:
-        policy = LearnedIndex(env, index=learned_index)
+        policy = crawl_policies.bind(LearnedIndex(index=learned_index), env)
     return {**freshness_of(env, policy, seed), REFUSED: 0.0}
 
 

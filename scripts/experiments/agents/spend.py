@@ -39,12 +39,11 @@ class Scaled(crawl_policies.ThresholdNCIS):  # type: ignore[misc]  # imported by
     """ThresholdNCIS with the thresholds of another bandwidth.
 
     Args:
-        env: the environment.
-        factor: the bandwidth over that of the environment.
+        factor: the bandwidth over that of the problem.
     """
 
-    def __init__(self, env: Any, *, factor: float) -> None:
-        super().__init__(env)
+    def __init__(self, *, factor: float) -> None:
+        super().__init__()
         self.factor = factor
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledThresholds:
@@ -57,7 +56,7 @@ class Scaled(crawl_policies.ThresholdNCIS):  # type: ignore[misc]  # imported by
 @spec("stress-threshold-at-factor")
 def at_equal_spend(env: Any, *, factor: float) -> Any:
     """Return ThresholdNCIS for a bandwidth times a factor."""
-    return Scaled(env, factor=factor)
+    return crawl_policies.bind(Scaled(factor=factor), env)
 
 
 NAMES = tuple(FACTORS)

@@ -15,7 +15,7 @@ import agents
 import policies as crawl_policies
 from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.instances import STRESS
-from crawl_envs.types import Delay, Policy
+from crawl_envs.types import Delay
 from scripts.experiments.figures import Axis, Frame, Rule, Series, dots
 from scripts.present.experiment import Experiment
 from scripts.present.verdicts import Expected, Range, Trend
@@ -112,7 +112,7 @@ def analytic(
     grouped: bool = False,
     delay_means: Sequence[float] = (),
     **arguments: Any,
-) -> Policy:
+) -> Any:
     """Return an analytic policy.
 
     If ``grouped``, it is given the host of each page; with ``delay_means`` it is a bandit over
@@ -122,16 +122,14 @@ def analytic(
         arguments["groups"] = env.unwrapped.problem.group
     if delay_means:
         arguments["arms"] = {
-            f"mean {mean:g}": crawl_policies.GreedyNCISDelayed(
-                env, delay=Delay("exponential", mean)
-            )
+            f"mean {mean:g}": crawl_policies.GreedyNCISDelayed(delay=Delay("exponential", mean))
             for mean in delay_means
         }
     return crawl_policies.make(policy, env, **arguments)
 
 
 @spec("stress-generalist")
-def generalist(env: Any) -> Policy:
+def generalist(env: Any) -> Any:
     """Return the trained agent."""
     return agents.load(AGENT, env)
 

@@ -55,14 +55,11 @@ NUTCH, STORM = "Nutch", "StormCrawler"
 OWN_PACE = ", own pace"
 """Suffix: a shipped crawler crawls all pages that are due, whatever the budget."""
 FORMULAS = (BOUND, BINARY_BOUND, LC, LCA, BLC, BLC_EPS, CC, UC)
-COLUMNS = ("elapsed", "signals", "importance", "change_rate", "complete")
 Costs = Mapping[str, float]
 COMPILED: dict[str, Callable[[], Any]] = {
     EVEN: partial(crawl_policies.make, "LambdaCrawl", action_form="page"),
-    GREEDY: partial(crawl_policies.make, "GreedyHarmonic", features=COLUMNS),
-    GREEDY_B: partial(
-        crawl_policies.make, "GreedyNCIS", features=(*COLUMNS[:-1], "recall", "false_signal_rate")
-    ),
+    GREEDY: partial(crawl_policies.make, "GreedyHarmonic"),
+    GREEDY_B: partial(crawl_policies.make, "GreedyNCIS"),
 }
 SHIPPED = {NUTCH: "NutchAdaptive", STORM: "StormCrawlerAdaptive"}
 LABELS = (LC, LCA, BLC_EPS, CC, UC, EVEN, GREEDY, BLC, NUTCH, STORM, GREEDY_B)

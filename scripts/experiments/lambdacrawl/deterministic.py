@@ -37,14 +37,13 @@ BLC_FORMULA = BLC + ", formula"
 NAMED = {FORMULA: LC, BLC_FORMULA: BLC}
 """Names of formulas among the costs by formula; bounds have the same names there."""
 GREEDY_H, GREEDY_B = "GREEDY-HARMONIC", "GREEDY-NCIS"
-COLUMNS = ("elapsed", "signals", "importance", "change_rate", "recall", "false_signal_rate")
 SIMULATED: dict[str, Callable[[], Any]] = {
     LC + POISSON: partial(crawl_policies.make, "LambdaCrawl", action_form="rates"),
     LC + EVEN: partial(crawl_policies.make, "LambdaCrawl", action_form="page"),
-    GREEDY_H: partial(crawl_policies.make, "GreedyHarmonic", features=(*COLUMNS, "complete")),
+    GREEDY_H: partial(crawl_policies.make, "GreedyHarmonic"),
     BLC + POISSON: partial(crawl_policies.make, "BinaryLambdaCrawl", action_form="rates"),
     BLC + EVEN: partial(crawl_policies.make, "BinaryLambdaCrawl", action_form="page"),
-    GREEDY_B: partial(crawl_policies.make, "GreedyNCIS", features=COLUMNS),
+    GREEDY_B: partial(crawl_policies.make, "GreedyNCIS"),
 }
 HARMONIC = (FORMULA, LC + POISSON, LC + EVEN, GREEDY_H, BOUND)
 BINARY = (BLC_FORMULA, BLC + POISSON, BLC + EVEN, GREEDY_B, BINARY_BOUND)

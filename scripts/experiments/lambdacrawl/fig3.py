@@ -107,13 +107,9 @@ def learned(seed: int, *, label: str, num_pages: int, days: int) -> Mapping[str,
     best = true_rates(pages, allocated(LIMIT[label], pages, bandwidth), label)
     plans = []
     for day in range(days + 1):
+        plans.append(_plan(label, instance, learner.update()))
         if day < days:
-            action, _ = learner.predict(observation)
-            plans.append(_plan(label, instance, learner))
-            observation, *_ = env.step(action)
-        else:
-            learner.observe(core.last_log())
-            plans.append(_plan(label, instance, learner))
+            observation, *_ = env.step(learner.predict(observation)[0])
     costs = [
         poisson_costs(pages, plan.rates, None if label == BLLC else plan.probabilities)
         for plan in plans

@@ -14,7 +14,6 @@ import pandas as pd
 import policies as crawl_policies
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray, Instance
-from policies import lambdacrawl as learning
 from scripts.experiments.figures import Axis, Frame, Rule, Series, lines
 from scripts.experiments.measures.costs import (
     BINARY_BOUND,
@@ -45,16 +44,15 @@ GREEDY = "GREEDY-HARMONIC, known rates"
 EVEN = "LC even, known rates"
 LLC, LLCA, BLLC, ETC = "LLC", "LLCA", "BLLC-eps", "ETC"
 KNOWN = "LC, Poisson, known rates"
-COLUMNS = ("elapsed", "signals", "importance", "change_rate", "complete")
 KNOWN_RATES: dict[str, Callable[[], Any]] = {
-    GREEDY: partial(crawl_policies.make, "GreedyHarmonic", features=COLUMNS),
+    GREEDY: partial(crawl_policies.make, "GreedyHarmonic"),
     EVEN: partial(crawl_policies.make, "LambdaCrawl", action_form="page"),
 }
 LEARNERS: dict[str, Callable[..., Any]] = {
-    LLC: learning.LambdaLearnAndCrawl,
-    LLCA: learning.LambdaLearnAndCrawlApprox,
-    BLLC: partial(learning.LambdaLearnAndCrawlBinary, floor=FLOOR),
-    ETC: learning.ExploreThenCommit,
+    LLC: partial(crawl_policies.make, "LambdaLearnAndCrawl"),
+    LLCA: partial(crawl_policies.make, "LambdaLearnAndCrawlApprox"),
+    BLLC: partial(crawl_policies.make, "LambdaLearnAndCrawlBinary", floor=FLOOR),
+    ETC: partial(crawl_policies.make, "ExploreThenCommit"),
 }
 FORMULAS = (LC, BOUND, BINARY_BOUND)
 BOUNDS = {J_H: BOUND, J_B: BINARY_BOUND}

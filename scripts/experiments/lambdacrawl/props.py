@@ -50,11 +50,10 @@ POLICIES: dict[str, Callable[[], Any]] = {
     LCA: partial(crawl_policies.make, "LambdaCrawlApprox", action_form="rates"),
     BLC_EPS: partial(crawl_policies.make, "BinaryLambdaCrawl", action_form="rates", floor=FLOOR),
 }
-COLUMNS = ("elapsed", "signals", "importance", "change_rate", "complete")
 LASTING: dict[str, Callable[[], Any]] = {
     LC: POLICIES[LC],
     "LC, even": partial(crawl_policies.make, "LambdaCrawl", action_form="page"),
-    "GREEDY-HARMONIC": partial(crawl_policies.make, "GreedyHarmonic", features=COLUMNS),
+    "GREEDY-HARMONIC": partial(crawl_policies.make, "GreedyHarmonic"),
     BLC: partial(crawl_policies.make, "BinaryLambdaCrawl", action_form="rates"),
 }
 FORGOTTEN, LONGEST = "never_crawled", "longest_interval"

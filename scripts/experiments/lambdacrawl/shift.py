@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+import policies
 from crawl_envs.instances.misspecified.occurrences import (
     Misspecified,
     Occurrences,
@@ -14,7 +15,6 @@ from crawl_envs.instances.misspecified.occurrences import (
     signalled,
 )
 from crawl_envs.types import Instance
-from policies.lambdacrawl import LambdaLearnAndCrawl
 from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.experiments.lambdacrawl.learners import learning_env
@@ -57,7 +57,7 @@ def learned(seed: int, *, label: str, num_pages: int, horizon: float) -> Mapping
     """Return the cost of a learner by stretches of time, and around the shift."""
     instance = shifted(seed, num_pages)
     env = learning_env(seed, instance, horizon)
-    learner = LambdaLearnAndCrawl(env, window=WINDOWS[label])
+    learner = policies.make("LambdaLearnAndCrawl", env, window=WINDOWS[label])
     times = np.linspace(0.0, horizon, STRETCHES + 1)
     costs = np.array([cost[J_H] for cost in stepped_costs(env, learner, seed, times)])
     quarters = costs.reshape(4, -1).mean(axis=1)

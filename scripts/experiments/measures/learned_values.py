@@ -24,8 +24,8 @@ from agents.index import load_index
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray, IntArray, Problem
 from crawl_envs.types.compiled_policies import CompiledIndex
-from policies.base.index import counts_at_unknown_age
 from policies.values import greedy_ncis_observed
+from policies.values.ranking import counts_at_unknown_age
 from scripts.study.rows import gathered, indexed
 from scripts.study.specs import spec
 

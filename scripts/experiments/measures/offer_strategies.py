@@ -17,8 +17,8 @@ import numpy as np
 from agents.predictors.predicted_rates import PredictedRates
 from crawl_envs.evaluation import make_env
 from crawl_envs.evaluation import play as play_episode
-from crawl_envs.types import FloatArray, Policy, Tracker
-from policies import UniformCrawl
+from crawl_envs.types import FloatArray, Tracker
+from policies import Policy, UniformCrawl, bind
 from policies.bandits import Bandit, Exp3Bandit, Exp3IXBandit, Exp3PlusPlusBandit
 from policies.bandits.rewards import OFFER_GAIN_BOUND, Reward
 from policies.bandits.strategy_bandit import StrategyBandit
@@ -57,7 +57,7 @@ class LambdaRest(DiscreteLambdaCrawl):
 
 
 KINDS: Mapping[str, Callable[..., Policy]] = {
-    "uniform": lambda env, rates: UniformCrawl(env),
+    "uniform": lambda rates: UniformCrawl(),
     "change": ChangeWeightedCrawl,
     "click": ClickWeightedCrawl,
     "impression": ImpressionWeightedCrawl,
@@ -66,7 +66,7 @@ KINDS: Mapping[str, Callable[..., Policy]] = {
     "lambda day": partial(DiscreteLambdaCrawl, granularity="day"),
     "lambda rest": LambdaRest,
 }
-"""Kinds of strategy, functions of an environment and ``rates``: Table 2 of the paper, and three
+"""Kinds of strategy, functions of ``rates``: Table 2 of the paper, and three
 further LambdaCrawls: weighted by impressions; solved for steps of a day, as in the paper, not for
 the steps in which it acts; and with its unspent budget spread."""
 
@@ -194,11 +194,10 @@ def rates_of(run: Run, source: str, env: Any) -> RateSource:
 
 
 def bandit(
-    run: Run, env: Any, choice: Choice, strategies: Mapping[str, Policy], weights: RateSource
+    run: Run, choice: Choice, strategies: Mapping[str, Policy], weights: RateSource
 ) -> StrategyBandit:
     """Return a bandit over strategies, with the clicks of ``weights`` in its reward."""
     return StrategyBandit(
-        env,
         choice.bandit,
         arms={f"{place} {arm}": strategies[arm] for place, arm in enumerate(choice.arms)},
         reward=choice.reward,
@@ -212,7 +211,7 @@ def bandit(
 def play_policy(
     run: Run, budget: float, make: Callable[[Any], Policy], *, own_crawls: bool = False
 ) -> tuple[Freshness, Policy]:
-    """Play a policy on a run; return the evaluated days and the policy.
+    """Play a policy on a run; return the evaluated days and the policy after its last decision.
 
     Args:
         run: the run.
@@ -229,12 +228,12 @@ def play_policy(
         price_history="crawled" if own_crawls else "log",
     )
     env.reset(seed=run.seed)
-    policy = make(env)
+    policy = bind(make(env), env)
     play_episode(env, policy, run.seed)
     core: Any = env.unwrapped
     days = core.days()[run.warm_up :]
     click, offer = ([day.click_freshness for day in days], [day.fresh for day in days])
-    return Freshness(np.array(click), np.array(offer)), policy
+    return Freshness(np.array(click), np.array(offer)), policy.of_lane()
 
 
 def play(run: Run, label: str, budget: float) -> tuple[Freshness, Policy]:
@@ -245,10 +244,10 @@ def play(run: Run, label: str, budget: float) -> tuple[Freshness, Policy]:
         made = {}
         for arm in labels:
             kind, source = STRATEGIES[arm]
-            made[arm] = KINDS[kind](env, rates=rates_of(run, source, env))
+            made[arm] = KINDS[kind](rates=rates_of(run, source, env))
         if label not in CHOICES:
             return made[label]
-        return bandit(run, env, CHOICES[label], made, rates_of(run, PREDICTED, env))
+        return bandit(run, CHOICES[label], made, rates_of(run, PREDICTED, env))
 
     own = any(OWN in STRATEGIES[arm] for arm in labels)
     return play_policy(run, budget, make, own_crawls=own)

@@ -161,7 +161,7 @@ def crawled(
         **setting: of :func:`reset_env`.
     """
     env = reset_env(seed, **setting)
-    groups = {"groups": record(setting["site"]).directory} if grouped else {}
+    groups: dict[str, Any] = {"groups": record(setting["site"]).directory} if grouped else {}
     return freshness_of(env, policies.make(policy, env, **groups), seed)
 
 
@@ -189,7 +189,7 @@ def past(trace: Trace, start: float, end: float, signals: Signals) -> History:
         trace = traces.load(traces.find("garden-handbook"))
         history = past(trace, 0.0, 100.0, "directory")
         env = gymnasium.make("CrawlTrace-v0", trace="garden-handbook", window=(100.0, 200.0))
-        policy = policies.BeliefNCIS(env, history=history)
+        policy = policies.make("BeliefNCIS", env, history=history)
 
     Args:
         trace: the record.

@@ -33,7 +33,6 @@ LABELS: dict[str, tuple[str, dict[str, Any]]] = {
 PAGES = {f"m={num_pages}": num_pages for num_pages in NUM_PAGES}
 EVERYWHERE = tuple(PAGES)
 CLOSE = 0.005
-COLUMNS = ("elapsed", "signals", "importance", "change_rate", "recall", "false_signal_rate")
 
 
 def drawn(seed: int, num_pages: int) -> Any:
@@ -46,9 +45,7 @@ def crawled(
     seed: int, *, policy: str, num_pages: int, start: float, end: float, **arguments: Any
 ) -> Mapping[str, float]:
     """Return freshness, accuracy and crawl rate between two times, as a difference of episodes."""
-    acting: Any = crawl_policies.make(
-        policy, **({} if policy == "ThresholdNCIS" else {"features": COLUMNS}), **arguments
-    )
+    acting: Any = crawl_policies.make(policy, **arguments)
     instance = drawn(seed, num_pages)
     early, late = (simulate(instance, acting, time, seed).ledger for time in (start, end))
     return {

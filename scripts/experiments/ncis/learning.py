@@ -127,12 +127,12 @@ def _shifting(seed: int, label: str, num_pages: int, horizon: float) -> tuple[An
 
     if label in VARIANTS:
         played = env(first, "importance")
-        return played, crawl_policies.LearningGreedyNCIS(played, **VARIANTS[label])
+        return played, crawl_policies.make("LearningGreedyNCIS", played, **VARIANTS[label])
     played = env(first, "parameters")
     if label == ROUND_ROBIN:
-        return played, SwitchingPolicy(played, horizon, crawl_policies.RoundRobin(played))
+        return played, SwitchingPolicy(played, horizon, crawl_policies.make("RoundRobin", played))
 
-    def informed(instance: Instance) -> Policy:
+    def informed(instance: Instance) -> Any:
         known = instance.problem("parameters")
         return crawl_policies.make("GreedyNCIS", played, believed=lambda problem: known)
 
@@ -152,7 +152,7 @@ def _steady(seed: int, label: str, num_pages: int, horizon: float) -> tuple[Any,
         reveal=reveal,
     )
     if label in VARIANTS:
-        return env, crawl_policies.LearningGreedyNCIS(env, **VARIANTS[label])
+        return env, crawl_policies.make("LearningGreedyNCIS", env, **VARIANTS[label])
     name = "RoundRobin" if label == ROUND_ROBIN else "GreedyNCIS"
     return env, crawl_policies.make(name, env)
 

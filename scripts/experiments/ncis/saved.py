@@ -97,9 +97,8 @@ def measure(
     from scipy.optimize import brentq
 
     truth = pages(seed, num_pages, precision, recall)
-    columns = ("elapsed", "signals", *PARAMETERS)
-    greedy: Any = policies.make("Greedy", features=columns)
-    informed: Any = policies.make("GreedyNCIS", features=columns)
+    greedy: Any = policies.make("Greedy")
+    informed: Any = policies.make("GreedyNCIS")
     wanted = simulate(truth, greedy, horizon, seed).freshness
 
     def more(bandwidth: float) -> float:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from crawl_envs.evaluation import Row
-from crawl_envs.types import Policy
+from policies import Policy
 from policies.bandits import Exp3Bandit
 from policies.offers.rates import RateSource, StaleRates
 from scripts.experiments import figures
@@ -112,9 +112,9 @@ def played(
     def make(env: Any) -> Policy:
         rates = rates_for(run, source, env)
         if label == LAMBDA:
-            return KINDS[LAMBDA](env, rates=rates)
-        made = {kind: KINDS[kind](env, rates=rates) for kind in FIVE}
-        return bandit(run, env, CHOICES[label], made, rates)
+            return KINDS[LAMBDA](rates=rates)
+        made = {kind: KINDS[kind](rates=rates) for kind in FIVE}
+        return bandit(run, CHOICES[label], made, rates)
 
     return mean_freshness(play_policy(run, budget, make, own_crawls=source == OWN)[0])
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from policies.base.binding import ActingPolicy
 
 import policies
 from policies import Exp3, Exp3IX, Exp3PlusPlus
 from policies.bandits.rewards import OFFER_GAIN_BOUND, gained_share, literal_reward
 from policies.bandits.strategy_bandit import KAB5
-from policies.base.binding import ActingPolicy
 from policies.offers.rates import OfferRates
 from tests.naive.bandits import NaiveExp3, naive_draw
 from tests.policies.offers.fake_offer_env import OfferStandIn, play

@@ -6,6 +6,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
+from policies.base.binders import RATE_FORMS
+from policies.base.binding import ActingPolicy
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import policies
@@ -13,8 +15,6 @@ from crawl_envs.compiled.compiling import VALUE, compiled, ready
 from crawl_envs.evaluation import play, simulate
 from crawl_envs.types import Instance
 from policies.base import index
-from policies.base.binders import RATE_FORMS
-from policies.base.binding import ActingPolicy
 from tests.policies.replay import FEATURES, ReplayCore, ReplayLane, random_lane, run
 
 PLANNED = policies.names("page", compiled=True, learns=False)

@@ -138,7 +138,7 @@ def ledgers(
     """
     observation, _ = env.reset(seed=seed)
     policy = make(env)
-    return [read(core) for core in decisions(env, policy, observation)], policy
+    return [read(core) for core in decisions(env, policy, observation)], policy.of_lane()
 
 
 def between(records: Ledgers, first: int, last: int, num_pages: float) -> dict[str, float]:

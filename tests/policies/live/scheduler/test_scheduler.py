@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from policies.base.binders import core_of
 
 import policies
 from crawl_envs.types import Delay, Problem
 from policies.base.allocated import AllocatedPolicy
-from policies.base.binders import core_of
 from policies.base.index import IndexPolicy
 from policies.live.scheduler import CrawlScheduler
 from policies.live.scheduler.states import STATES
