@@ -47,10 +47,10 @@ class EvenSlots:
 
     Signal responses come first, in the order of :class:`policies.base.schedules.ResponseQueue`,
     with probabilities as shares. The other slots are assigned by :func:`next_in_turn`; where no
-    page has a rate, to the largest account. Credits and accounts are kept when rates change, so that every page gets the
-    crawls of all plans together, within one crawl as long as rates stay. With changing rates, no
-    page is a crawl ahead; in trials with new random rates every few slots, none fell behind by more
-    than 1.6.
+    page has a rate, to the largest account. Credits and accounts are kept when rates change, so
+    that every page gets the crawls of all plans together, within one crawl as long as rates stay.
+    With changing rates, no page is a crawl ahead; in trials with new random rates every few slots,
+    none fell behind by more than 1.6.
 
     Args:
         num_pages: m.

@@ -145,6 +145,7 @@ class RateLearner(Policy):
     """
 
     acts: ClassVar[tuple[str, ...]] = ("page", *RATE_FORMS)
+    learns = True
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ def evaluated(**given):
 def played(call, **given):
     """What is called with an instance, a policy of it, and a horizon."""
     env = reset(small())
-    return call(env.instance, policies.GreedyNCIS(env), 1.0, **given)
+    return call(env.instance, policies.make("GreedyNCIS", env), 1.0, **given)
 
 
 RATES = ("importance", "change_rate", "recall", "false_signal_rate")
@@ -286,7 +286,7 @@ BAD = [
     (lambda: summarize(ROWS, "n"), "metric must be one of m", "'n'"),
     (lambda: summarize(ROWS, "m", reference="b"), "reference must be one of a", "'b'"),
     (lambda: play(reset(small()), policies.GreedyNCIS, 0), "policy"),
-    (lambda: play(env := reset(small()), policies.GreedyNCIS(env), "x"), "seed", "'x'"),
+    (lambda: play(env := reset(small()), policies.make("GreedyNCIS", env), "x"), "seed", "'x'"),
 ]
 
 

@@ -9,6 +9,8 @@ import pytest
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
 from crawl_envs.types import Problem
+from policies.base.bandwidths import as_shares
+from policies.base.choices import page_action, rate_action
 from policies.base.live import LivePages
 
 NCIS = {"num_pages": 8, "bandwidth": 9.0, "horizon": 30.0, "instance": "noisy"}
@@ -64,16 +66,14 @@ def made(place, name, env):
     return policies.make(name, env, **more)
 
 
-def steps_of(env, policy, seed, steps=STEPS, observing=False):
+def steps_of(env, policy, seed, steps=STEPS):
     """Play an episode; yield each action before it is made."""
     observation, _ = env.reset(seed=seed)
     for _ in range(steps):
         action, _ = policy.predict(observation)
         yield action
         observation, _, _, over, _ = env.step(action)
-        if observing:  # twice: what is known is not learned again
-            policy.observe(env.unwrapped.last_log())
-            policy.observe(env.unwrapped.last_log())
+        policy.update()  # what is known is not learned again
         if over:
             break
 
@@ -87,9 +87,9 @@ def test_every_policy_keeps_the_contract(place, name):
     again = made(place, name, env)
     for _ in steps_of(env, again, seed=SEED + 5, steps=10):
         pass
-    forgets_what_was_before_and_is_told_of_logs(env, again, actions)
+    forgets_what_was_before(env, again, actions)
     joins_at_a_state_as_a_new_one_does(env, again, made(place, name, env))
-    if not again.oracle:
+    if not again.policy.oracle:
         acts_alike_without_the_environment(place, name, env, actions)
     lanes = gym.make_vec(family, num_envs=2, **settings)
     is_alone_in_its_lane(lanes, made(place, name, lanes), actions)
@@ -113,10 +113,9 @@ def played_with_care(env, policy):
     return actions
 
 
-def forgets_what_was_before_and_is_told_of_logs(env, policy, actions):
-    """In a new episode; and learns from a log that it observes as the next ``predict`` would."""
-    steps = steps_of(env, policy, SEED, observing=hasattr(policy, "observe"))
-    for action, expected in zip(steps, actions, strict=True):
+def forgets_what_was_before(env, policy, actions):
+    """In a new episode."""
+    for action, expected in zip(steps_of(env, policy, SEED), actions, strict=True):
         np.testing.assert_array_equal(action, expected)
 
 
@@ -139,17 +138,29 @@ def acts_alike_without_the_environment(place, name, env, actions):
     core = env.unwrapped
     env.reset(seed=SEED)
     pages = described(core)
-    live = made(place, name, pages)
-    live.start(pages.tracker())
-    live.update(core.last_log(), pages.tracker())
+    epoch = core.epoch if core.action_form in ("rates", "shares") else None
+    live = made(place, name, None).in_form(core.action_form, core.batch, epoch)
+    live.start(pages)
     for action in actions:
-        np.testing.assert_array_equal(live.choose(pages.tracker()), action)
+        tracker = pages.tracker()
+        np.testing.assert_array_equal(encoded(live.choose(tracker), tracker, core), action)
         *_, over, _ = env.step(action)
         if over:
             break
         follow(pages, core)
         assert_same_tracker(pages.tracker(), core.tracker())
-        live.update(core.last_log(), pages.tracker())
+        if live.reads_log:
+            live.update(core.last_log(), pages.tracker())
+
+
+def encoded(choice, tracker, core):
+    """A choice as an action of the environment."""
+    form, num_pages = core.action_form, tracker.elapsed.size
+    if form == "shares":
+        choice = as_shares(choice, tracker.problem, core.epoch, tracker.time)
+    if form in ("rates", "shares"):
+        return rate_action("it", choice, num_pages, shares=form == "shares")
+    return page_action("it", choice, form, num_pages, batch=core.batch)
 
 
 def is_alone_in_its_lane(lanes, policy, actions):
@@ -166,9 +177,6 @@ def described(core):
     pages = LivePages(
         core.problem,
         alive=alive if core.lanes.mortal else None,
-        action_form=core.action_form,
-        batch=core.batch,
-        epoch=core.epoch if core.action_form in ("rates", "shares") else 1.0,
         horizon=core.lanes.horizon,
         seed=core.rng(),
         sketches=core.first_sketch() if hasattr(core, "first_sketch") else None,
@@ -244,26 +252,19 @@ def test_pages_that_do_not_exist_are_not_chosen(place, name):
 
 @pytest.mark.parametrize("name", policies.names(fragments=True, oracle=False))
 def test_every_policy_is_built_from_a_problem(name):
-    """And refuses pages of another number in one way."""
     env = gym.make("CrawlLongevity-v0", num_pages=5, bandwidth=1.5)
     env.reset(seed=0)
     core = env.unwrapped
-    policy = policies.make(name, core.problem)
-    if name not in {"CurveFitting", "DivergenceBounds", "ThresholdNCIS"}:
-        action = policy.choose(core.tracker())
-        assert np.shape(action) == ((5,) if policy.action_form == "rates" else ())
-    other = gym.make("CrawlLongevity-v0", num_pages=4, bandwidth=1.5)
-    other.reset(seed=0)
-    with pytest.raises(ValueError, match=f"tracker must have the 5 pages that {name} .* got 4"):
-        policies.make(name, core.problem).start(other.unwrapped.tracker())
+    policy, pages = policies.make(name), LivePages(core.problem, sketches=core.first_sketch())
+    if name != "ThresholdNCIS":
+        if name != "LearningLongevity":
+            policy.start(pages)
+            choice = policy.choose(pages.tracker())
+            assert np.shape(choice) == ((5,) if policy.form.action == "rates" else (1,))
 
 
-@pytest.mark.parametrize("name", sorted({*policies.names(fragments=True)} - {"ThresholdNCIS"}))
-def test_every_policy_says_what_it_lacks(name):
-    """Without an environment; an oracle also with a description alone."""
-    with pytest.raises(ValueError, match=r"env must be an environment or|either env or features="):
-        policies.make(name)
-    if getattr(policies, name).oracle:
-        problem = Problem(num_pages=3, bandwidth=1.0, importance=np.ones(3))
-        with pytest.raises(ValueError, match=f"env must be an environment .* for {name}"):
-            policies.make(name, problem)
+@pytest.mark.parametrize("name", policies.names(fragments=True, oracle=True))
+def test_oracles_need_an_environment(name):
+    problem = Problem(num_pages=3, bandwidth=1.0, importance=np.ones(3))
+    with pytest.raises(ValueError, match=f"pages must be a lane of an environment .* for {name}"):
+        policies.make(name).start(LivePages(problem))

@@ -34,7 +34,7 @@ def test_best_page_in_plain_python():
 
 def test_random_crawl_draws_new_pages_in_each_episode():
     core = ReplayCore(random_lane(6, 1))
-    policy = policies.RandomCrawl(core)
+    policy = policies.make("RandomCrawl", core)
     first, second = run(policy, core, 30)[0], run(policy, core, 30)[0]
     assert first != second
     np.testing.assert_array_equal(
@@ -48,9 +48,9 @@ def test_random_crawl_draws_new_pages_in_each_episode():
 def test_time_zero_counts_as_a_crawl_of_every_page():
     instance = Instance([1.0, 1.0], 1.0, 0.9, 0.1, bandwidth=1.0)
     core = ReplayCore(ReplayLane(instance, [(0.6, SIGNAL, 1)]))
-    assert run(policies.GreedyNCIS(core, delay_window=0.5), core, 1)[0] == [1]
+    assert run(policies.make("GreedyNCIS", core, delay_window=0.5), core, 1)[0] == [1]
     missed = ReplayCore(ReplayLane(instance, [(0.6, SIGNAL, 1)]))
-    assert run(policies.GreedyNCIS(missed, delay_window=0.7), missed, 1)[0] == [0]
+    assert run(policies.make("GreedyNCIS", missed, delay_window=0.7), missed, 1)[0] == [0]
 
 
 # Allocated rates

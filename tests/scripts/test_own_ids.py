@@ -189,10 +189,10 @@ def test_a_policy_that_chooses_its_own_times_is_not_played_past_them(name):
     env = evaluation.make_env(f"own_crawls:{name}")
     env.reset(seed=0)
     with pytest.raises(ValueError, match="chooses the times of its crawls"):
-        evaluation.play(env, policies.ThresholdNCIS(env), 0)
+        evaluation.play(env, policies.make("ThresholdNCIS", env), 0)
     whole = evaluation.make_env("own_crawls:MyCrawl-v0", max_episode_steps=20)
     whole.reset(seed=0)
-    assert evaluation.play(whole, policies.ThresholdNCIS(whole), 0).crawls > 0
+    assert evaluation.play(whole, policies.make("ThresholdNCIS", whole), 0).crawls > 0
 
 
 def test_reading_arguments_imports_nothing():

@@ -66,4 +66,4 @@ def test_pages_that_are_born_and_die(signals):
     compiled = play(env, LearnedBelief(env, stored=stored()), 0)
     stepped = play(env, LearnedBelief(env, stored=stored()), 0, compiled=False)
     assert compiled.freshness == stepped.freshness
-    assert compiled.freshness != play(env, policies.BeliefNCIS(env), 0).freshness
+    assert compiled.freshness != play(env, policies.make("BeliefNCIS", env), 0).freshness

@@ -86,14 +86,14 @@ def test_crawls_are_those_of_the_step_loop(law, folder):
     compiled = play(env, agents.load(folder, env), 4)
     stepped = play(env, agents.load(folder, env), 4, compiled=False)
     assert compiled.freshness == stepped.freshness
-    assert compiled.freshness != play(env, policies.BeliefNCIS(env), 4).freshness
+    assert compiled.freshness != play(env, policies.make("BeliefNCIS", env), 4).freshness
 
 
 @pytest.mark.parametrize("law", ["bursty", "deploys"])
 def test_scores_are_those_of_the_twin(law):
     env = gymnasium.make("CrawlNCIS-v0", instance=law, **SMALL)
     env.reset(seed=3)
-    agent, belief = LearnedBelief(env, stored=stored()), policies.BeliefNCIS(env)
+    agent, belief = LearnedBelief(env, stored=stored()), policies.make("BeliefNCIS", env)
     twin, corrected = Twin(env), 0
     observation, over = env.reset(seed=3)[0], False
     while not over:

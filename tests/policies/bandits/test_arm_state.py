@@ -17,7 +17,7 @@ MAKERS = {
     "click": policies.ClickWeightedCrawl,
     "impression": policies.ImpressionWeightedCrawl,
     "lambda": policies.DiscreteLambdaCrawl,
-    "day": lambda env, rates: policies.DiscreteLambdaCrawl(env, rates=rates, granularity="day"),
+    "day": lambda env, rates: policies.make("DiscreteLambdaCrawl", env, rates=rates, granularity="day"),
     "again": policies.ClickWeightedCrawl,
 }
 

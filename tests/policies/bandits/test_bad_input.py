@@ -74,7 +74,7 @@ BAD = {
     "no policy": (lambda: arms(3), "arm 'a' must be a policy"),
     "makes none": (lambda: arms(lambda env: 3), "arm 'a' must be a policy"),
     "elsewhere": (
-        lambda: arms(policies.Greedy(small())),
+        lambda: arms(policies.make("Greedy", small())),
         "arm 'a' must be bound to the same environment",
     ),
     "no actions": (

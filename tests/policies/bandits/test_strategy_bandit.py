@@ -104,7 +104,7 @@ class Notes:
 def test_all_arms_observe_every_step():
     env = place("CrawlNCIS-v0", "page", horizon=6.0)
     notes = Notes()
-    nutch = policies.NutchAdaptive(env)
+    nutch = policies.make("NutchAdaptive", env)
     policy = Exp3(
         env,
         arms={
@@ -127,7 +127,7 @@ def test_all_arms_observe_every_step():
     assert notes.asked == np.sum(arms == 0)
     assert {*arms.tolist()} == {0, 1, 2, 3}
     # What Nutch knows is what it would know if it had stood by at every step.
-    other = policies.NutchAdaptive(env)
+    other = policies.make("NutchAdaptive", env)
     rows, _ = env.reset(seed=1)
     for [page] in crawled:
         other.predict(rows)

@@ -80,7 +80,7 @@ def test_bound_policies_take_any_observation(form):
     arguments = {"num_pages": 6, "instance": "noisy", "observation": form}
     env = gym.make("CrawlNCIS-v0", **arguments)
     observation, _ = env.reset(seed=0)
-    policy = policies.GreedyNCIS(env)
+    policy = policies.make("GreedyNCIS", env)
     page, _ = policy.predict(observation)
     assert np.shape(page) == ()
     assert policy.predict(spaces.flatten(env.observation_space, observation))[0] == page
@@ -89,13 +89,13 @@ def test_bound_policies_take_any_observation(form):
     assert policy.predict(stacked.reset())[0].shape == (1,)
     lanes = gym.make_vec("CrawlNCIS-v0", num_envs=3, **arguments)
     observation, _ = lanes.reset(seed=0)
-    bound = policies.GreedyNCIS(lanes)
+    bound = policies.make("GreedyNCIS", lanes)
     pages, _ = bound.predict(observation)
     assert pages.shape == (3,)
     assert pages[0] == page
     with pytest.raises(ValueError, match="must have the 3 lanes"):
         bound.predict(env.observation_space.sample())
-    assert policies.Exp3(env).predict(stacked.reset())[0].shape == (1,)
+    assert policies.make("Exp3", env).predict(stacked.reset())[0].shape == (1,)
     if form != "table":
         unbound = policies.GreedyNCIS(features=env.unwrapped.features)
         with pytest.raises(ValueError, match="observation must have"):
@@ -106,16 +106,16 @@ def test_bound_policies_take_any_observation(form):
 def test_one_page_is_no_batch_and_one_lane_is_one(form):
     arguments = {"num_pages": 1, "instance": "noisy", "observation": form}
     env = gym.make("CrawlNCIS-v0", **arguments)
-    policy = policies.GreedyNCIS(env)
+    policy = policies.make("GreedyNCIS", env)
     assert policy.predict(env.reset(seed=0)[0])[0].shape == ()
     assert policy.predict(DummyVecEnv([lambda: env]).reset())[0].shape == (1,)
     vector = gym.make_vec("CrawlNCIS-v0", num_envs=1, **arguments)
-    assert policies.GreedyNCIS(vector).predict(vector.reset(seed=0)[0])[0].shape == (1,)
+    assert policies.make("GreedyNCIS", vector).predict(vector.reset(seed=0)[0])[0].shape == (1,)
 
 
 def test_scores_are_the_largest_values_in_order():
     core = ReplayCore(random_lane(20, 1), action_form="scores", batch=5)
-    policy = policies.Greedy(core)
+    policy = policies.make("Greedy", core)
     for _ in range(4):
         actions, _ = policy.predict(core.reset())
         known = core.tracker()
@@ -133,13 +133,13 @@ def test_ties_go_to_the_lowest_index():
     instance = Instance(np.ones(8), 1.0, bandwidth=4.0)
     for form, batch in (("page", 1), ("scores", 3)):
         core = ReplayCore(ReplayLane(instance), action_form=form, batch=batch)
-        crawled = run(policies.Greedy(core), core, 2)[0]
+        crawled = run(policies.make("Greedy", core), core, 2)[0]
         assert crawled == list(range(2 * batch))
 
 
 def test_threshold_refreshes_every_page_that_reaches_it():
     core = ReplayCore(random_lane(30, 5), action_form="refresh")
-    policy = policies.GreedyNCIS(core, threshold=0.05)
+    policy = policies.make("GreedyNCIS", core, threshold=0.05)
     observation = core.reset()
     sizes = []
     for _ in range(20):
@@ -156,7 +156,7 @@ def test_threshold_refreshes_every_page_that_reaches_it():
 
 def test_sequence_is_followed_by_different_pages_per_decision():
     core = ReplayCore(random_lane(3, 1), action_form="scores", batch=2)
-    crawled = run(policies.ChangeRateCrawl(core), core, 20)[0]
+    crawled = run(policies.make("ChangeRateCrawl", core), core, 20)[0]
     assert all(crawled[i] != crawled[i + 1] for i in range(0, 40, 2))
 
 
@@ -211,9 +211,9 @@ def test_unbound_policy_reads_the_alive_column_and_takes_fewer_pages():
     ("build", "message"),
     [
         (lambda core: policies.Greedy(), "either env or features=, got both or neither"),
-        (lambda core: policies.Greedy(core, features=FEATURES), "got both or neither"),
-        (lambda core: policies.Greedy(object()), "env must be a crawl environment, got object"),
-        (lambda core: policies.Greedy(core, batch=2), "are the environment's"),
+        (lambda core: policies.make("Greedy", core, features=FEATURES), "got both or neither"),
+        (lambda core: policies.make("Greedy", object()), "env must be a crawl environment, got object"),
+        (lambda core: policies.make("Greedy", core, batch=2), "are the environment's"),
         (
             lambda core: policies.Greedy(features=FEATURES, action_form="rates"),
             "action_form of Greedy must be one of .*, got 'rates'",
@@ -224,45 +224,45 @@ def test_unbound_policy_reads_the_alive_column_and_takes_fewer_pages():
             "needs the columns change_rate, recall, false_signal_rate, features has elapsed",
         ),
         (
-            lambda core: policies.Greedy(core, threshold=1.0),
+            lambda core: policies.make("Greedy", core, threshold=1.0),
             "'refresh'; got 1.0 in the form 'page'",
         ),
-        (lambda core: policies.GreedyNCIS(core, delay_window=-1.0), "delay_window must be finite"),
+        (lambda core: policies.make("GreedyNCIS", core, delay_window=-1.0), "delay_window must be finite"),
         (
             lambda core: policies.GreedyNCIS(features=FEATURES, delay_window=1.0).predict(
                 np.zeros((3, len(FEATURES)))
             ),
             "delay_window must be 0 to predict without an environment",
         ),
-        (lambda core: policies.GreedyCIS(core, reading="I4"), "reading must be one of .* got 'I4'"),
-        (lambda core: policies.GreedyNCISApprox(core, terms=0), "terms must be an integer >= 1"),
-        (lambda core: policies.GreedyCISPlus(core, recall_above=2), "recall_above must lie in"),
+        (lambda core: policies.make("GreedyCIS", core, reading="I4"), "reading must be one of .* got 'I4'"),
+        (lambda core: policies.make("GreedyNCISApprox", core, terms=0), "terms must be an integer >= 1"),
+        (lambda core: policies.make("GreedyCISPlus", core, recall_above=2), "recall_above must lie in"),
         (lambda core: policies.LowDiscrepancy(None), "env must be an environment"),
         (lambda core: policies.LowDiscrepancy(action_form="rates"), "must be one of .*'rates'"),
-        (lambda core: policies.LambdaCrawl(core, action_form="page"), "are the environment's"),
+        (lambda core: policies.make("LambdaCrawl", core, action_form="page"), "are the environment's"),
         (lambda core: policies.LambdaCrawl(action_form="page").predict(np.zeros((3, 8))), "no env"),
-        (lambda core: policies.BinaryLambdaCrawl(core, floor=1.5), "floor must lie in .* got 1.5"),
+        (lambda core: policies.make("BinaryLambdaCrawl", core, floor=1.5), "floor must lie in .* got 1.5"),
         (lambda core: policies.NutchAdaptive(None), "env must be an environment"),
-        (lambda core: policies.NutchAdaptive(core, dec_rate=1.0), "dec_rate must lie in .* got 1"),
-        (lambda core: policies.NutchAdaptive(core, day=0), "day must be finite and > 0, got 0"),
+        (lambda core: policies.make("NutchAdaptive", core, dec_rate=1.0), "dec_rate must lie in .* got 1"),
+        (lambda core: policies.make("NutchAdaptive", core, day=0), "day must be finite and > 0, got 0"),
         (
-            lambda core: policies.NutchAdaptive(core, max_interval=59.0),
+            lambda core: policies.make("NutchAdaptive", core, max_interval=59.0),
             "max_interval must be finite and >= 60, got 59.0",
         ),
         (
-            lambda core: policies.StormCrawlerAdaptive(core, fetch_interval_min=0),
+            lambda core: policies.make("StormCrawlerAdaptive", core, fetch_interval_min=0),
             "fetch_interval_min must be an integer >= 1, got 0",
         ),
         (
-            lambda core: policies.StormCrawlerAdaptive(core, rate_incr=0.0),
+            lambda core: policies.make("StormCrawlerAdaptive", core, rate_incr=0.0),
             "rate_incr must be finite and > 0, got 0.0",
         ),
-        (lambda core: policies.StormCrawlerAdaptive(core, rate_decr=1.5), "rate_decr must lie in"),
+        (lambda core: policies.make("StormCrawlerAdaptive", core, rate_decr=1.5), "rate_decr must lie in"),
         (
-            lambda core: policies.NutchAdaptive(core, sync_delta_rate=None),
+            lambda core: policies.make("NutchAdaptive", core, sync_delta_rate=None),
             "sync_delta_rate .* None",
         ),
-        (lambda core: policies.UniformCrawl(core, schedule="best"), "schedule must be one of"),
+        (lambda core: policies.make("UniformCrawl", core, schedule="best"), "schedule must be one of"),
     ],
 )
 def test_bad_arguments(build, message):
@@ -272,7 +272,7 @@ def test_bad_arguments(build, message):
 
 def test_bad_observations():
     core = ReplayCore(random_lane(3, 0), random_lane(3, 1))
-    policy = policies.Greedy(core)
+    policy = policies.make("Greedy", core)
     core.reset()
     with pytest.raises(ValueError, match=r"2 lanes of the environment .*, got shape \(3,\)"):
         policy.predict(np.zeros(3))
@@ -418,7 +418,7 @@ def test_a_class_that_forgets_the_base_class_is_refused_in_one_way():
         with pytest.raises(ValueError, match=r"^Forgetful.__init__ must call super\(\).__init__"):
             use()
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = policies.Greedy(env).nothing
+        _ = policies.make("Greedy", env).nothing
 
 
 # Another environment than that of the policy
@@ -431,7 +431,7 @@ def two(**arguments):
     given = {**SMALL, **arguments}
     own, other = (gym.make("CrawlNCIS-v0", **given) for _ in range(2))
     own.reset(seed=0)
-    return own, other, policies.GreedyNCIS(own)
+    return own, other, policies.make("GreedyNCIS", own)
 
 
 def test_an_observation_of_another_instance_is_noticed_at_once():
@@ -460,12 +460,12 @@ def test_wrappers_may_change_the_observations_of_the_environment_that_is_bound()
     )
     stacked = gym.wrappers.FrameStackObservation(env, 3)
     for played in (env, stacked):
-        policy = policies.GreedyNCIS(played)
+        policy = policies.make("GreedyNCIS", played)
         observation, _ = played.reset(seed=0)
         for _ in range(4):
             observation, *_ = played.step(policy.predict(observation)[0])
     env = gym.make("CrawlNCIS-v0", **SMALL)
-    policy, lanes = policies.GreedyNCIS(env), DummyVecEnv([lambda: env])
+    policy, lanes = policies.make("GreedyNCIS", env), DummyVecEnv([lambda: env])
     lanes.seed(0)
     observation = lanes.reset()
     for _ in range(40):  # into a second episode
@@ -477,7 +477,7 @@ def test_lanes_are_noticed_one_by_one():
         gym.make_vec("CrawlNCIS-v0", num_envs=3, autoreset_mode="SameStep", **SMALL)
         for _ in range(2)
     ]
-    policy = policies.GreedyNCIS(envs[0])
+    policy = policies.make("GreedyNCIS", envs[0])
     observation, _ = envs[0].reset(seed=0)
     for _ in range(70):
         observation, *_ = envs[0].step(policy.predict(observation)[0])
@@ -513,4 +513,4 @@ def test_wrappers_of_several_say_what_to_bind_to_instead(kind):
     lanes = kind([lambda: gym.make("CrawlNCIS-v0", **SMALL)] * 2)
     words = f"got {kind.__name__} of several: bind to gymnasium.make_vec.*CrawlVecEnv"
     with pytest.raises(ValueError, match=words):
-        policies.GreedyNCIS(lanes)
+        policies.make("GreedyNCIS", lanes)

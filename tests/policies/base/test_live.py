@@ -16,7 +16,7 @@ def test_sketches_are_asked_for():
     env = gym.make("CrawlLongevity-v0", num_pages=5, bandwidth=1.5)
     env.reset(seed=0)
     with pytest.raises(ValueError, match="sketches must be given"):
-        policies.CurveFitting(env.unwrapped.problem).choose(env.unwrapped.tracker())
+        policies.make("CurveFitting", env.unwrapped.problem).choose(env.unwrapped.tracker())
 
 
 def test_calls_in_any_order():

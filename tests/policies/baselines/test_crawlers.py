@@ -53,7 +53,7 @@ def test_rules_step_by_step(core, name):
 
 
 def test_nutch_by_hand(core):
-    policy = policies.NutchAdaptive(core)
+    policy = policies.make("NutchAdaptive", core)
     kept = revisits(*policy.first_interval)
     assert kept.due[0] == 30.0
     reschedule(policy, 0, 30.0, False, kept)  # 30 * 1.4 = 42 > 30 days since the change; - 0.3 * 30
@@ -62,14 +62,14 @@ def test_nutch_by_hand(core):
     assert kept.due[0] == pytest.approx(63.0 + 63.0 - 18.9)
     reschedule(policy, 0, 107.1, True, kept)
     assert kept.due[0] == pytest.approx(107.1 + 0.8 * 63.0)
-    plain = policies.NutchAdaptive(core, sync_delta=False, inc_rate=0.2)
+    plain = policies.make("NutchAdaptive", core, sync_delta=False, inc_rate=0.2)
     kept = revisits(*plain.first_interval)
     reschedule(plain, [0, 0], [30.0, 66.0], [False, True], kept)
     assert kept.due[0] == pytest.approx(66.0 + 30.0 * 1.2 * 0.8)
 
 
 def test_limits_of_intervals(core):
-    nutch = policies.NutchAdaptive(core, min_interval=3600.0, day=24.0)  # time in hours
+    nutch = policies.make("NutchAdaptive", core, min_interval=3600.0, day=24.0)  # time in hours
     kept = revisits(*nutch.first_interval)
     assert kept.due[0] == pytest.approx(30.0 * 24.0)
     for now in range(100):
@@ -78,7 +78,7 @@ def test_limits_of_intervals(core):
     for now in range(40):
         reschedule(nutch, 0, 100.0 + 3000.0 * now, False, kept)
         assert kept.due[0] <= 100.0 + 3000.0 * now + 90.0 * 24.0 * (1.0 + 1e-12)
-    storm = policies.StormCrawlerAdaptive(core)
+    storm = policies.make("StormCrawlerAdaptive", core)
     kept = revisits(*storm.first_interval)
     for now in range(30):
         reschedule(storm, 0, float(now), False, kept)
@@ -86,7 +86,7 @@ def test_limits_of_intervals(core):
     for now in range(30, 60):
         reschedule(storm, 0, float(now), True, kept)
     assert kept.interval[0] == 60.0
-    frozen = policies.StormCrawlerAdaptive(core, fetch_interval_default=1, fetch_interval_min=1)
+    frozen = policies.make("StormCrawlerAdaptive", core, fetch_interval_default=1, fetch_interval_min=1)
     kept = revisits(*frozen.first_interval)
     for now in range(5):
         reschedule(frozen, 0, float(now), False, kept)
@@ -163,7 +163,7 @@ def test_pages_that_are_born_die_and_are_born_again(name):
 def test_late_pages_are_due_one_default_interval_after_their_birth():
     lane = ReplayLane(Instance(np.ones(2), 0.0, bandwidth=1.0), (), 100.0)
     core = ReplayCore(lane, action_form="refresh")
-    policy = policies.StormCrawlerAdaptive(core, fetch_interval_default=4320)
+    policy = policies.make("StormCrawlerAdaptive", core, fetch_interval_default=4320)
     observation = core.reset()
     lane.alive = np.array([True, False])
     born, due = 9.0, []

@@ -85,7 +85,7 @@ def test_published_rates_are_the_action(name, arguments, published):
 def test_published_probabilities_are_the_action(bandwidth, published):
     instance = Instance(GOLDEN.importance, GOLDEN.change_rate, 1.0, bandwidth=bandwidth)
     core = ReplayCore(ReplayLane(instance), action_form="rates")
-    action, _ = policies.LambdaCrawl(core).predict(core.reset())
+    action, _ = policies.make("LambdaCrawl", core).predict(core.reset())
     np.testing.assert_allclose(action[0], published, atol=6e-7)
 
 
@@ -126,7 +126,7 @@ def test_without_an_environment_only_lambdacrawl_responds_to_signals(name):
 def test_every_epoch_has_its_mean_bandwidth(epoch):
     instance = mixed(bandwidth_steps=[(2.2, 16.0), (2.4, 3.0), (7.0, 8.0)])
     core = ReplayCore(ReplayLane(instance), action_form="rates", epoch=epoch)
-    policy = policies.LambdaCrawl(core)
+    policy = policies.make("LambdaCrawl", core)
     observation = core.reset()
     for number in range(10):
         times = (number + (np.arange(20_000) + 0.5) / 20_000) * epoch
@@ -154,7 +154,7 @@ def test_hidden_change_rates_are_missed_only_where_shares_need_them():
         lane = ReplayLane(Instance([1.0, 2.0], 0.5, recall, bandwidth=1.0))
         lane.reveal = "importance"
         core = ReplayCore(lane, action_form="rates")
-        policy, observation = policies.UniformCrawl(core), core.reset()
+        policy, observation = policies.make("UniformCrawl", core), core.reset()
         if recall == 0.0:
             np.testing.assert_array_equal(policy.predict(observation)[0], [[0.5, 0.5]])
             continue
@@ -232,7 +232,7 @@ def test_compiled_steps_and_twin_crawl_alike(name, complete):
 def test_more_signals_in_a_slot_than_the_log_holds():
     instance = Instance([1.0, 1.0, 5.0], [40.0, 60.0, 1.0], [1.0, 1.0, 0.0], bandwidth=1.0)
     env = gymnasium.make(HARMONIC, num_pages=3, bandwidth=1.0, horizon=30.0, action="page")
-    policy = policies.LambdaCrawl(env)
+    policy = policies.make("LambdaCrawl", env)
     observation, _ = env.reset(seed=2, options={"instance": instance})
     stepped, most, over = [], 0, False
     while not over:

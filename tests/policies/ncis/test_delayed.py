@@ -351,7 +351,7 @@ def test_it_beats_every_window_where_delays_are_long(window):
     }
     mean, error = mean_difference(
         GreedyNCISDelayed,
-        lambda env: policies.GreedyNCIS(env, delay_window=window),
+        lambda env: policies.make("GreedyNCIS", env, delay_window=window),
         settings,
         range(4),
     )

@@ -42,7 +42,7 @@ def test_near_the_informed_policy_and_above_round_robin():
 
 def test_episodes_start_with_no_data_unless_kept():
     env = noisy(horizon=6.0)
-    policy, keeping = policies.LearningGreedyNCIS(env), policies.LearningGreedyNCIS(env, keep=True)
+    policy, keeping = policies.make("LearningGreedyNCIS", env), policies.make("LearningGreedyNCIS", env, keep=True)
     once = [stepped(env, each, seed=1) for each in (policy, keeping)]
     assert once[0] == once[1]
     twice = [stepped(env, each, seed=1) for each in (policy, keeping)]
@@ -65,7 +65,7 @@ def rounded(seed):
 def test_unbound_with_the_wrapper_does_what_bound_does():
     env = noisy(horizon=8.0)
     options = {"instance": rounded(2)}
-    bound = stepped(env, policies.LearningGreedyNCIS(env), seed=0, options=options)
+    bound = stepped(env, policies.make("LearningGreedyNCIS", env), seed=0, options=options)
     policy = policies.LearningGreedyNCIS(features=env.unwrapped.features)
     seeing = Observing(env, policy)
     assert stepped(seeing, policy, seed=0, options=options) == bound
@@ -80,7 +80,7 @@ def test_several_sources_have_different_evidence():
     recall = np.stack([np.full(12, 0.7), np.zeros(12)])
     instance = Instance(importance, change_rate + 0.3, recall, np.full((2, 12), 0.2), bandwidth=12)
     env = single_of(instance, horizon=60.0, reveal="importance")
-    policy = policies.LearningGreedyNCIS(env)
+    policy = policies.make("LearningGreedyNCIS", env)
     stepped(env, policy, seed=0)
     telling, idle = np.median(policy.estimates()["evidence"], axis=1)
     assert telling > 4.0 * idle
@@ -88,7 +88,7 @@ def test_several_sources_have_different_evidence():
 
 def test_groups_reach_the_beliefs():
     env = noisy(horizon=3.0)
-    policy = policies.LearningGreedyNCIS(env, groups=np.arange(PAGES) % 3)
+    policy = policies.make("LearningGreedyNCIS", env, groups=np.arange(PAGES) % 3)
     stepped(env, policy, seed=0)
     assert policy.learner.beliefs[0].shape.shape == (3, 3)
 
@@ -108,7 +108,7 @@ def test_groups_reach_the_beliefs():
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
-        policies.LearningGreedyNCIS(noisy(), **arguments)
+        policies.make("LearningGreedyNCIS", noisy(), **arguments)
 
 
 def test_bad_input_elsewhere():
@@ -118,7 +118,7 @@ def test_bad_input_elsewhere():
     with pytest.raises(ValueError, match="needs the columns signals"):
         policies.LearningGreedyNCIS(features=("elapsed", "importance"))
     env = noisy()
-    policy = policies.LearningGreedyNCIS(env, groups=[0, 1])
+    policy = policies.make("LearningGreedyNCIS", env, groups=[0, 1])
     observation, _ = env.reset(seed=0)
     with pytest.raises(ValueError, match="groups must be of 30 pages, got 2"):
         policy.predict(observation)
@@ -127,7 +127,7 @@ def test_bad_input_elsewhere():
     with pytest.raises(ValueError, match="env must be a single crawl environment, got object"):
         Observing(object(), policy)
     with pytest.raises(ValueError, match=r"must have a method observe\(log\), got RoundRobin"):
-        Observing(env, policies.RoundRobin(env))
+        Observing(env, policies.make("RoundRobin", env))
 
 
 def test_learner_believes_the_memory_that_predicts_best():

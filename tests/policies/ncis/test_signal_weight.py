@@ -112,9 +112,9 @@ def test_policy_acts_on_what_it_believes():
     def without_recall(problem):
         return dataclasses.replace(problem, recall=0.0 * problem.recall)
 
-    informed = simulate(drawn, policies.GreedyNCIS(env), 20.0, seed=1).crawls
-    assuming_policy = policies.GreedyNCIS(env, believed=without_recall)
+    informed = simulate(drawn, policies.make("GreedyNCIS", env), 20.0, seed=1).crawls
+    assuming_policy = policies.make("GreedyNCIS", env, believed=without_recall)
     assuming = simulate(drawn, assuming_policy, 20.0, seed=1).crawls
-    greedy = simulate(drawn, policies.Greedy(env), 20.0, seed=1).crawls
+    greedy = simulate(drawn, policies.make("Greedy", env), 20.0, seed=1).crawls
     np.testing.assert_array_equal(assuming, greedy)
     assert not np.array_equal(informed, greedy)

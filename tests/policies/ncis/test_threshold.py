@@ -281,7 +281,7 @@ def test_what_it_refuses():
     with pytest.raises(ValueError, match=r"floor must be finite and >= 0, got -1\.0"):
         policies.ThresholdNCIS(floor=-1.0)
     with pytest.raises(ValueError, match="env must be a crawl environment"):
-        policies.ThresholdNCIS(gymnasium.make("CartPole-v1"))
+        policies.make("ThresholdNCIS", gymnasium.make("CartPole-v1"))
     instance = INSTANCES["noisy"]
     with pytest.raises(ValueError, match="floor must lie in"):
         simulate(instance, policies.ThresholdNCIS(floor=1.0), 1.0)
@@ -294,9 +294,9 @@ def test_what_it_refuses():
     env = gymnasium.make("CrawlNCIS-v0", num_pages=3)
     observation, _ = env.reset(seed=0)
     with pytest.raises(ValueError, match="simulate and evaluate play it"):
-        policies.ThresholdNCIS(env).predict(observation)
+        policies.make("ThresholdNCIS", env).predict(observation)
     hidden = gymnasium.make("CrawlNCIS-v0", num_pages=3, reveal="importance")
     hidden.reset(seed=0)
-    policy = policies.ThresholdNCIS(hidden)
+    policy = policies.make("ThresholdNCIS", hidden)
     with pytest.raises(ValueError, match="ThresholdNCIS needs change_rate, recall"):
         policy.compile(hidden.unwrapped.problem, 1, np.random.default_rng(0))

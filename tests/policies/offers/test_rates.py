@@ -94,7 +94,7 @@ def test_one_stale_source_serves_lanes_and_policies_apart():
     core = OfferCore(OfferLane(books[0], books[2]), OfferLane(books[1], books[3]))
     counted = CountedSource(HistoryRates())
     source = StaleRates(StaleRates(counted))
-    arms = [policies.ClickWeightedCrawl(core, rates=source) for _ in range(2)]
+    arms = [policies.make("ClickWeightedCrawl", core, rates=source) for _ in range(2)]
     for first in (0, 2):
         observation = core.reset()
         for _ in range(36):
@@ -127,7 +127,7 @@ def test_a_custom_source_with_state_is_reset(within):
     books = [days(3, seed=seed) for seed in range(4)]
     core = OfferCore(OfferLane(books[0], books[2]), OfferLane(books[1], books[3]))
     copies = []
-    policy = policies.ClickWeightedCrawl(core, rates=within(First(copies)))
+    policy = policies.make("ClickWeightedCrawl", core, rates=within(First(copies)))
     for first in (0, 2):
         observation = core.reset()
         for _ in range(30):
@@ -170,7 +170,7 @@ def test_fresh_must_return_a_source():
             return None
 
     core = OfferCore(OfferLane(days(1)))
-    policy = policies.ClickWeightedCrawl(core, rates=Bad())
+    policy = policies.make("ClickWeightedCrawl", core, rates=Bad())
     with pytest.raises(
         ValueError, match=r"Bad\.fresh\(\) must be a function of a tracker, got None"
     ):

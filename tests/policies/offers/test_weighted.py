@@ -104,7 +104,7 @@ def test_no_offer_is_crawled_more_than_once_a_step(name):
 
 def test_actions_are_planned_once_a_day(monkeypatch):
     core = OfferCore(OfferLane(offers()))
-    policy = policies.ClickWeightedCrawl(core)
+    policy = policies.make("ClickWeightedCrawl", core)
     planned, plan = [], policy.allocate
     monkeypatch.setattr(policy, "allocate", lambda *args: planned.append(1) or plan(*args))
     observation = core.reset()
@@ -116,7 +116,7 @@ def test_actions_are_planned_once_a_day(monkeypatch):
 
 def test_an_action_is_not_changed_by_who_receives_it():
     core = OfferCore(OfferLane(offers()))
-    policy, observation = policies.ClickWeightedCrawl(core), core.reset()
+    policy, observation = policies.make("ClickWeightedCrawl", core), core.reset()
     action, _ = policy.predict(observation)
     kept = action.copy()
     action[:] = -1.0
@@ -125,7 +125,7 @@ def test_an_action_is_not_changed_by_who_receives_it():
 
 def test_bandwidth_steps_are_followed():
     core = OfferCore(OfferLane(offers(1)), bandwidth=2.0, steps=((0.25, 4.0), (0.5 + 1 / 24, 6.0)))
-    policy, observation = policies.ClickWeightedCrawl(core), core.reset()
+    policy, observation = policies.make("ClickWeightedCrawl", core), core.reset()
     for step in range(12):
         spent = policy.predict(observation)[0].sum()
         expected = 2.0 if step < 3 else 4.0 if step < 6 else 5.0 if step == 6 else 6.0
@@ -161,4 +161,4 @@ def test_hidden_change_rates_are_missed():
     core = ReplayCore(lane, action_form="rates")
     source = lambda tracker: OfferRates(*np.ones((3, 2)))  # noqa: E731
     with pytest.raises(ValueError, match="ClickWeightedCrawl needs change_rate where pages have"):
-        policies.ClickWeightedCrawl(core, rates=source).predict(core.reset())
+        policies.make("ClickWeightedCrawl", core, rates=source).predict(core.reset())

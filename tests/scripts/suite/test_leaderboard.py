@@ -524,7 +524,7 @@ def test_the_least_served_tenth_is_what_steps_show() -> None:
     found = least_served(tasks.NCIS, arguments, policies.RoundRobin, seed=4)
     env = make_env(tasks.NCIS, **arguments)
     observation, _ = env.reset(seed=4)
-    policy, fresh, over = policies.RoundRobin(env), [], False
+    policy, fresh, over = policies.make("RoundRobin", env), [], False
     while not over:
         pages = env.unwrapped.lanes.world.state.pages[0]  # type: ignore[attr-defined]
         fresh.append(pages["changes"] == 0)

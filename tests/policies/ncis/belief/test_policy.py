@@ -52,7 +52,7 @@ def test_with_a_history_too():
     )
     results = {}
     for label, given in (("blank", None), ("taught", history)):
-        policy = policies.BeliefNCIS(env, history=given, memory=20.0)
+        policy = policies.make("BeliefNCIS", env, history=given, memory=20.0)
         env.reset(seed=5)
         quick = play(env, policy, 5)
         env.reset(seed=5)
@@ -107,9 +107,9 @@ def test_parameters_are_looked_at_only_where_they_are_revealed(reveal):
         env = gym.make(family, **(arguments | {"reveal": reveal}))
         truth = crawl_envs.Instance(1.0 + np.arange(9), 0.5, recall, 0.3, bandwidth=12.0)
         env.reset(seed=5, options={"instance": truth})
-        scores = policies.BeliefNCIS(env).scores()
+        scores = policies.make("BeliefNCIS", env).scores()
         problem = env.unwrapped.problem
-        played[recall] = policies.BeliefNCIS(env).compile(problem, 0, None).memory.pages
+        played[recall] = policies.make("BeliefNCIS", env).compile(problem, 0, None).memory.pages
         assert scores.shape == (9,)
     assert np.array_equal(played[0.2], played[0.9]) == (reveal == "importance")
 
@@ -118,7 +118,7 @@ def test_parameters_are_looked_at_only_where_they_are_revealed(reveal):
 def test_shared_beliefs_are_renewed_soon_and_then_at_each_round_of_crawls(num_pages, first):
     env = gym.make("CrawlNCIS-v0", num_pages=num_pages, bandwidth=4.0, horizon=20.0)
     env.reset(seed=0)
-    policy = policies.BeliefNCIS(env)
+    policy = policies.make("BeliefNCIS", env)
     policy.scores()
     shared = policy.learner.memory.shared
     due = []
@@ -135,7 +135,7 @@ def test_a_recorded_trace_teaches_the_days_that_follow():
     history = past(trace, 0.0, 100.0, "directory")
     env = gym.make("CrawlTrace-v0", trace="garden-handbook", window=(100.0, 200.0))
     env.reset(seed=0)
-    taught, blank = (policies.BeliefNCIS(env, history=given) for given in (history, None))
+    taught, blank = (policies.make("BeliefNCIS", env, history=given) for given in (history, None))
     rates = [policy.beliefs()["change_rate"] for policy in (taught, blank)]
     alive = env.unwrapped.tracker().alive
     assert (rates[0] != rates[1])[alive].all()

@@ -33,7 +33,7 @@ def test_steps_and_compiled_code_cost_the_same() -> None:
     greedy = crawl_policies.GreedyHarmonic(features=COLUMNS)
     played = long_run.compiled_course(instance, greedy, 5, [10.0, 25.0, 40.0])
     ends = np.array([10.25, 25.25, 40.25])  # of the last slots that begin within these times
-    stepped = long_run.stepped_costs(env, crawl_policies.GreedyHarmonic(env), 5, ends)
+    stepped = long_run.stepped_costs(env, crawl_policies.make("GreedyHarmonic", env), 5, ends)
     assert len(stepped) == 2
     for now, then in zip(stepped, played[1:], strict=True):
         assert now == pytest.approx(then, rel=1e-9)
@@ -50,7 +50,7 @@ def test_costs_begin_with_the_first_decision_at_or_after_a_moment() -> None:
     )
     env.reset(seed=0)
     core = env.unwrapped
-    policy = crawl_policies.RoundRobin(env)
+    policy = crawl_policies.make("RoundRobin", env)
     result = long_run.stepped_costs(env, policy, 0, np.array([3.2, 9.0]))
     observation, _ = env.reset(seed=0, options={"instance": core.instance})
     ledgers = [core.ledger()]
@@ -67,7 +67,7 @@ def test_crawls_are_counted_from_a_time_on() -> None:
             "CrawlHarmonic-v0", num_pages=3, bandwidth=bandwidth, horizon=20.0, action=form
         )
         env.reset(seed=0)
-        played = crawl_policies.RoundRobin(env)
+        played = crawl_policies.make("RoundRobin", env)
         counted = long_run.Counted(env, played, 4.0)
         [result] = long_run.stepped_costs(env, counted, 0, np.array([4.0, 10.0]))
         assert counted.counts.sum() == 6.0 * bandwidth

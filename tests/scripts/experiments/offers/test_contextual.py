@@ -18,7 +18,7 @@ def test_all_labels_have_the_same_events(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def uniform(env: Any, **given: Any) -> Any:
         assert given == {"aim": "gain", "weights": None}
-        return policies.UniformCrawl(env)
+        return policies.make("UniformCrawl", env)
 
     monkeypatch.setattr(experiment, "ContextualBandit", uniform)
     stepped = experiment.stepped(3, label=experiment.GAIN, **SIZE)
