@@ -45,7 +45,7 @@ class ScaledObservation(TransformObservation[Any, Any, Any]):
 class Observing(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Wrapper that calls ``policy.observe`` with the last log after each reset and each step.
 
-    For policies of observation columns (:class:`policies.FromColumns`) and others that only receive
+    For policies of observation columns (``policies.FromColumns``) and others that only receive
     observations. Policies that are bound to the environment read its logs themselves.
 
     Args:
