@@ -120,6 +120,11 @@ class AllocatedPolicy(CrawlPolicy):
 
     def start(self, pages: Pages) -> None:
         """Plan the crawls of an episode."""
+        if self.form == ("rates", self.form.batch, None):
+            raise ValueError(
+                f"epoch must be the time between two decisions for {self.name} in the form 'rates', "
+                "got None: use in_form('rates', epoch=...)"
+            )
         tracker = pages.tracker()
         form = self.compile(tracker.problem, pages.num_slots(self.form.epoch), pages.rng())
         self.reads_log = isinstance(form, CompiledSequence) and form.answered is not None

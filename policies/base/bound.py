@@ -22,8 +22,6 @@ NATIVE = (
     "agents.sb3.bridge.CrawlVecEnv of it, or to the only environment inside"
 )
 """What a policy binds to instead of vector wrappers of single environments."""
-
-
 READ_ATTRIBUTES = (
     *("num_lanes", "action_form", "batch", "features"),
     *("tracker", "last_log", "rng", "num_slots"),
@@ -37,11 +35,10 @@ class LanePages:
     Args:
         core: the environment.
         lane: number of the lane.
-        name: name of the policy, for errors.
     """
 
-    def __init__(self, core: Any, lane: int, name: str) -> None:
-        self._core, self._lane, self._name = core, lane, name
+    def __init__(self, core: Any, lane: int) -> None:
+        self._core, self._lane = core, lane
 
     def tracker(self) -> Tracker:
         """Return the lane's tracker."""
@@ -179,7 +176,7 @@ class Bound:
         decision = self._lanes.get(lane)
         if decision is None or decision.episode != tracker.episode:
             policy = copy(self.policy) if decision is None else decision.policy
-            policy.start(LanePages(self.core, lane, policy.name))
+            policy.start(LanePages(self.core, lane))
             decision = Decision(policy, tracker.episode, tracker.time)
             self._lanes[lane] = decision
         elif decision.time != tracker.time:
