@@ -153,19 +153,19 @@ class AllocatedPolicy(CrawlPolicy):
 
     def _next_pages(self, count: int, alive: BoolArray) -> IntArray:
         """Return the next ``count`` distinct alive pages; the first alive page if none is left."""
-        chosen: list[int] = []
+        pages: list[int] = []
         if self.responses is not None:
             first = [self.responses.take() for _ in range(min(count, len(self.responses)))]
-            chosen = [page for page in first if alive[page]]
-        if len(chosen) < count:
-            remaining = alive[self.distinct].sum() - np.isin(chosen, self.distinct).sum()
-            count = min(count, len(chosen) + int(remaining))
-        while len(chosen) < count:
+            pages = [page for page in first if alive[page]]
+        if len(pages) < count:
+            remaining = alive[self.distinct].sum() - np.isin(pages, self.distinct).sum()
+            count = min(count, len(pages) + int(remaining))
+        while len(pages) < count:
             page = int(self.pages[self.position])
             self.position = (self.position + 1) % self.pages.size
-            if alive[page] and page not in chosen:
-                chosen.append(page)
-        return np.array(chosen or [int(np.argmax(alive))], dtype=np.int64)
+            if alive[page] and page not in pages:
+                pages.append(page)
+        return np.array(pages or [int(np.argmax(alive))], dtype=np.int64)
 
 
 def even_rates(problem: Problem, bandwidth: float) -> FloatArray:
