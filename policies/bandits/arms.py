@@ -34,6 +34,10 @@ class ModelPolicy(Policy):
     def __init__(self, label: str, model: Any) -> None:
         self.label, self.model = label, model
 
+    def start(self, pages: Pages) -> None:
+        """Pass the first log of the episode to a model that learns."""
+        self.update(pages.last_log(), pages.tracker())
+
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Pass the log to a model that learns."""
         if hasattr(self.model, "observe"):

@@ -118,7 +118,7 @@ def test_all_arms_observe_every_step():
         crawled.append([int(action)])
         rows, *_ = env.step(action)
     state = policy.update()
-    assert notes.observed == crawled
+    assert notes.observed == [[], *crawled]
     acting = state.history().arm
     assert notes.asked == np.sum(acting == 0)
     assert {*acting.tolist()} == {0, 1, 2, 3}
@@ -236,4 +236,4 @@ def test_an_unknown_argument_is_blamed_on_the_bandit_that_got_it(bandit):
     name = bandit.__name__
     wanted = rf"^{name}\.__init__\(\) got an unexpected keyword argument 'foo'$"
     with pytest.raises(TypeError, match=wanted):
-        policies.make(name, place("CrawlNCIS-v0", "page"), foo=1)
+        bandit(foo=1)
