@@ -76,6 +76,7 @@ class LaneAccess:
 
     metadata: dict[str, Any]
     np_random: np.random.Generator
+    _np_random: np.random.Generator | None
     render_mode: str | None
     _spec: EnvSpec | None = None
 
@@ -87,14 +88,16 @@ class LaneAccess:
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; AttributeError for an argument, once the environment is made."""
-        if self._spec is not None or ("lanes" in vars(self) and self.lanes.episodes.any()):
+        if self._spec is not None or self._np_random is not None:
             self.check_attribute(name)
         super().__setattr__(name, value)
 
     def check_attribute(self, name: str) -> None:
         """Raise AttributeError for an argument, which only the constructor reads."""
+        if name.startswith("_") or name in vars(self):
+            return
         kinds = (kind for kind in type(self).__mro__ if issubclass(kind, LaneAccess))
-        if name not in vars(self) and any(name in signature(kind).parameters for kind in kinds):
+        if any(name in signature(kind).parameters for kind in kinds):
             raise AttributeError(
                 f"{name!r} cannot be set: it is an argument of the environment, so give it to "
                 "gymnasium.make or gymnasium.make_vec"
