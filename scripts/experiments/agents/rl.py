@@ -83,11 +83,11 @@ def _labels(task: str) -> list[str]:
 
 def measurements(quick: bool) -> Sequence[Measurement]:
     """Return the tasks, with formulas, agents of the package, and algorithms at two budgets."""
-    made = []
+    settings = []
     for task, formula in BEST_FORMULAS.items():
         if quick and task != QUICK_TASK:
             continue
-        of_task = partial(trainings.played, task=task)
+        of_task = partial(trainings.task_rewards, task=task)
         names = {RANDOM: RANDOM, ROUND_ROBIN: ROUND_ROBIN, BEST: formula, GENERALIST: GENERALIST}
         names |= {} if task in UNSEEN else {INDEX: INDEX}
         measures = {label: partial(of_task, policy=name) for label, name in names.items()}
@@ -95,14 +95,14 @@ def measurements(quick: bool) -> Sequence[Measurement]:
         learners = {}
         for name in QUICK_LEARNERS if quick else _labels(task):
             train = partial(trainings.trained, task=task, algorithm=name, belief=task in UNSEEN)
-            most = QUICK_STEPS if quick else STEPS[name]
-            learners[name] = partial(train, steps=most, curve=True)
-            learners[FEW.format(name)] = partial(train, steps=most // 10, curve=False)
+            budget = QUICK_STEPS if quick else STEPS[name]
+            learners[name] = partial(train, steps=budget, curve=True)
+            learners[FEW.format(name)] = partial(train, steps=budget // 10, curve=False)
         for name in ("ppo", "recurrentppo") if task in MEMORY_TASKS else ():
             train = partial(trainings.trained, task=task, algorithm=name, belief=False)
             learners[LAST.format(name)] = partial(train, steps=STEPS[name], curve=True)
-        made.append(Measurement(task, {**measures, **learners}, trained=tuple(learners)))
-    return made
+        settings.append(Measurement(task, {**measures, **learners}, trained=tuple(learners)))
+    return settings
 
 
 ALL = tuple(BEST_FORMULAS)
@@ -149,12 +149,12 @@ def curves(rows: Sequence[Row]) -> pd.DataFrame:
     The share is 0 for random crawling and 1 for the best formula on the same held-out seeds.
     """
     steps, validated = gathered(rows, "steps"), gathered(rows, "validated")
-    known = {(row.setting, row.policy, row.metric): row.value for row in rows if row.seed == 0}
+    rewards = {(row.setting, row.policy, row.metric): row.value for row in rows if row.seed == 0}
     seconds = {row[1:4]: row.value for row in rows if row.metric == "seconds"}
     parts = []
     for key, reached in validated.items():
-        low = known.get((key[0], RANDOM, "validated"))
-        high = known.get((key[0], BEST, "validated"))
+        low = rewards.get((key[0], RANDOM, "validated"))
+        high = rewards.get((key[0], BEST, "validated"))
         if low is None or high is None:
             continue
         part = pd.DataFrame({"steps": steps[key], "share": (reached - low) / (high - low)})
@@ -218,14 +218,14 @@ def times_table(rows: Sequence[Row]) -> str:
     for task in ALL:
         cells = []
         for label in STEPS:
-            chosen = [
+            columns = [
                 part[(part.setting == task) & (part.policy == label)].value
                 for part in (steps, seconds, runs)
             ]
-            reached, after, played = chosen
+            reached, after, ended = columns
             text = f"{reached.median() / 1000:.0f}k, {after.median():.0f} s" if len(reached) else ""
-            whole = len(reached) == len(played)
-            cells.append(text if whole else f"{text} ({len(reached)} of {len(played)})".strip())
+            complete = len(reached) == len(ended)
+            cells.append(text if complete else f"{text} ({len(reached)} of {len(ended)})".strip())
         lines.append([task, *cells])
     return grid(["", *STEPS], lines)
 

@@ -49,8 +49,8 @@ class Scaled(crawl_policies.ThresholdNCIS):  # type: ignore[misc]  # imported by
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledThresholds:
         """Return the compiled form for the other bandwidth."""
-        other = replace(problem, bandwidth=problem.bandwidth * self.factor)
-        compiled: CompiledThresholds = super().compile(other, slots, rng)
+        scaled = replace(problem, bandwidth=problem.bandwidth * self.factor)
+        compiled: CompiledThresholds = super().compile(scaled, slots, rng)
         return compiled
 
 

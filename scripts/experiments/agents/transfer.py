@@ -37,7 +37,7 @@ LEFT_OUT = {f"without {law}": law for law in ("bursty", "periodic", "deploys", "
 """Laws that a generalist is trained without, by setting."""
 PPO, INDEX, GENERALIST = "ppo", "index", "generalist"
 RANDOM, FORMULA, BELIEF = "RandomCrawl", "GreedyNCIS", "BeliefNCIS"
-GIVEN, EVERYWHERE = "given", "all laws"
+FIXED, EVERYWHERE = "given", "all laws"
 """Settings of formulas, and of the generalist that ships."""
 STEPS, EPISODES_OF_LAW = 1_000_000, 120
 FIRST_SEED, EPISODES = 6_000_000, 8
@@ -62,12 +62,12 @@ def in_lanes(factory: PolicyFactory, world: str, seed: int) -> float:
 
 
 @spec("transfer-shipped")
-def given(seed: int, *, name: str, worlds: Sequence[str]) -> dict[str, float]:
+def shipped(seed: int, *, name: str, worlds: Sequence[str]) -> dict[str, float]:
     """Return the freshness of a policy, or of an agent of the package, in all worlds."""
-    made = agents.load if name in agents.names() else policies.make
+    make = agents.load if name in agents.names() else policies.make
 
     def factory(env: Any) -> Any:
-        return made(name, env)
+        return make(name, env)
 
     return indexed("fresh", [compiled(factory, world, seed) for world in worlds])
 
@@ -90,7 +90,7 @@ def trained(
 @spec("transfer-without-law")
 def without(seed: int, *, law: str, episodes: int, worlds: Sequence[str]) -> dict[str, float]:
     """Train a generalist without a law, and return its freshness in all worlds."""
-    laws = tuple(each for each in LAWS if each != law)
+    laws = tuple(name for name in LAWS if name != law)
     arguments = GeneralistArguments(instance=laws, episodes=episodes, seed=seed)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / GENERALIST
@@ -105,22 +105,22 @@ def without(seed: int, *, law: str, episodes: int, worlds: Sequence[str]) -> dic
 def measurements(quick: bool) -> Sequence[Measurement]:
     """Return a setting per world of training or law left out, and one of what is given."""
     worlds = ("noisy",) if quick else WORLDS
-    play = partial(given, worlds=worlds)
+    play = partial(shipped, worlds=worlds)
     names = (RANDOM, FORMULA, BELIEF, GENERALIST)
-    made = [Measurement(GIVEN, {name: partial(play, name=name) for name in names})]
+    settings = [Measurement(FIXED, {name: partial(play, name=name) for name in names})]
     if quick:
-        return made
+        return settings
     for home in HOMES:
         train = partial(trained, home=home, worlds=worlds)
-        each = {
+        measures = {
             PPO: partial(train, kind=PPO, steps=STEPS),
             INDEX: partial(train, kind=INDEX, steps=None),
         }
-        made.append(Measurement(home, each, trained=(PPO, INDEX)))
+        settings.append(Measurement(home, measures, trained=(PPO, INDEX)))
     for name, law in LEFT_OUT.items():
         train = partial(without, law=law, episodes=EPISODES_OF_LAW, worlds=worlds)
-        made.append(Measurement(name, {GENERALIST: train}, trained=(GENERALIST,)))
-    return made
+        settings.append(Measurement(name, {GENERALIST: train}, trained=(GENERALIST,)))
+    return settings
 
 
 LOSS = "left-out law, less BeliefNCIS"
@@ -132,22 +132,22 @@ def scores(rows: Sequence[Row]) -> dict[tuple[str, str, int], dict[str, float]]:
     Keys are the setting, the label and the seed.
     """
     fresh = gathered(rows, "fresh")
-    found = {}
+    result = {}
     for (setting, label, seed), values in fresh.items():
-        low, high = fresh.get((GIVEN, RANDOM, seed)), fresh.get((GIVEN, FORMULA, seed))
+        low, high = fresh.get((FIXED, RANDOM, seed)), fresh.get((FIXED, FORMULA, seed))
         if low is not None and high is not None:
             score = (values - low) / (high - low)
-            found[setting, label, seed] = dict(zip(WORLDS, score.tolist(), strict=False))
-    return found
+            result[setting, label, seed] = dict(zip(WORLDS, score.tolist(), strict=False))
+    return result
 
 
 def derive(rows: Sequence[Row]) -> Iterator[Row]:
     """Yield scores by world, the least of them, and losses in the law that was left out."""
-    found = scores(rows)
-    for (setting, label, seed), of_worlds in found.items():
+    all_scores = scores(rows)
+    for (setting, label, seed), of_worlds in all_scores.items():
         metrics = {f"score, {world}": value for world, value in of_worlds.items()}
         metrics["least score"] = min(of_worlds.values())
-        law, belief = LEFT_OUT.get(setting), found.get((GIVEN, BELIEF, seed))
+        law, belief = LEFT_OUT.get(setting), all_scores.get((FIXED, BELIEF, seed))
         if law and belief:
             metrics[LOSS] = of_worlds[law] - belief[law]
         for metric, value in metrics.items():
@@ -168,9 +168,9 @@ def scores_table(rows: Sequence[Row]) -> str:
     lines = []
     for setting, label in dict.fromkeys(row[1:3] for row in rows if row.metric == "least score"):
         if label not in (RANDOM, FORMULA):
-            found = _mean_scores(rows, setting, label)
-            cells = [spelled(found[world], 2) if world in found else "-" for world in WORLDS]
-            lines.append([label, "" if setting == GIVEN else setting, *cells])
+            mean = _mean_scores(rows, setting, label)
+            cells = [spelled(mean[world], 2) if world in mean else "-" for world in WORLDS]
+            lines.append([label, "" if setting == FIXED else setting, *cells])
     return grid(["", "trained in", *WORLDS], lines)
 
 

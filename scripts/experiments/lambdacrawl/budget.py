@@ -29,7 +29,7 @@ from scripts.experiments.measures.costs import (
     both_costs,
     drawn,
 )
-from scripts.experiments.measures.derived import beside
+from scripts.experiments.measures.derived import relative_to
 from scripts.experiments.measures.long_run import (
     CRAWL_RATE,
     Counted,
@@ -47,7 +47,7 @@ TITLE = "Cost over budget, LambdaCrawl and shipped crawlers"
 ID = "CrawlHarmonic-v0"
 
 BUDGETS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-AT = {f"R={budget:g}m": budget for budget in BUDGETS}
+SETTING_BUDGETS = {f"R={budget:g}m": budget for budget in BUDGETS}
 """Budgets by setting."""
 NUM_PAGES, QUICK_PAGES = 1000, 100
 EVEN, GREEDY, GREEDY_B = "LC, even", "GREEDY-HARMONIC", "GREEDY-NCIS"
@@ -83,7 +83,7 @@ UNIT = {J_H: "J_h_share", J_B: "J_b_share"}
 """Costs per unit of importance: mean penalty of a page, weighted by importance."""
 
 EVERYWHERE = tuple(f"R={budget:g}m" for budget in BUDGETS)
-OWN = "own pace"
+PACE = "own pace"
 NO_PAPER = "not in the paper"
 EXPECTED: tuple[Expected, ...] = (
     Trend(GREEDY, "not below", BOUND, EVERYWHERE, "a bound in the long run"),
@@ -96,11 +96,11 @@ EXPECTED: tuple[Expected, ...] = (
     Trend(BLC_EPS, "above", LC, EVERYWHERE, "LC is optimal among Poisson policies"),
     *trends(SHIPPED, "above", (LC, GREEDY), EVERYWHERE, NO_PAPER, metric=(J_H, J_B)),
     *(
-        Trend(shipped + OWN_PACE, "above", GREEDY + f" at {shipped}'s pace", (OWN,), NO_PAPER)
+        Trend(shipped + OWN_PACE, "above", GREEDY + f" at {shipped}'s pace", (PACE,), NO_PAPER)
         for shipped in SHIPPED
     ),
     *(
-        Range(label + OWN_PACE, 0.8, 1.2, (OWN,), "proportional crawling; margin ours", SLOPE)
+        Range(label + OWN_PACE, 0.8, 1.2, (PACE,), "proportional crawling; margin ours", SLOPE)
         for label in SHIPPED
     ),
 )
@@ -177,23 +177,23 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     }
     pages = {"num_pages": QUICK_PAGES if quick else NUM_PAGES}
     budgets = (0.1, 1.0) if quick else BUDGETS
-    own: dict[str, Any] = {}
+    paced: dict[str, Any] = {}
     for label in SHIPPED:
-        own[label + OWN_PACE] = partial(at_own_pace, label=label)
-        own[f"{GREEDY} at {label}'s pace"] = partial(at_pace_of, label=label)
+        paced[label + OWN_PACE] = partial(at_own_pace, label=label)
+        paced[f"{GREEDY} at {label}'s pace"] = partial(at_pace_of, label=label)
     return [
         *(
             Measurement(name, measures, {**pages, "budget": budget, **window(budget, quick)}, ID)
-            for name, budget in AT.items()
+            for name, budget in SETTING_BUDGETS.items()
             if budget in budgets
         ),
-        Measurement(OWN, own, pages | (QUICK_OWN_WINDOW if quick else OWN_WINDOW), ID),
+        Measurement(PACE, paced, pages | (QUICK_OWN_WINDOW if quick else OWN_WINDOW), ID),
     ]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return GREEDY-HARMONIC's J_h over the bound, minus 1."""
-    return beside(rows, BOUND, {J_H: "J_h_over_bound"}, labels=(GREEDY,))
+    return relative_to(rows, BOUND, {J_H: "J_h_over_bound"}, labels=(GREEDY,))
 
 
 def _own_pace(rows: Sequence[Row], metric: str, panel: str) -> Iterator[pd.DataFrame]:
@@ -204,7 +204,7 @@ def _own_pace(rows: Sequence[Row], metric: str, panel: str) -> Iterator[pd.DataF
         base = values[values.policy == f"{GREEDY} at {label}'s pace"]
         ratio = means(paired(values[values.policy == label + OWN_PACE], base, ratio=True))
         ratio = ratio.rename(columns={"policy": "label", "mean": "y"})
-        yield ratio.assign(x=pace[OWN, label + OWN_PACE], panel=panel)
+        yield ratio.assign(x=pace[PACE, label + OWN_PACE], panel=panel)
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
@@ -213,7 +213,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     Shipped crawlers at their own pace are compared with GREEDY-HARMONIC with as many crawls.
     """
     looks, hollow = charts.styles(LABELS), {"linestyle": "none", "fillstyle": "none"}
-    own = {label + OWN_PACE: {**looks[label], **hollow, "markersize": 11.0} for label in SHIPPED}
+    marks = {label + OWN_PACE: {**looks[label], **hollow, "markersize": 11.0} for label in SHIPPED}
     panels = {metric: f"{COST_NAMES[metric]} over that of the bound" for metric in (J_H, J_B)}
     lines(
         [
@@ -221,7 +221,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
                 UNIT[metric],
                 panel,
                 labels=[label for label in LABELS if ONLY.get(label, metric) == metric],
-                settings=tuple(AT),
+                settings=tuple(SETTING_BUDGETS),
                 over=BOUNDS[metric],
             )
             for metric, panel in panels.items()
@@ -234,9 +234,9 @@ def draw(rows: Sequence[Row], path: Path) -> None:
             across=[Rule(1.0, "bound")],
             size=(5.4, 4.6),
         ),
-        at=AT,
-        labels=(*LABELS, *own),
-        own=own,
+        positions=SETTING_BUDGETS,
+        labels=(*LABELS, *marks),
+        looks=marks,
         more=pd.concat(part for item in panels.items() for part in _own_pace(rows, *item)),
     )(rows, path)
 

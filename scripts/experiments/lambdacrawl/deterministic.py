@@ -23,7 +23,7 @@ from scripts.experiments.measures.costs import (
     both_costs,
     drawn,
 )
-from scripts.experiments.measures.derived import below, beside
+from scripts.experiments.measures.derived import below, relative_to
 from scripts.experiments.measures.long_run import compiled_course
 from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Expected, Range, Trend
@@ -95,10 +95,10 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     compared = [
         row
         for labels, base in ((HARMONIC, FORMULA), (BINARY, BLC_FORMULA))
-        for row in beside(rows, base, BELOW, below, labels)
+        for row in relative_to(rows, base, BELOW, below, labels)
         if row.policy not in (FORMULA, BLC_FORMULA)
     ]
-    return compared + beside(rows, BOUND, {J_H: "J_h_over_bound"}, labels=(GREEDY_H,))
+    return compared + relative_to(rows, BOUND, {J_H: "J_h_over_bound"}, labels=(GREEDY_H,))
 
 
 EXPERIMENT = Experiment(

@@ -33,7 +33,7 @@ from scripts.experiments.measures.costs import (
     formula_costs,
     saved,
 )
-from scripts.experiments.measures.derived import beside
+from scripts.experiments.measures.derived import relative_to
 from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Level, Range, Trend, trends
 from scripts.study.specs import spec
@@ -43,7 +43,7 @@ METRIC = J_H
 
 SETTINGS = {f"m={size}": {"num_pages": size} for size in (18_532_314, 100_000)}
 BOTH = tuple(SETTINGS)
-WHOLE = BOTH[:1]
+FULL_SIZE = BOTH[:1]
 PAPER = "section 7, figure 1"
 OVER_LC, PART = "J_h_over_LC", "crawls_complete"
 OVER_BEST = "J_b_over_BINARY-OPT"
@@ -121,7 +121,7 @@ CLAIMS = (
         "CC and UC cost 2144 and 1268 per URL in J_h, 963 and 628 in J_b",
         "figure 1's caption",
         tuple(
-            Level(WHOLE[0], label, value, 0.01 * value, "within 1%", metric=PER_URL[metric])
+            Level(FULL_SIZE[0], label, value, 0.01 * value, "within 1%", metric=PER_URL[metric])
             for label, metric, value in (
                 (CC, J_H, 2144.0),
                 (UC, J_H, 1268.0),
@@ -154,9 +154,9 @@ def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return LC's savings against each other policy, J_h over LC's, and J_b over the least."""
     return [
-        *beside(rows, LC, SAVED, saved),
-        *beside(rows, BINARY_OPT, {J_B: OVER_BEST}, labels=POISSON),
-        *beside(rows, LC, {J_H: OVER_LC}),
+        *relative_to(rows, LC, SAVED, saved),
+        *relative_to(rows, BINARY_OPT, {J_B: OVER_BEST}, labels=POISSON),
+        *relative_to(rows, LC, {J_H: OVER_LC}),
     ]
 
 
@@ -173,7 +173,7 @@ EXPERIMENT = Experiment(
     settings=measure_settings(
         SETTINGS,
         {label: partial(measure, label=label) for label in (BOUND, *POISSON, BINARY_OPT)},
-        limits=dict.fromkeys(WHOLE, 3),
+        limits=dict.fromkeys(FULL_SIZE, 3),
         quick={"num_pages": 2_000},
         quick_settings=BOTH[1:],
     ),

@@ -62,14 +62,14 @@ PAPERS, LONG = "m=100000, 21 days", "m=10000, 240 days"
 SIZES = {PAPERS: {"num_pages": 100_000, "days": 21}, LONG: {"num_pages": 10_000, "days": 240}}
 EVERYWHERE = tuple(SIZES)
 PAPER = "section 7, figure 3"
-NEAR = (0.05, 0.02)
-SETTLED = tuple(f"days_to_{100 * near:g}%" for near in NEAR)
+TOLERANCES = (0.05, 0.02)
+SETTLED = tuple(f"days_to_{100 * near:g}%" for near in TOLERANCES)
 """The first day from which on J_h is within this share of its own limit, if so in all runs."""
-NEVER = tuple(f"never_within_{100 * near:g}%" for near in NEAR)
+NEVER = tuple(f"never_within_{100 * near:g}%" for near in TOLERANCES)
 """Whether there is no such day; if in any run of a learner, its days are given as AT_LEAST."""
 AT_LEAST = "_at_least"
 """Suffix of days: a lower bound, counting all days and one more where there is no such day."""
-LATER = tuple(f"later_to_{100 * near:g}%_than_LLC" for near in NEAR)
+LATER = tuple(f"later_to_{100 * near:g}%_than_LLC" for near in TOLERANCES)
 """Whether BLLC-eps comes this near to its limit on a later day than LLC, or never."""
 START, FIRST, MIDDLE, LAST = "day_0", "day_1", "day_7", "final"
 EXCESS, EXCESS_B, LIMIT_H, LIMIT_B = "excess", "excess_b", "limit", "limit_b"
@@ -80,7 +80,7 @@ FALLS = f"{DISTANCE}_falls"
 """Whether it falls from each of these days to the next."""
 ALL_DAYS = "above_LLC_on_all_days"
 """Whether J_h is above LLC's on every day, the first included."""
-CHOSEN = "at the chosen spread of importance"
+AT_DEFAULT_SPREAD = "at the chosen spread of importance"
 
 
 @spec("lambdacrawl-daily-learning")
@@ -162,7 +162,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 def _derived(rows: Sequence[Row]) -> Iterator[Row]:
     limits = {row[1:4]: row.value for row in rows if row.metric == LIMIT_H}
     binary = {row[1:4]: row.value for row in rows if row.metric == LIMIT_B}
-    courses, other = gathered(rows, J_H), gathered(rows, J_B)
+    courses, binary_courses = gathered(rows, J_H), gathered(rows, J_B)
     for key, course in courses.items():
         excess = course / limits[key] - 1.0
         metrics = {
@@ -171,11 +171,11 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
             MIDDLE: course[min(7, course.size - 1)],
             LAST: course[-1],
             EXCESS: excess[-1],
-            EXCESS_B: other[key][-1] / binary[key] - 1.0,
+            EXCESS_B: binary_courses[key][-1] / binary[key] - 1.0,
         }
-        others = courses.get((key[0], LLC, key[2]))
-        if key[1] == LLCA and others is not None:
-            metrics[ALL_DAYS] = float(np.all(course > others))
+        llc_course = courses.get((key[0], LLC, key[2]))
+        if key[1] == LLCA and llc_course is not None:
+            metrics[ALL_DAYS] = float(np.all(course > llc_course))
         for metric, value in metrics.items():
             yield Row(ID, *key, metric, float(value))
 
@@ -183,7 +183,7 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
 def _settling(rows: Sequence[Row]) -> Iterator[Row]:
     """Yield days until the limit is near, and whether they are more than LLC's."""
     limits, courses = _by_key(rows, LIMIT_H), gathered(rows, J_H)
-    for near, settled, never, later in zip(NEAR, SETTLED, NEVER, LATER, strict=True):
+    for near, settled, never, later in zip(TOLERANCES, SETTLED, NEVER, LATER, strict=True):
         days = {
             key: days_until(course / limits[key] - 1.0, near) for key, course in courses.items()
         }
@@ -193,9 +193,9 @@ def _settling(rows: Sequence[Row]) -> Iterator[Row]:
             name = settled + AT_LEAST if key[:2] in bounded else settled
             yield Row(ID, *key, name, value)
             yield Row(ID, *key, never, float(key in missed))
-            own = key[0], LLC, key[2]
-            if key[1] == BLLC and own in days:
-                yield Row(ID, *key, later, float(value > days[own]))
+            llc_key = key[0], LLC, key[2]
+            if key[1] == BLLC and llc_key in days:
+                yield Row(ID, *key, later, float(value > days[llc_key]))
 
 
 def _falling(rows: Sequence[Row]) -> Iterator[Row]:
@@ -210,7 +210,7 @@ def _falling(rows: Sequence[Row]) -> Iterator[Row]:
 
 def plot(rows: Sequence[Row], path: Path) -> None:
     """Draw both costs of the policies of each day, over LC's, with dashed limits."""
-    parts, own = [], dict[str, dict[str, str]]()
+    parts, limit_looks = [], dict[str, dict[str, str]]()
     for metric, limit in ((J_H, LIMIT_H), (J_B, LIMIT_B)):
         limits = table(rows, limit)
         base = limits[limits.policy == LLC]
@@ -223,7 +223,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     for place, label in enumerate(LEARNERS):
         if label != MORE:
             look = {"color": charts.COLOURS[place], "linestyle": "--"}
-            own[f"limit: {LIMIT[label]}"] = look
+            limit_looks[f"limit: {LIMIT[label]}"] = look
     charts.lines(
         pd.concat(parts).rename(columns={"policy": "label", "mean": "y", "index": "x"}),
         path,
@@ -234,9 +234,9 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             charts.Axis("cost over LC's"),
             shared="none",
         ),
-        labels=(*LEARNERS, *own),
+        labels=(*LEARNERS, *limit_looks),
         bands=True,
-        own=own,
+        looks=limit_looks,
     )
 
 
@@ -315,8 +315,8 @@ EXPERIMENT = Experiment(
     expected=(
         Trend(LLC, "above", MORE, EVERYWHERE[:1], "the public code's extra data", metric=MIDDLE),
         Trend(LLCA, "above", LLC, EVERYWHERE, "what the limits say", metric=LAST),
-        Trend(LLCA, "above", LLC, EVERYWHERE, CHOSEN, metric=START),
-        Range(LLCA, 0.99, 1.0, EVERYWHERE, CHOSEN, metric=ALL_DAYS),
+        Trend(LLCA, "above", LLC, EVERYWHERE, AT_DEFAULT_SPREAD, metric=START),
+        Range(LLCA, 0.99, 1.0, EVERYWHERE, AT_DEFAULT_SPREAD, metric=ALL_DAYS),
     ),
     pictures={"learning": plot},
 )

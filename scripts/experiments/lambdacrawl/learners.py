@@ -44,7 +44,7 @@ ID = "CrawlHarmonic-v0"
 GREEDY = "GREEDY-HARMONIC, known rates"
 EVEN = "LC even, known rates"
 LLC, LLCA, BLLC, ETC = "LLC", "LLCA", "BLLC-eps", "ETC"
-KNOWN = "LC, Poisson, known rates"
+LC_POISSON = "LC, Poisson, known rates"
 COLUMNS = ("elapsed", "signals", "importance", "change_rate", "complete")
 KNOWN_RATES: dict[str, Callable[[], Any]] = {
     GREEDY: partial(crawl_policies.make, "GreedyHarmonic", features=COLUMNS),
@@ -79,7 +79,7 @@ NO_PAPER = "not in the paper"
 
 
 @spec("lambdacrawl-learners-simulated")
-def played(
+def simulated(
     seed: int, *, label: str, kind: str, num_pages: int, times: Sequence[float]
 ) -> Mapping[str, float]:
     """Return both costs of a policy between the given times, 0 and up."""
@@ -138,7 +138,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     """Return measurements of policies over time, and of regrets over horizons."""
     measures = {
         **{label: partial(by_formula, label=label) for label in FORMULAS},
-        **{label: partial(played, label=label) for label in (*KNOWN_RATES, *LEARNERS)},
+        **{label: partial(simulated, label=label) for label in (*KNOWN_RATES, *LEARNERS)},
     }
     pages = {"num_pages": QUICK_PAGES if quick else NUM_PAGES}
     times = {"times": list(QUICK_TIMES if quick else TIMES)}
@@ -162,9 +162,9 @@ def _lasts(rows: Sequence[Row]) -> Iterator[Row]:
             metrics = {LAST[metric]: course[-1]}
             if metric == J_H:
                 metrics[EARLY] = course[2]
-            known = courses.get((setting, EVEN, seed))
-            if known is not None and label != EVEN:
-                metrics[ABOVE[metric]] = course[-1] / known[-1] - 1.0
+            even = courses.get((setting, EVEN, seed))
+            if even is not None and label != EVEN:
+                metrics[ABOVE[metric]] = course[-1] / even[-1] - 1.0
             bound = limits.get((setting, BOUNDS[metric], seed))
             if bound is not None:
                 metrics[EXCESS[metric]] = course[-1] / bound - 1.0
@@ -201,7 +201,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
             rules.append(Rule(float(ratios["mean"][kind]), BOUNDS[metric], ":", panel))
     edges = np.array(TIMES)
     lines(
-        [Series(metric, by_kind, over=LC, of=LIMITS[metric]) for metric, by_kind in panels.items()],
+        [Series(name, by_kind, over=LC, base=LIMITS[name]) for name, by_kind in panels.items()],
         Frame(
             f"{TITLE}\nmean of stretches of time; the start is all fresh; bands: 95% intervals",
             Axis("time (logarithmic scale; 0.2 crawls per page and unit)", "log"),
@@ -211,7 +211,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
                 for panel in by_kind.values()
             },
             shared="x",
-            across=[Rule(1.0, KNOWN, "-"), *rules],
+            across=[Rule(1.0, LC_POISSON, "-"), *rules],
         ),
         along=np.sqrt(np.maximum(edges[:-1], 0.5 * edges[1]) * edges[1:]),
         labels=(*KNOWN_RATES, *LEARNERS),
@@ -236,7 +236,7 @@ def draw_regret(rows: Sequence[Row], path: Path) -> None:
             charts.Axis(f"regret to {EVEN}", "log", ticks=(1, 2, 5, 10, 20)),
         ),
         black=(ROOT,),
-        own={ROOT: {"marker": ""}},
+        looks={ROOT: {"marker": ""}},
     )
 
 

@@ -90,10 +90,10 @@ def compared(
 @spec("lambdacrawl-longest-interval")
 def lasting(seed: int, *, label: str, num_pages: int, days: float) -> Mapping[str, float]:
     """Return the share of pages that are never crawled, and the longest crawl interval."""
-    played = simulate(drawn(seed, num_pages), LASTING[label](), days, seed, requests=False)
+    rollout = simulate(drawn(seed, num_pages), LASTING[label](), days, seed, requests=False)
     return {
-        FORGOTTEN: float(np.mean(played.crawl_counts == 0)),
-        LONGEST: longest(played.crawls, played.times, num_pages, days),
+        FORGOTTEN: float(np.mean(rollout.crawl_counts == 0)),
+        LONGEST: longest(rollout.crawls, rollout.times, num_pages, days),
     }
 
 

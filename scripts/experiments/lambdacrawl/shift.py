@@ -41,8 +41,8 @@ END, STRETCHES = 800.0, 16
 def shifted(seed: int, num_pages: int) -> Instance:
     """Return pages without signals whose change rates are permuted at half time."""
     pages = drawn(seed, num_pages, UNOBSERVED, law="mixed")
-    other = np.random.default_rng([seed, 22]).permutation(num_pages)
-    rates = np.concatenate([pages.change_rate, pages.change_rate[other]])
+    order = np.random.default_rng([seed, 22]).permutation(num_pages)
+    rates = np.concatenate([pages.change_rate, pages.change_rate[order]])
 
     def law(rng: np.random.Generator, horizon: float) -> Occurrences:
         start = np.repeat([0.0, 0.5 * horizon], num_pages)

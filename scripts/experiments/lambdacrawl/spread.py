@@ -29,7 +29,7 @@ from scripts.experiments.measures.costs import (
     formula_costs,
     poisson_costs,
 )
-from scripts.experiments.measures.derived import beside
+from scripts.experiments.measures.derived import relative_to
 from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Range, Trend, trends
 from scripts.study.specs import spec
@@ -47,7 +47,7 @@ STARTS = {LLC_START: LC, LLCA_START: LCA}
 OVER_LC = {J_H: "J_h_over_LC", J_B: "J_b_over_LC"}
 CARRIED = "importance_complete"
 """The share of importance of pages with complete observation."""
-ROBUST, CHOSEN = "asked at all spreads", "holds at the chosen spread"
+ROBUST, AT_DEFAULT_SPREAD = "asked at all spreads", "holds at the chosen spread"
 
 
 @lru_cache(maxsize=1)
@@ -77,7 +77,7 @@ LABELS = (BOUND, *POISSON, BINARY_OPT, *STARTS)
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return costs over those of LC, minus 1."""
-    return beside(rows, LC, OVER_LC)
+    return relative_to(rows, LC, OVER_LC)
 
 
 EXPERIMENT = Experiment(
@@ -104,8 +104,8 @@ EXPERIMENT = Experiment(
         Trend(BLC_EPS, "above", LCA, EVERYWHERE, ROBUST),
         Trend(LLCA_START, "above", LLC_START, EVERYWHERE, ROBUST),
         Trend(LLC_START, "above", LCA, EVERYWHERE, "holds with less spread"),
-        *trends((BLC, BLC_EPS), "above", (LC, LCA), EVERYWHERE, CHOSEN, metric=J_B),
-        Trend(LC, "above", LCA, EVERYWHERE, CHOSEN, metric=J_B),
+        *trends((BLC, BLC_EPS), "above", (LC, LCA), EVERYWHERE, AT_DEFAULT_SPREAD, metric=J_B),
+        Trend(LC, "above", LCA, EVERYWHERE, AT_DEFAULT_SPREAD, metric=J_B),
     ),
     pictures={
         "spread": figures.lines(
@@ -121,7 +121,7 @@ EXPERIMENT = Experiment(
                 across=[Rule(1.0, LC)],
                 upright=[Rule(IMPORTANCE_SPREAD, "chosen", ":")],
             ),
-            at={name: arguments["spread"] for name, arguments in SETTINGS.items()},
+            positions={name: arguments["spread"] for name, arguments in SETTINGS.items()},
             labels=(LCA, BLC, BLC_EPS, LLC_START, LLCA_START, BINARY_OPT),
         )
     },

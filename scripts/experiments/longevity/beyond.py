@@ -65,7 +65,7 @@ LABELS = (*LEARNING, *(label for label in KNOWING if label not in (UNIFORM, FS_D
 
 
 @spec("longevity-budgeted-staleness")
-def played(
+def measure(
     seed: int,
     *,
     entrant: Entrant,
@@ -148,7 +148,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 PANELS = {name: panel_of(cell.pages, cell.signals) for name, cell in CELLS.items()}
-SHOWN = (OURS, FITTING, CGM, BELIEF_NCIS, UNIFORM, FS_D)
+DRAWN = (OURS, FITTING, CGM, BELIEF_NCIS, UNIFORM, FS_D)
 
 EXPERIMENT = Experiment(
     name="longevity-beyond",
@@ -163,7 +163,7 @@ EXPERIMENT = Experiment(
     repetitions=5,
     settings=measure_settings(
         {name: _sizes(cell) for name, cell in CELLS.items()},
-        {label: partial(played, entrant=each) for label, each in (KNOWING | LEARNING).items()},
+        {label: partial(measure, entrant=policy) for label, policy in (KNOWING | LEARNING).items()},
         plays.ID,
         quick={"num_pages": plays.QUICK_PAGES, "decisions": QUICK_DECISIONS},
         quick_settings=[name for name, cell in CELLS.items() if cell.budget == BUDGETS[1]],
@@ -180,7 +180,7 @@ EXPERIMENT = Experiment(
     ),
     pictures={
         "staleness": lines(
-            [Series("staleness", PANELS, labels=SHOWN)],
+            [Series("staleness", PANELS, labels=DRAWN)],
             Frame(
                 f"{TITLE}: 60 days, all copies fresh at the start\n"
                 "means and 95% intervals over seeds",
@@ -188,9 +188,9 @@ EXPERIMENT = Experiment(
                 Axis(pictures.STALENESS),
                 shared="row",
             ),
-            at={name: cell.budget for name, cell in CELLS.items()},
-            labels=SHOWN,
-            black=SHOWN[-2:],
+            positions={name: cell.budget for name, cell in CELLS.items()},
+            labels=DRAWN,
+            black=DRAWN[-2:],
         ),
         "differences": dots(
             [

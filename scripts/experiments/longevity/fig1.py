@@ -83,10 +83,10 @@ def stripes(contents: Contents, page: int, days: float) -> dict[str, float]:
     np.maximum.at(death, number, deaths)
     size = np.zeros(key.size)
     size[number] = sizes
-    seen = np.flatnonzero((birth < days) & (death > 0.0))
-    seen = seen[np.lexsort((-death[seen], birth[seen]))]
-    first = np.cumsum(size[seen]) - size[seen]
-    columns = (first, np.maximum(birth[seen], 0.0), np.minimum(death[seen], days), size[seen])
+    rows = np.flatnonzero((birth < days) & (death > 0.0))
+    rows = rows[np.lexsort((-death[rows], birth[rows]))]
+    first = np.cumsum(size[rows]) - size[rows]
+    columns = (first, np.maximum(birth[rows], 0.0), np.minimum(death[rows], days), size[rows])
     return {
         metric: value
         for name, column in zip(STRIPES, columns, strict=True)
@@ -134,7 +134,7 @@ def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
 
 def measurements(quick: bool) -> list[Measurement]:
     """Return the drawn pages, and two of each shipped site."""
-    model, record = ({page: partial(of, label=page) for page in PAGES} for of in (drawn, recorded))
+    model, record = ({page: partial(fn, label=page) for page in PAGES} for fn in (drawn, recorded))
     return [
         Measurement(MODEL, model, {"days": DAYS}),
         *(Measurement(site, record, {"site": site}, most=1) for site in sites.available(True)),
@@ -159,8 +159,8 @@ def draw(rows: Sequence[Row], path: Path) -> None:
             boxes = [Rectangle((start, low), end - start, tall) for low, start, end, tall in sides]
             end, top = float(death.max()), float((first + size).max())
             stays = (birth <= 0.0) & (death >= end)
-            other = (np.diff(birth) != 0.0) | (np.diff(death) != 0.0)
-            number = np.concatenate(([0], np.cumsum(other)))
+            moved = (np.diff(birth) != 0.0) | (np.diff(death) != 0.0)
+            number = np.concatenate(([0], np.cumsum(moved)))
             colours = np.where(stays, "#999999", np.where(number % 2, *charts.COLOURS[:2]))
             look = {"facecolor": colours.tolist(), "linewidth": 0.0, "rasterized": True}
             every[title].add_collection(PatchCollection(boxes, **look))

@@ -20,7 +20,7 @@ from scripts.present.verdicts import Claim, Trend
 TITLE = "Online policies with less memory"
 
 SET = "quality"
-AT = curves.at_costs(SET, curves.COSTS[1:])
+ALL = curves.at_costs(SET, curves.COSTS[1:])
 """Costs from 0.1 on: some policies have no threshold with a cost as low as 0.05."""
 SECTION = "section 5.2, figure 10"
 MARGIN = 0.005
@@ -53,9 +53,9 @@ EXPERIMENT = Experiment(
             "compact summaries of fragments to estimate divergence.",
             SECTION,
             tuple(
-                Trend(full, "about", label, AT, SECTION, MARGIN)
-                for full, *others in map(dict.values, VARIANTS.values())
-                for label in others
+                Trend(full, "about", label, ALL, SECTION, MARGIN)
+                for full, *reduced in map(dict.values, VARIANTS.values())
+                for label in reduced
             ),
             "m: hashes of a summary; h: profiles of a page.",
         ),
@@ -67,7 +67,7 @@ EXPERIMENT = Experiment(
                     "staleness",
                     f"{kind}: staleness less that of {next(iter(labels))}",
                     labels={label: memory for memory, label in labels.items()},
-                    settings=AT,
+                    settings=ALL,
                     minus=next(iter(labels.values())),
                 )
                 for kind, labels in VARIANTS.items()

@@ -28,7 +28,7 @@ from scripts.study.settings import Measurement, spec
 TITLE = "Comparison with the policy for holistic staleness, high-quality set"
 
 SET = "quality"
-AT = curves.at_costs(SET)
+ALL = curves.at_costs(SET)
 MODERATE = tuple(curves.as_stale(SET, CGM, cost) for cost in COSTS[1:])
 ENTRANTS = {UNIFORM: OFFLINE[UNIFORM], **WARMED}
 SECTION = "section 5.3, figure 11"
@@ -45,7 +45,7 @@ CLAIMS = (
     Claim(
         "Curve fitting outperforms CGM in fragment staleness per refresh cost.",
         SECTION,
-        tuple(Trend(one, "above", FITTING, AT, SECTION) for one in (CGM, CGM_LIKELIHOOD)),
+        tuple(Trend(one, "above", FITTING, ALL, SECTION) for one in (CGM, CGM_LIKELIHOOD)),
         "Rates of CGM by its authors' improved estimator for even intervals, and by maximum "
         "likelihood. The latter is infinite for pages that changed before every crawl: CGM then "
         "never crawls those again. Both policies have the warm-up: for 30 days a page is refreshed "
@@ -70,13 +70,13 @@ CLAIMS = (
         "Staleness lies between 0.03, as 3% of the content changes too fast even for a refresh "
         "every two days, and 0.1, as 90% of the content is static.",
         SECTION,
-        tuple(Range(label, 0.03, 0.1, AT, SECTION) for label in (CGM, FITTING)),
+        tuple(Range(label, 0.03, 0.1, ALL, SECTION) for label in (CGM, FITTING)),
         fitted=True,
     ),
     Claim(
         "CGM ignores all pages that change frequently.",
         SECTION,
-        tuple(Range(one, 0.0, 0.1, AT, "margin ours", VISITS) for one in (CGM, CGM_LIKELIHOOD)),
+        tuple(Range(one, 0.0, 0.1, ALL, "margin ours", VISITS) for one in (CGM, CGM_LIKELIHOOD)),
         "By maximum likelihood their rates are infinite after five changes in five crawls, and "
         "five of ten seeds spend 0.2, none 0.4; by the improved estimator they are finite, and CGM "
         "refreshes such pages at half of the ticks at a cost of 0.2, at all of them at 0.4.",
@@ -102,9 +102,9 @@ def visited(seed: int, *, label: str, instance: str, num_pages: int) -> dict[str
 
 def measurements(quick: bool) -> list[Measurement]:
     """Return all thresholds, those of CGM by how often pages change, too."""
-    [whole] = plays.sweeps(quick, entrants=ENTRANTS, instance=SET)
+    [full] = plays.sweeps(quick, entrants=ENTRANTS, instance=SET)
     by_page = {label: partial(visited, label=label) for label in (CGM, CGM_LIKELIHOOD)}
-    return [whole, Measurement(f"{SET}, page by page", by_page, whole.arguments, plays.ID)]
+    return [full, Measurement(f"{SET}, page by page", by_page, full.arguments, plays.ID)]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
@@ -138,7 +138,7 @@ def growth(steady: Curves) -> list[Row]:
             for cost in (LOW, MODERATE_COST)
         )
         rows.append(Row(plays.ID, SET, FITTING, seed, GROWTH, moderate - low))
-    return curves.known(rows)
+    return curves.without_nan(rows)
 
 
 drawn = partial(

@@ -12,7 +12,7 @@ import numpy as np
 from crawl_envs.evaluation import Row
 from policies.values.divergence.regions import RegionCurves
 from scripts.experiments.longevity.measures import sites, two_pages
-from scripts.experiments.longevity.measures.divergence import at, occurred, utility
+from scripts.experiments.longevity.measures.divergence import occurred, step_values, utility
 from scripts.experiments.longevity.measures.two_pages import MODEL, PAGE_A, PAGE_B, PAGES, REGIONS
 from scripts.present import charts
 from scripts.present.experiment import Experiment
@@ -88,7 +88,7 @@ def drawn(seed: int, *, label: str, present: float) -> dict[str, float]:
         return result
     moments = np.arange(0.0, present + STEP / 2.0, STEP)
     mean = [float(curves.divergence(moment)[page]) for moment in moments]
-    return result | indexed(OCCURRED, at(times, steps, moments)) | indexed(MEAN, mean)
+    return result | indexed(OCCURRED, step_values(times, steps, moments)) | indexed(MEAN, mean)
 
 
 @spec("longevity-divergence-recorded")
@@ -100,7 +100,7 @@ def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
     contents, present = two_pages.recorded_pages(site)
     times, steps = occurred(contents, PAGES.index(label), present)
     moments = np.arange(0.0, present + STEP / 2.0, STEP)
-    return {METRIC: utility(times, steps)} | indexed(OCCURRED, at(times, steps, moments))
+    return {METRIC: utility(times, steps)} | indexed(OCCURRED, step_values(times, steps, moments))
 
 
 @spec("longevity-divergence-falls")
@@ -116,11 +116,11 @@ def falling(seed: int, *, site: str) -> dict[str, float]:
 
 def measurements(quick: bool) -> list[Measurement]:
     """Return the drawn pages, and two of each shipped site."""
-    model, record = ({page: partial(of, label=page) for page in PAGES} for of in (drawn, recorded))
+    model, record = ({page: partial(fn, label=page) for page in PAGES} for fn in (drawn, recorded))
     settings = [Measurement(MODEL, model, {"present": PRESENT})]
     for site in sites.available(shipped=True):
-        most = len(sites.windows(site, PRESENT))
-        settings.append(Measurement(site, {**record, ALL: falling}, {"site": site}, most=most))
+        count = len(sites.windows(site, PRESENT))
+        settings.append(Measurement(site, {**record, ALL: falling}, {"site": site}, most=count))
     return settings
 
 

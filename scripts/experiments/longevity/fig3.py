@@ -38,10 +38,10 @@ STATIC, COUNTED = "unchanged_share", "counted_share"
 FREQUENCY, LONGEVITY = "frequency", "longevity"
 """Indexed metrics of seed 0, by page; longevity in days, snapshots times INTERVAL."""
 SNAPSHOT = "snapshots"
-MOST_DRAWN = 10
+MAX_DRAWN = 10
 SETS = ("quality", "random")
 PAGES, QUICK_PAGES = 10_000, 500
-LEAST_PAGES = 10
+MIN_PAGES = 10
 """Pages of known longevity that a window of a record needs to have a correlation."""
 PAPER = -0.67
 DAYS = SNAPSHOTS * INTERVAL
@@ -79,14 +79,14 @@ def measured(contents: Contents, points: bool) -> dict[str, float]:
     """Measure contents by 30 snapshots; with ``points``, return the points of the figure too."""
     runs = runs_of(contents, snapshot_times())
     frequency, lived = change_frequency(runs), longevity(runs)
-    known = ~np.isnan(lived)
+    valid = ~np.isnan(lived)
     result = {
-        METRIC: correlation(frequency, lived) if known.sum() >= LEAST_PAGES else np.nan,
+        METRIC: correlation(frequency, lived) if valid.sum() >= MIN_PAGES else np.nan,
         STATIC: float(np.mean(frequency == 0.0)),
-        COUNTED: float(known.mean()),
+        COUNTED: float(valid.mean()),
     }
     if points:
-        result |= indexed(FREQUENCY, frequency[known]) | indexed(LONGEVITY, INTERVAL * lived[known])
+        result |= indexed(FREQUENCY, frequency[valid]) | indexed(LONGEVITY, INTERVAL * lived[valid])
     return result
 
 
@@ -106,12 +106,12 @@ def measurements(quick: bool) -> list[Measurement]:
     """Return both sets, and every available site, a window of 60 days for each seed."""
     size = {"num_pages": QUICK_PAGES if quick else PAGES}
     settings = [
-        Measurement(name, {SNAPSHOT: partial(drawn, name=name)}, size, most=MOST_DRAWN)
+        Measurement(name, {SNAPSHOT: partial(drawn, name=name)}, size, most=MAX_DRAWN)
         for name in SETS
     ]
     for site in sites.available(shipped=quick):
-        most = len(sites.windows(site, DAYS))
-        settings.append(Measurement(site, {SNAPSHOT: recorded}, {"site": site}, most=most))
+        count = len(sites.windows(site, DAYS))
+        settings.append(Measurement(site, {SNAPSHOT: recorded}, {"site": site}, most=count))
     return settings
 
 

@@ -15,7 +15,7 @@ from scripts.experiments.figures import Series
 from scripts.experiments.longevity.measures import pictures, sites
 from scripts.experiments.longevity.measures.lifetimes import (
     GROUPS,
-    MOST_LIVED,
+    MAX_LIFETIME,
     SCROLL,
     measured,
     pooled,
@@ -39,14 +39,14 @@ LATE, SHORT = "late", "short"
 """Actual minus modelled share over lifetimes of 15 to 28 snapshots; share of fragments of K = 1."""
 CUT_OFF = "late_by_the_end_of_the_record"
 """LATE minus LATE with ten times as many snapshots."""
-LEAST = 5
+MIN_PAGES = 5
 """Pages of a group that a site needs to be drawn."""
 ACTUAL, MODEL = "actual", "model"
 ALL = "all pages"
 BORN, PRESENT = "churn_by_lifetimes", "churn_of_present_fragments"
 """Shares of the fragments that are not static: those of K = 1 among all counted lifetimes, and
 those in churn regions among all present at a time."""
-MOST_LONG = 10
+MAX_LONG_RUNS = 10
 """Runs of the long record."""
 PAGES, QUICK_PAGES = 10_000, 1_000
 LONG = 10
@@ -137,13 +137,13 @@ def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
 def measurements(quick: bool) -> list[Measurement]:
     """Return drawn sets, and every available site."""
     model, record = (
-        {label: partial(of, label=label) for label in (*GROUPS, ALL)} for of in (drawn, recorded)
+        {label: partial(fn, label=label) for label in (*GROUPS, ALL)} for fn in (drawn, recorded)
     )
     settings = []
     for setting, (name, snapshots) in SETS.items():
-        given = {"name": name, "num_pages": QUICK_PAGES if quick else PAGES, "snapshots": snapshots}
-        most = MOST_LONG if snapshots > SNAPSHOTS else None
-        settings.append(Measurement(setting, model, given, most=most))
+        size = {"name": name, "num_pages": QUICK_PAGES if quick else PAGES, "snapshots": snapshots}
+        limit = MAX_LONG_RUNS if snapshots > SNAPSHOTS else None
+        settings.append(Measurement(setting, model, size, most=limit))
     return settings + [
         Measurement(site, record, {"site": site}, most=1) for site in sites.available(shipped=quick)
     ]
@@ -160,8 +160,8 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw_sites(rows: Sequence[Row], path: Path) -> None:
-    """Draw the distance to the model, for all sets and sites with LEAST pages."""
-    enough = {row[1:3] for row in rows if row.metric == "pages" and row.value >= LEAST}
+    """Draw the distance to the model, for all sets and sites with MIN_PAGES pages."""
+    enough = {row[1:3] for row in rows if row.metric == "pages" and row.value >= MIN_PAGES}
     figures.dots(
         [Series(METRIC)],
         charts.Frame(
@@ -175,7 +175,7 @@ def draw_sites(rows: Sequence[Row], path: Path) -> None:
     )([row for row in rows if row[1:3] in enough], path)
 
 
-SHOWN = {QUALITY: "quality, 30 snapshots", LONGER: LONGER}
+TITLES = {QUALITY: "quality, 30 snapshots", LONGER: LONGER}
 
 EXPERIMENT = Experiment(
     name="longevity-fig5",
@@ -194,10 +194,10 @@ EXPERIMENT = Experiment(
         "lifetimes": partial(
             pictures.distributions,
             title=f"{TITLE}\npages of which .20 to .30 of snapshots differ from the one before",
-            settings={**SHOWN, **{site: site for site in sites.available(shipped=True)}},
+            settings={**TITLES, **{site: site for site in sites.available(shipped=True)}},
             labels=GROUPS,
             curves=(ACTUAL, MODEL),
-            grid=np.arange(MOST_LIVED + 1.0),
+            grid=np.arange(MAX_LIFETIME + 1.0),
             unit="lifetime (snapshots, every two days)",
         ),
         "distances": draw_sites,

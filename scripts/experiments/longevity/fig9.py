@@ -26,7 +26,7 @@ from scripts.study.settings import Measurement, spec
 
 TITLE = "Online policies that have warmed up"
 
-AT = fig8.AT
+ALL = fig8.ALL
 
 SECTION = "section 5.1, figure 9"
 THRESHOLD = 2.0
@@ -34,7 +34,7 @@ THRESHOLD = 2.0
 PERIODS, DISTANCE = f"{fig8.SET}, periods", "distance of periods from the optimum, in doublings"
 EARLY, LATE = f"{BOUNDS}, 30 days", f"{BOUNDS}, 240 days"
 
-FROM = AT[1:]
+FROM = ALL[1:]
 """At lower costs the first waits of ours, which are not staggered, all end with the warm-up."""
 EXPECTED = (
     *(Trend(label, "above", OURS, FROM, "ours") for label in (FITTING, BOUNDS, UNIFORM)),
@@ -57,9 +57,9 @@ def distance(seed: int, *, days: float, instance: str, num_pages: int) -> dict[s
 
 def measurements(quick: bool) -> list[Measurement]:
     """Return all thresholds, and the periods of bounds."""
-    [whole] = fig8.measurements(quick)
+    [full] = fig8.measurements(quick)
     measures = {EARLY: partial(distance, days=30.0), LATE: partial(distance, days=240.0)}
-    return [whole, Measurement(PERIODS, measures, whole.arguments, plays.ID)]
+    return [full, Measurement(PERIODS, measures, full.arguments, plays.ID)]
 
 
 EXPERIMENT = Experiment(
@@ -79,7 +79,7 @@ EXPERIMENT = Experiment(
             "In steady state both online policies perform significantly better than uniform "
             "refreshing.",
             SECTION,
-            tuple(Trend(UNIFORM, "above", label, AT, SECTION) for label in (FITTING, BOUNDS)),
+            tuple(Trend(UNIFORM, "above", label, ALL, SECTION) for label in (FITTING, BOUNDS)),
             "Uniform refreshing knows which pages are static and spends nothing on them. Online "
             "policies keep checking static pages: curve fitting by its learning bound, the "
             "bound-based policy every 10 thresholds by its risk bound, which takes more than two "
@@ -89,13 +89,13 @@ EXPERIMENT = Experiment(
         Claim(
             "Curve fitting is slightly ahead of the bound-based policy.",
             SECTION,
-            (Trend(BOUNDS, "above", FITTING, AT, SECTION),),
+            (Trend(BOUNDS, "above", FITTING, ALL, SECTION),),
             "The test is for any lead, however slight.",
         ),
         Claim(
             "An online policy cannot approach the performance of the offline policy FS-D.",
             SECTION,
-            tuple(Trend(label, "above", FS_D, AT, SECTION) for label in (FITTING, BOUNDS)),
+            tuple(Trend(label, "above", FS_D, ALL, SECTION) for label in (FITTING, BOUNDS)),
         ),
         Claim(
             "Periods of the bound-based policy converge if the behaviour of pages is stationary.",

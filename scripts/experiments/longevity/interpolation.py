@@ -43,7 +43,7 @@ UPWARDS = "E is measured over two intervals, in which fast content is replaced e
 
 
 @lru_cache(maxsize=2)
-def played(name: str, num_pages: int, every: int, seed: int) -> tuple[Contents, float, float]:
+def refreshed(name: str, num_pages: int, every: int, seed: int) -> tuple[Contents, float, float]:
     """Refresh all pages every ``every`` snapshots; return contents, end and mean divergence."""
     days = SNAPSHOTS * INTERVAL
     env: Any = plays.ticking(name, num_pages, tick=INTERVAL, days=days, base_versions=0)
@@ -51,8 +51,8 @@ def played(name: str, num_pages: int, every: int, seed: int) -> tuple[Contents, 
     number, truncated = 0, False
     while not truncated:
         number += 1  # the first decision is at the second snapshot: the first was at time 0
-        chosen = np.full(num_pages, number % every == 0, np.int8)
-        _, _, _, truncated, _ = env.step(chosen)
+        refresh = np.full(num_pages, number % every == 0, np.int8)
+        _, _, _, truncated, _ = env.step(refresh)
     ledger = env.unwrapped.ledger()
     return env.unwrapped.contents(), float(ledger.time), float(ledger.divergence)
 
@@ -60,11 +60,11 @@ def played(name: str, num_pages: int, every: int, seed: int) -> tuple[Contents, 
 @spec("longevity-interpolated-divergence")
 def compared(seed: int, *, label: str, name: str, num_pages: int, every: int) -> dict[str, float]:
     """Compare the exact mean divergence with the interpolated one."""
-    contents, end, exact = played(name, num_pages, every, seed)
+    contents, end, exact = refreshed(name, num_pages, every, seed)
     times = INTERVAL * np.arange(round(end / INTERVAL) + 1.0)
-    means, own = interpolated_means(contents, times, every, LABELS[label])
+    means, eager = interpolated_means(contents, times, every, LABELS[label])
     error = float(means.mean()) - exact
-    return {METRIC: error, DISTANCE: abs(error), EXACT: exact, EAGERNESS: float(np.nanmean(own))}
+    return {METRIC: error, DISTANCE: abs(error), EXACT: exact, EAGERNESS: float(np.nanmean(eager))}
 
 
 EXPERIMENT = Experiment(

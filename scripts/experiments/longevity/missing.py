@@ -51,7 +51,7 @@ def name_of(share: float, outages: bool) -> str:
 SINGLE, OUTAGES = (
     {name_of(share, outages): share for share in SHARES} for outages in (False, True)
 )
-AT = (*SINGLE, *OUTAGES)
+NAMES = (*SINGLE, *OUTAGES)
 RARE = tuple(name_of(share, outages) for share in SHARES[:2] for outages in (False, True))
 
 
@@ -167,8 +167,8 @@ EXPERIMENT = Experiment(
         Range(SUBSTITUTED, -0.005, 0.005, tuple(SINGLE), "the formula is exact", PREDICTED),
         Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.02, CORRELATION),
         Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.005, STATIC),
-        Range(SUBSTITUTED, -np.inf, 0.0, AT, "a change is seen later, or with another", METRIC),
-        Range(LEFT_OUT, 0.0, np.inf, AT, "intervals are longer", METRIC),
+        Range(SUBSTITUTED, -np.inf, 0.0, NAMES, "a change is seen later, or with another", METRIC),
+        Range(LEFT_OUT, 0.0, np.inf, NAMES, "intervals are longer", METRIC),
     ),
     pictures={
         "frequency": lines(
@@ -190,7 +190,7 @@ EXPERIMENT = Experiment(
                 size=(3.6, 3.2),
                 across=[Rule(0.0, dash="-")],
             ),
-            at=SINGLE | OUTAGES,
+            positions=SINGLE | OUTAGES,
             labels=(SUBSTITUTED, LEFT_OUT),
         )
     },

@@ -51,10 +51,10 @@ RELATIVE = "relative staleness"
 """Staleness over that of uniform refreshing on the same days."""
 LOGARITHM = "logarithm of relative staleness"
 """The judged metric: sites differ by orders of magnitude."""
-MOST_RELATIVE = 2.5
+MAX_RELATIVE = 2.5
 QUICK_STEP = 3
 """With ``--quick`` every third threshold is played."""
-PLAYED = "FS-S, curves of the days played"
+SAME_DAYS = "FS-S, curves of the days played"
 EARLIER = "FS-S, curves of earlier days"
 GREEDY, NCIS, OURS_SIGNALS = "GREEDY, fitted rates", "GREEDY-NCIS, fitted", f"{OURS}, with signals"
 
@@ -66,7 +66,7 @@ BUDGETED = {
     GREEDY: Entrant("HolisticStatic", shown=PARAMETERS),
     NCIS: Entrant("GreedyNCIS", shown=PARAMETERS | {"signals": "both"}),
     EARLIER: Entrant("FragmentStatic", curves="earlier days"),
-    PLAYED: Entrant("FragmentStatic", curves="days played"),
+    SAME_DAYS: Entrant("FragmentStatic", curves="days played"),
     FS_D: Entrant("FragmentDynamic"),
     OURS: Entrant("LearningLongevity", shown=COMPARED),
     OURS_SIGNALS: Entrant("LearningLongevity", shown=COMPARED | {"signals": "both"}),
@@ -78,7 +78,7 @@ SWEPT = {
     BOUNDS: replace(ONLINE[BOUNDS], knobs=steps(0.25, 60.0, 8)),
     CGM: replace(WARMED[CGM], knobs=steps(0.02, 150.0, 8)),
     EARLIER: replace(BUDGETED[EARLIER], knobs=steps(0.002, 60.0, 8)),
-    PLAYED: replace(BUDGETED[PLAYED], knobs=steps(0.002, 60.0, 8)),
+    SAME_DAYS: replace(BUDGETED[SAME_DAYS], knobs=steps(0.002, 60.0, 8)),
     FS_D: replace(BUDGETED[FS_D], knobs=steps(0.0005, 20.0, 8)),
 }
 """With thresholds, as in the paper, without signals."""
@@ -128,7 +128,7 @@ def _expected() -> Iterator[Trend]:
     """Yield the pairs of which the first is staler."""
     pairs = {
         AT_BUDGETS: [
-            *((UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, PLAYED, OURS)),
+            *((UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, SAME_DAYS, OURS)),
             *((CGM, label) for label in (FITTING, BOUNDS, OURS)),
             (FITTING, OURS),
         ],
@@ -137,12 +137,12 @@ def _expected() -> Iterator[Trend]:
             (NCIS, OURS_SIGNALS),
         ],
         curves.at_costs(TOGETHER + SWEEP, COSTS): [
-            (UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, PLAYED)
+            (UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, SAME_DAYS)
         ],
     }
     for where, compared in pairs.items():
-        for staler, other in compared:
-            yield Trend(staler, "above", other, where, "a seed is a site", metric=LOGARITHM)
+        for staler, fresher in compared:
+            yield Trend(staler, "above", fresher, where, "a seed is a site", metric=LOGARITHM)
 
 
 CLAIMS = (
@@ -168,8 +168,8 @@ def measurements(quick: bool) -> list[Measurement]:
             if label != OURS_SIGNALS or days in SIGNAL_DAYS
         }
         for site in sites.available(shipped=quick):
-            given = {"site": site, "days": days}
-            settings.append(Measurement(name_of(site, days), measures, given, plays.ID, most=1))
+            arguments = {"site": site, "days": days}
+            settings.append(Measurement(name_of(site, days), measures, arguments, plays.ID, most=1))
     measures = {
         label: partial(swept, entrant=entrant.every(QUICK_STEP if quick else 1))
         for label, entrant in SWEPT.items()
@@ -187,11 +187,11 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     parts = _sites_and_ends(row.setting for row in rows)
     thresholds = [row for row in rows if parts[row.setting][1] == SWEEP]
     derived = curves.compared(thresholds, stretch=plays.STEADY, costs=COSTS)
-    kept = [row for row in [*rows, *derived] if row.metric == "staleness"]
-    base = {row.setting: row.value for row in kept if row.policy == UNIFORM}
+    stale = [row for row in [*rows, *derived] if row.metric == "staleness"]
+    base = {row.setting: row.value for row in stale if row.policy == UNIFORM}
     derived += [
         row._replace(metric=metric, value=value)
-        for row in kept
+        for row in stale
         if base.get(row.setting, 0.0) > 0.0 and row.value > 0.0
         for metric, value in (
             (RELATIVE, row.value / base[row.setting]),
@@ -199,7 +199,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
         )
     ]
     parts = _sites_and_ends(row.setting for row in [*rows, *derived])
-    names = sorted({parts[row.setting][0] for row in kept})
+    names = sorted({parts[row.setting][0] for row in stale})
     together = [
         row._replace(setting=f"{TOGETHER}{end}", seed=names.index(site))
         for row in [*rows, *derived]
@@ -228,8 +228,8 @@ def draw(rows: Sequence[Row], path: Path, *, labels: Sequence[str], panels: dict
         charts.Frame(
             f"{TITLE}: a dot per site, {data.site.nunique()} at most; diamond: their median with a "
             "95% interval\n"
-            f"staleness over that of uniform refreshing (1: as stale; cut at {MOST_RELATIVE:g})",
-            charts.Axis("relative staleness", limits=(0.0, MOST_RELATIVE)),
+            f"staleness over that of uniform refreshing (1: as stale; cut at {MAX_RELATIVE:g})",
+            charts.Axis("relative staleness", limits=(0.0, MAX_RELATIVE)),
             columns=4,
             size=(2.6, 0.0),
             upright=[charts.Rule(1.0, dash="-")],

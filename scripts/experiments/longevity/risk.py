@@ -41,7 +41,7 @@ ENTRANTS = {
     },
     BOUNDS: replace(ONLINE[BOUNDS], knobs=steps(0.25, 20.0, 9)),
 }
-AT = curves.at_costs(DRAWN, (0.1, 0.2))
+ALL = curves.at_costs(DRAWN, (0.1, 0.2))
 THRESHOLD, LOSS = "threshold", "largest loss"
 """T, and the largest utility of a page at a decision, before it is refreshed; in days, an entry per
 knob."""
@@ -63,7 +63,7 @@ def read(core: Any) -> tuple[Any, float]:
 
 
 @spec("longevity-risk-bound")
-def played(seed: int, *, entrant: plays.Entrant, pages: str, num_pages: int) -> dict[str, float]:
+def swept(seed: int, *, entrant: plays.Entrant, pages: str, num_pages: int) -> dict[str, float]:
     """Return cost and staleness from the second month on, and the largest loss, by threshold."""
     if pages == SITE:
         alive = sites.second_half(SITE).alive
@@ -75,8 +75,8 @@ def played(seed: int, *, entrant: plays.Entrant, pages: str, num_pages: int) -> 
         largest = max(loss for _, loss in readings[:-1])
         return {LOSS: largest, **plays.steady([ledger for ledger, _ in readings], alive)}
 
-    found = plays.sweep(env, entrant, seed, measure, read)
-    return found | indexed(THRESHOLD, entrant.knobs)
+    metrics = plays.sweep(env, entrant, seed, measure, read)
+    return metrics | indexed(THRESHOLD, entrant.knobs)
 
 
 def _within(labels: Sequence[str], metric: str) -> tuple[Range, ...]:
@@ -99,11 +99,11 @@ def measurements(quick: bool) -> list[Measurement]:
     """Return all thresholds on the drawn set and on the shipped record."""
     size, step = (QUICK_PAGES, 4) if quick else (PAGES, 1)
     measures = {
-        label: partial(played, entrant=entrant.every(step)) for label, entrant in ENTRANTS.items()
+        label: partial(swept, entrant=entrant.every(step)) for label, entrant in ENTRANTS.items()
     }
     return [
-        Measurement(name, measures, {"pages": name, "num_pages": size}, plays.ID, most=most)
-        for name, most in ((DRAWN, None), (SITE, 1))
+        Measurement(name, measures, {"pages": name, "num_pages": size}, plays.ID, most=limit)
+        for name, limit in ((DRAWN, None), (SITE, 1))
     ]
 
 
@@ -124,15 +124,15 @@ def _losses(rows: Sequence[Row], path: Path) -> None:
     """Draw the largest loss and its bounds, rho T and a tick, against the threshold."""
     parts, thresholds = [], gathered(rows, THRESHOLD)
     for key, lost in gathered(rows, LOSS).items():
-        each = {"x": thresholds[key], "y": lost, "panel": key[0], "label": key[1]}
-        parts.append(pd.DataFrame(each))
+        columns = {"x": thresholds[key], "y": lost, "panel": key[0], "label": key[1]}
+        parts.append(pd.DataFrame(columns))
     data = pd.concat(parts).groupby(["panel", "label", "x"], as_index=False).y.max()
-    looks, own = charts.styles(LABELS, (BOUNDS,)), {}
+    looks, bounds = charts.styles(LABELS, (BOUNDS,)), {}
     for label, risk in BOUNDED.items():
         bound = data[data.label == label]
         name = f"bound of risk {risk:g}"
         data = pd.concat([data, bound.assign(label=name, y=risk * bound.x + plays.TICK)])
-        own[name] = {"color": looks[label]["color"], "linestyle": ":", "marker": ""}
+        bounds[name] = {"color": looks[label]["color"], "linestyle": ":", "marker": ""}
     charts.lines(
         data,
         path,
@@ -141,9 +141,9 @@ def _losses(rows: Sequence[Row], path: Path) -> None:
             charts.Axis("threshold T (days)", "log"),
             charts.Axis("utility lost (divergence x days)", "log"),
         ),
-        labels=(*LABELS, *own),
+        labels=(*LABELS, *bounds),
         black=(BOUNDS,),
-        own=own,
+        looks=bounds,
     )
 
 
@@ -162,7 +162,7 @@ EXPERIMENT = Experiment(
     claims=CLAIMS,
     expected=(
         Range(FITTING, 1.0, np.inf, (DRAWN,), "without a bound", SHARE_OF_FIRST),
-        Trend(FIRST, "above", FITTING, AT, "static pages are refreshed, too"),
+        Trend(FIRST, "above", FITTING, ALL, "static pages are refreshed, too"),
     ),
     pictures={
         "staleness": partial(

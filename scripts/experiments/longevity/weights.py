@@ -39,17 +39,17 @@ ENTRANTS = {
     FS_S: OFFLINE[FS_S].every(2),
     FITTING: ONLINE[FITTING].every(2),
 }
-TOLD = {label: f"{label}, weights known" for label in (FS_S, FITTING)}
+AWARE = {label: f"{label}, weights known" for label in (FS_S, FITTING)}
 """The same policies, told the weights."""
-LABELS = (UNIFORM, FS_S, TOLD[FS_S], FITTING, TOLD[FITTING])
+LABELS = (UNIFORM, FS_S, AWARE[FS_S], FITTING, AWARE[FITTING])
 COSTS = (0.1, 0.2)
-AT = tuple(name for kind in KINDS_OF_WEIGHT for name in curves.at_costs(kind, COSTS))
+ALL = tuple(name for kind in KINDS_OF_WEIGHT for name in curves.at_costs(kind, COSTS))
 
 CLAIMS = (
     Claim(
         "The techniques are not tied to uniform weights: each fragment may have a numeric weight.",
         "section 2.1.1, footnote 1",
-        tuple(Trend(label, "above", told, AT, "footnote 1") for label, told in TOLD.items()),
+        tuple(Trend(label, "above", aware, ALL, "footnote 1") for label, aware in AWARE.items()),
         "The paper tests no weights; these are ours. The same policies on the same pages and "
         "changes. Staleness is the weighted Jaccard "
         "distance, 1 less the weight of the common fragments over the weight of all.",
@@ -86,9 +86,9 @@ class Weighted(gymnasium.Wrapper[Any, Any, Any, Any]):
         true: weights that its copies are judged by.
     """
 
-    def __init__(self, env: Any, judged: Any, seen: Weights, true: Weights) -> None:
+    def __init__(self, env: Any, judged: Any, observed: Weights, true: Weights) -> None:
         super().__init__(env)
-        self.judged, self.seen, self.true = judged, seen, true
+        self.judged, self.observed, self.true = judged, observed, true
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         """Draw the pages of a seed, and give them both weights."""
@@ -96,7 +96,7 @@ class Weighted(gymnasium.Wrapper[Any, Any, Any, Any]):
         core: Any = self.unwrapped
         drawn = core.instance
         self.judged.reset(seed=seed, options={"instance": weighted(drawn, self.true)})
-        return self.env.reset(seed=seed, options={"instance": weighted(drawn, self.seen)})
+        return self.env.reset(seed=seed, options={"instance": weighted(drawn, self.observed)})
 
     def step(self, action: Any) -> Any:
         """Crawl the same pages in both environments."""
@@ -113,8 +113,8 @@ def swept(
     seed: int, *, entrant: plays.Entrant, num_pages: int, seen: Weights, true: list[int]
 ) -> dict[str, float]:
     """Return cost and weighted staleness in both stretches, for each knob."""
-    played, judged = (plays.ticking("quality", num_pages, **entrant.shown) for _ in range(2))
-    env = Weighted(played, judged, seen, Weights(*true))
+    acting, judged = (plays.ticking("quality", num_pages, **entrant.shown) for _ in range(2))
+    env = Weighted(acting, judged, seen, Weights(*true))
     stretches = partial(plays.in_stretches, num_pages=num_pages)
     return plays.sweep(env, entrant, seed, stretches, env.ledger)
 
@@ -127,8 +127,8 @@ def measurements(quick: bool) -> list[Measurement]:
         for label, entrant in ENTRANTS.items():
             play = partial(swept, entrant=entrant.every(3 if quick else 1))
             measures[label] = partial(play, seen=ALIKE)
-            if label in TOLD:
-                measures[TOLD[label]] = partial(play, seen=true)
+            if label in AWARE:
+                measures[AWARE[label]] = partial(play, seen=true)
         size = {"true": tuple(true), "num_pages": QUICK_PAGES if quick else PAGES}
         settings.append(Measurement(name, measures, size, plays.ID))
     return settings
@@ -145,12 +145,12 @@ EXPERIMENT = Experiment(
     references=(UNIFORM,),
     repetitions=5,
     settings=measurements,
-    derive=partial(curves.compared, stretch=curves.WHOLE),
+    derive=partial(curves.compared, stretch=curves.EPISODE),
     claims=CLAIMS,
     pictures={
         "staleness": partial(
             pictures.curves_by_cost,
-            stretch=curves.WHOLE,
+            stretch=curves.EPISODE,
             title=f"{TITLE}: quality set, 60 days",
             labels=LABELS,
             black=(UNIFORM,),

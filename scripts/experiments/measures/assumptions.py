@@ -48,27 +48,27 @@ def assumptions(trace: Trace, split: Split) -> dict[str, float]:
     * ``directory_precision``, ``mention_precision``, ``mention_recall``: in the days played.
     """
     fitted = count_events(trace, split.fit_start, split.fit_end, "mentions")
-    played = count_events(trace, split.start, split.end, "mentions")
+    tested = count_events(trace, split.start, split.end, "mentions")
     directory = count_events(trace, split.start, split.end, "directory")
     change = (trace.change_time > split.start) & (trace.change_time <= split.end)
     page, time = trace.change_page[change], trace.change_time[change]
     rates = [
-        np.divide(each.changes, each.days, out=np.full(each.days.size, np.nan), where=each.days > 0)
-        for each in (fitted, played)
+        np.divide(part.changes, part.days, out=np.full(part.days.size, np.nan), where=part.days > 0)
+        for part in (fitted, tested)
     ]
     return {
-        "rate_ratio": _ratio(played.changes, played.days) / _ratio(fitted.changes, fitted.days),
+        "rate_ratio": _ratio(tested.changes, tested.days) / _ratio(fitted.changes, fitted.days),
         "persistence": correlation(*rates, ranked=True),
         "bulk": _bulk_share(time),
         "clumping": _clumping(trace, split, page, time),
         "directory_precision": _precision(directory),
-        "mention_precision": _precision(played),
-        "mention_recall": _ratio(played.signalled, played.changes),
+        "mention_precision": _precision(tested),
+        "mention_recall": _ratio(tested.signalled, tested.changes),
     }
 
 
-def _ratio(counts: IntArray, whole: FloatArray | IntArray) -> float:
-    total = float(whole.sum())
+def _ratio(counts: IntArray, denominators: FloatArray | IntArray) -> float:
+    total = float(denominators.sum())
     return float(counts.sum()) / total if total > 0.0 else math.nan
 
 
@@ -84,12 +84,12 @@ def _bulk_share(time: FloatArray) -> float:
 
 
 def _clumping(trace: Trace, split: Split, page: IntArray, time: FloatArray) -> float:
-    whole = (trace.created <= split.start) & (trace.deleted >= split.end)
+    lasting = (trace.created <= split.start) & (trace.deleted >= split.end)
     bins = int((split.end - split.start) / BIN)
-    inside = whole[page] & (time < split.start + bins * BIN)
+    inside = lasting[page] & (time < split.start + bins * BIN)
     counts = np.zeros((trace.num_pages, bins))
     week = ((time[inside] - split.start) / BIN).astype(np.int64)
     np.add.at(counts, (page[inside], np.minimum(week, bins - 1)), 1.0)
-    counts = counts[whole]
+    counts = counts[lasting]
     mean = float(counts.mean(axis=1).sum()) if bins > 1 else 0.0
     return float(counts.var(axis=1, ddof=1).sum()) / mean if mean > 0.0 else math.nan

@@ -23,15 +23,15 @@ def against_truth(
 
     ``contained`` says whether the interval contains this value, the ``record``.
     """
-    own = [test.own_freshness(changes) for changes in (*test.changes, true)]
-    played = [
+    logged = [test.own_freshness(changes) for changes in (*test.changes, true)]
+    curves = [
         [test.freshness(policy, share, changes) for share in shares]
         for changes in (*test.changes, true)
     ]
-    saved = [fewer_crawls(mine, shares, of) for mine, of in zip(own, played, strict=True)]
-    same = [of[shares.index(1.0)] for of in played]
+    saved = [fewer_crawls(mine, shares, curve) for mine, curve in zip(logged, curves, strict=True)]
+    same = [curve[shares.index(1.0)] for curve in curves]
     measured = {"widening": test.widening}
-    for name, values in zip(QUANTITIES, (saved, same, own), strict=True):
+    for name, values in zip(QUANTITIES, (saved, same, logged), strict=True):
         *drawn, record = values
         mean, half_width = estimate(drawn, test.widening)
         measured[f"contained{name}"] = float(abs(record - mean) <= half_width)
@@ -75,5 +75,5 @@ def draw_saved(rows: Sequence[Row], path: Path, *, title: str) -> None:
             diagonal=True,
         ),
         labels=tuple(names.values()),
-        own=dict.fromkeys(names.values(), plain),
+        looks=dict.fromkeys(names.values(), plain),
     )

@@ -259,7 +259,7 @@ def cost_bars(
         ),
         settings=settings,
         names=labels,
-        said={
+        replacements={
             (COST_NAMES[J_B if label == BOUND else J_H], label): text
             for label, text in instead.items()
         },

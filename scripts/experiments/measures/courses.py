@@ -27,10 +27,10 @@ class Course(NamedTuple):
     alive_time: FloatArray
 
 
-def recent_share(part: FloatArray, whole: FloatArray, entries: int) -> FloatArray:
+def recent_share(part: FloatArray, total: FloatArray, entries: int) -> FloatArray:
     """Return the share of a part in the growth of a whole over so many entries; first ones NaN."""
     share = np.full(part.size, np.nan)
-    share[entries:] = (part[entries:] - part[:-entries]) / (whole[entries:] - whole[:-entries])
+    share[entries:] = (part[entries:] - part[:-entries]) / (total[entries:] - total[:-entries])
     return share
 
 

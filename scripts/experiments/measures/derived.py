@@ -23,7 +23,7 @@ def below(value: float, reference: float) -> float:
     return 1.0 - value / reference
 
 
-def beside(
+def relative_to(
     rows: Iterable[Row],
     reference: str,
     names: Mapping[str, str],
@@ -43,11 +43,11 @@ def beside(
     named = [row for row in rows if row.metric in names]
     base = {(row.setting, row.seed, row.metric): row for row in named if row.policy == reference}
     return [
-        row._replace(metric=names[row.metric], value=compare(row.value, other.value))
+        row._replace(metric=names[row.metric], value=compare(row.value, base_row.value))
         for row in named
         if (row.policy in labels if labels else row.policy != reference)
-        and (other := base.get((row.setting, row.seed, row.metric))) is not None
-        and other.value != 0.0
+        and (base_row := base.get((row.setting, row.seed, row.metric))) is not None
+        and base_row.value != 0.0
     ]
 
 
@@ -82,8 +82,8 @@ def jackknifed(values: FloatArray, statistic: Callable[[FloatArray], float]) -> 
         values: (n, ...), a row per seed.
         statistic: function of such an array.
     """
-    count, whole = len(values), statistic(values)
+    count, estimate = len(values), statistic(values)
     if count == 1:
-        return [whole]
+        return [estimate]
     parts = [statistic(np.delete(values, seed, axis=0)) for seed in range(count)]
-    return [count * whole - (count - 1) * part for part in parts]
+    return [count * estimate - (count - 1) * part for part in parts]

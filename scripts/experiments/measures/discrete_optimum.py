@@ -118,7 +118,7 @@ def discrete_optimum(
 
 
 def _page(
-    weight: float, change_rate: float, recall: float, false_rate: float, slot: float, most: int
+    weight: float, change_rate: float, recall: float, false_rate: float, slot: float, limit: int
 ) -> _Page:
     """Return the states of a page, down to the least freshness that their number allows."""
     gamma = recall * change_rate + false_rate
@@ -127,7 +127,7 @@ def _page(
     if recall * change_rate == 0.0:
         per_signal = 0.0
     reach = -math.log(LEAST_FRESH)
-    while (counts := _counts(reach, per_slot, per_signal, most)).sum() >= most:
+    while (counts := _counts(reach, per_slot, per_signal, limit)).sum() >= limit:
         reach *= 0.98
     first = np.concatenate([[0], np.cumsum(counts)])
     slots = np.repeat(np.arange(len(counts)), counts)
@@ -152,19 +152,19 @@ def _page(
     return page._replace(after=np.concatenate([after, stale]))
 
 
-def _counts(reach: float, per_slot: float, per_signal: float, most: int) -> IntArray:
+def _counts(reach: float, per_slot: float, per_signal: float, limit: int) -> IntArray:
     """Return the number of sufficiently fresh states for each number of slots."""
-    slots = min(int(reach / per_slot), most) if per_slot > 0.0 else 0
-    left = reach - per_slot * np.arange(slots + 1)
+    slots = min(int(reach / per_slot), limit) if per_slot > 0.0 else 0
+    remaining = reach - per_slot * np.arange(slots + 1)
     if per_signal in (0.0, math.inf):
         return np.ones(slots + 1, np.int64)
-    return np.asarray(np.minimum(left / per_signal, most).astype(np.int64) + 1)
+    return np.asarray(np.minimum(remaining / per_signal, limit).astype(np.int64) + 1)
 
 
-def _chances(mean: float, most: int) -> FloatArray:
+def _chances(mean: float, limit: int) -> FloatArray:
     """Return the probabilities of 0, 1, ... signals in a slot; the last one includes the rest."""
     chance, rest = [math.exp(-mean)], 1.0
-    while mean > 0.0 and len(chance) <= most and (rest := rest - chance[-1]) > RARE:
+    while mean > 0.0 and len(chance) <= limit and (rest := rest - chance[-1]) > RARE:
         chance.append(chance[-1] * mean / len(chance))
     chance[-1] = 1.0 - sum(chance[:-1])
     return np.array(chance)
@@ -183,7 +183,7 @@ def _index_keys(index: CompiledIndex, pages: tuple[_Page, ...], slot: float) -> 
 
 def _along(values: FloatArray, axis: int, axes: int) -> FloatArray:
     """Return ``values`` along an axis of an array that has length 1 along all others."""
-    return values.reshape([-1 if other == axis else 1 for other in range(axes)])
+    return values.reshape([-1 if place == axis else 1 for place in range(axes)])
 
 
 def _iterate(
@@ -198,8 +198,8 @@ def _iterate(
     fresh = [_along(page.reward * page.fresh, i, axes) for i, page in enumerate(pages)]
     gains = []
     for crawled, page in enumerate(pages):
-        others = [fresh[i] for i in range(axes) if i != crawled]
-        gains.append(page.reward + sum(others[1:], start=others[0]))
+        rewards = [fresh[i] for i in range(axes) if i != crawled]
+        gains.append(page.reward + sum(rewards[1:], start=rewards[0]))
     after = [np.zeros_like(gain) for gain in gains]
     low, high, iterations = 0.0, 1.0, 0
     while high - low > TOLERANCE and iterations < MAX_ITERATIONS:
@@ -235,15 +235,15 @@ def _best(
     crawled: int, state: int, after: list[FloatArray], keys: Sequence[FloatArray]
 ) -> FloatArray:
     """Return values after the next crawl, of the page of the largest key, given one state."""
-    best, key = (_at(arrays[0], crawled, state) for arrays in (after, keys))
+    best, key = (_in_state(arrays[0], crawled, state) for arrays in (after, keys))
     for values, rivals in zip(after[1:], keys[1:], strict=True):
-        rival = _at(rivals, crawled, state)
+        rival = _in_state(rivals, crawled, state)
         better = rival > key
-        best = np.where(better, _at(values, crawled, state), best)
+        best = np.where(better, _in_state(values, crawled, state), best)
         key = np.where(better, rival, key)
     return best
 
 
-def _at(values: FloatArray, axis: int, state: int) -> FloatArray:
+def _in_state(values: FloatArray, axis: int, state: int) -> FloatArray:
     """Return the values where one page is in a state; its axis keeps length 1."""
     return values if values.shape[axis] == 1 else np.take(values, [state], axis)

@@ -179,7 +179,7 @@ def shown_pages(problem: Problem) -> IntArray:
     true = recall * change
     quality = recall * true / (true + false)
     half = -np.abs(recall - 0.5)
-    best = [np.where(lively, each, -np.inf).argmax() for each in (quality, -quality, half)]
+    best = [np.where(lively, score, -np.inf).argmax() for score in (quality, -quality, half)]
     seldom = -np.abs(change - SELDOM)
     return np.array([*best, np.where(heavy, seldom, -np.inf).argmax()])
 
@@ -237,12 +237,12 @@ def learned_table(
     values, truth = _scored(scores, observations), formula_scores(observations)
     crawled = values.argmax(1)
     taken = np.take_along_axis(truth, crawled[:, None], 1)[:, 0]
-    _, others = visit(seed, num_pages, horizon)
+    _, visited = visit(seed, num_pages, horizon)
     measured = {
         "agreement": float((truth.argmax(1) == crawled).mean()),
         "value_ratio": float((taken / truth.max(1)).mean()),
         "explained": explained(values, truth),
-        f"explained, {FORMULA} plays": explained(_scored(scores, others), formula_scores(others)),
+        f"explained, {FORMULA} plays": explained(_scored(scores, visited), formula_scores(visited)),
     }
     if seed == 0:
         level, last = float(np.median(values.max(1))), observations[-1]
@@ -266,8 +266,8 @@ def _scored(scores: Scores, observations: FloatArray) -> FloatArray:
 def explained(scores: FloatArray, values: FloatArray) -> float:
     """Return the share of the variance of values that the best function of scores explains."""
     flat, truth = scores.ravel(), values.ravel()
-    left = truth - increasing_fit(flat, truth, np.ones(flat.size))(flat)
-    return float(1.0 - left.var() / truth.var())
+    residual = truth - increasing_fit(flat, truth, np.ones(flat.size))(flat)
+    return float(1.0 - residual.var() / truth.var())
 
 
 def _word(signals: int) -> str:
@@ -282,7 +282,7 @@ def draw_values(rows: Sequence[Row], path: Path, *, title: str) -> None:
     """
     from scripts.present import charts
 
-    values = {label: each for (_, label, _), each in gathered(rows, "value").items()}
+    values = {label: array for (_, label, _), array in gathered(rows, "value").items()}
     [parameters] = gathered(rows, "page").values()
     levels = {row.policy: row.value for row in rows if row.metric == "level" and row.seed == 0}
     pages = parameters.reshape(-1, 4)
@@ -310,7 +310,7 @@ def draw_values(rows: Sequence[Row], path: Path, *, title: str) -> None:
             across=rules,
         ),
         bands=True,
-        own=looks,
+        looks=looks,
     )
 
 
@@ -323,10 +323,10 @@ def draw_instants(rows: Sequence[Row], path: Path, *, title: str) -> None:
     from scripts.present import charts
 
     end = float(CYCLES[-1])
-    instants = {label: each for (_, label, _), each in gathered(rows, "instant").items()}
-    whole = pd.DataFrame(list(instants.values()), list(instants)).T.fillna(end)
+    instants = {label: times for (_, label, _), times in gathered(rows, "instant").items()}
+    data = pd.DataFrame(list(instants.values()), list(instants)).T.fillna(end)
     parts = [
-        pd.DataFrame({"x": whole[FORMULA], "y": whole[label]})[place :: len(FEW_SIGNALS)].assign(
+        pd.DataFrame({"x": data[FORMULA], "y": data[label]})[place :: len(FEW_SIGNALS)].assign(
             panel=f"{label}\nafter {_word(signals)}"
         )
         for place, signals in enumerate(FEW_SIGNALS)

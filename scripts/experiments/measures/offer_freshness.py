@@ -87,8 +87,8 @@ def mean_freshness(freshness: Freshness) -> dict[str, float]:
 
 def middle(days: np.ndarray) -> float:
     """Return the median of the days with a number, NaN where less than half of them have one."""
-    known = days[~np.isnan(days)]
-    return float(np.median(known)) if 2 * known.size >= days.size else np.nan
+    numbers = days[~np.isnan(days)]
+    return float(np.median(numbers)) if 2 * numbers.size >= days.size else np.nan
 
 
 def budgets_measured(

@@ -38,7 +38,7 @@ PREDICTOR = "offers-network"
 """Name of the predictors, which were trained on other offers of the same merchants."""
 GAMMA = 0.1
 """Exploration of EXP3, as in the paper."""
-HISTORY, OWN, PREDICTED, TRUTH = "history", "own crawls", "predicted", "truth"
+HISTORY, SELF_CRAWLED, PREDICTED, TRUTH = "history", "own crawls", "predicted", "truth"
 """Sources of rates: averages over the last 30 days of the full log, or with price changes from the
 strategy's own crawls; predictors; or the true rates of the day."""
 
@@ -117,10 +117,10 @@ STRATEGIES: Mapping[str, tuple[str, str]] = {
     "lambda_h": ("lambda", HISTORY),
     "lambda_nu_h": ("lambda impressions", HISTORY),
     "lambda_h rest": ("lambda rest", HISTORY),
-    "Delta_own": ("change", OWN),
-    "lambda_own": ("lambda", OWN),
-    "lambda_nu_own": ("lambda impressions", OWN),
-    "lambda_own rest": ("lambda rest", OWN),
+    "Delta_own": ("change", SELF_CRAWLED),
+    "lambda_own": ("lambda", SELF_CRAWLED),
+    "lambda_nu_own": ("lambda impressions", SELF_CRAWLED),
+    "lambda_own rest": ("lambda rest", SELF_CRAWLED),
     "Delta_ml": ("change", PREDICTED),
     "mu_ml": ("click", PREDICTED),
     "nu_ml": ("impression", PREDICTED),
@@ -173,22 +173,22 @@ def _rates_by_day(run: Run, source: str) -> dict[int, OfferRates]:
 
 def rates_of(run: Run, source: str, env: Any) -> RateSource:
     """Return a source of rates for the environment of a run, in single precision."""
-    kept = _rates_by_day(run, source)
+    cached = _rates_by_day(run, source)
 
     def rates(tracker: Tracker) -> OfferRates:
         assert tracker.offers is not None
         day = tracker.offers.day
-        if day in kept:
-            return kept[day]
+        if day in cached:
+            return cached[day]
         if source == TRUTH:
             events = env.unwrapped.events()
-            made = OfferRates(events.click_mean, events.view_mean, events.change_chance)
+            computed = OfferRates(events.click_mean, events.view_mean, events.change_chance)
         else:
-            made = (predictors() if source == PREDICTED else HistoryRates())(tracker)
-        made = OfferRates._make(np.asarray(array, np.float32) for array in made)
-        if source != OWN:
-            kept[day] = made
-        return made
+            computed = (predictors() if source == PREDICTED else HistoryRates())(tracker)
+        computed = OfferRates._make(np.asarray(array, np.float32) for array in computed)
+        if source != SELF_CRAWLED:
+            cached[day] = computed
+        return computed
 
     return rates
 
@@ -250,8 +250,8 @@ def play(run: Run, label: str, budget: float) -> tuple[Freshness, Policy]:
             return made[label]
         return bandit(run, env, CHOICES[label], made, rates_of(run, PREDICTED, env))
 
-    own = any(OWN in STRATEGIES[arm] for arm in labels)
-    return play_policy(run, budget, make, own_crawls=own)
+    own_crawls = any(SELF_CRAWLED in STRATEGIES[arm] for arm in labels)
+    return play_policy(run, budget, make, own_crawls=own_crawls)
 
 
 @lru_cache(maxsize=2)
@@ -266,5 +266,5 @@ def gains(freshness: Freshness, base: Freshness) -> Freshness:
     NaN where the other run has no value or 0: no clicks, or none that saw the true price.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = [own / other - 1.0 for own, other in zip(freshness, base, strict=True)]
+        shares = [day / base_day - 1.0 for day, base_day in zip(freshness, base, strict=True)]
     return Freshness(*(np.where(np.isfinite(share), share, np.nan) for share in shares))

@@ -146,7 +146,7 @@ def write_tables(
     write_csv(
         path.with_name(f"paper_{path.name}"),
         ("policy", "here_as", "budget", "paper", *ends),
-        _beside(records, table.numbers, table.gains),
+        _paired(records, table.numbers, table.gains),
     )
 
 
@@ -172,13 +172,13 @@ def _wide(
     compared = [record for record in records if record.policy not in beyond]
     best = {name: max(r.median for r in compared if r.budget == name) for name in names}
     for group, labels in groups.items():
-        known = [label for label in labels if (names[0], label) in by_key]
-        for label in known:
+        available = [label for label in labels if (names[0], label) in by_key]
+        for label in available:
             cells = []
             for name in names:
                 value = by_key[name, label].median
-                top = max(by_key[name, other].median for other in known)
-                bold = BOLD * (value == top and len(known) > 1)
+                top = max(by_key[name, rival].median for rival in available)
+                bold = BOLD * (value == top and len(available) > 1)
                 marked = value == best[name] and label not in beyond
                 cells.append(f"{bold}{value:.4f}{bold}{BEST * marked}")
             yield [group, label, *cells]
@@ -216,15 +216,15 @@ def _records(rows: Sequence[Row], table: PaperTable) -> Iterator[Record]:
         yield Record(name, label, int(runs.count()), *numbers)
 
 
-def _beside(records: Sequence[Record], paper: Table, gains: Sequence[float]) -> Iterator[list[Any]]:
+def _paired(records: Sequence[Record], paper: Table, gains: Sequence[float]) -> Iterator[list[Any]]:
     """Yield the paper's numbers, ours, and the differences."""
     ours = {record[:2]: record for record in records}
     for label, numbers in paper.items():
-        for own in (label, *OWN_CRAWLS.get(label, ())):
+        for reading in (label, *OWN_CRAWLS.get(label, ())):
             for name, number in zip(NAMES, numbers, strict=True):
-                if (name, own) in ours:
-                    interval = ours[name, own][3:6]
-                    yield [label, own, name, number, *interval, interval[0] - number]
+                if (name, reading) in ours:
+                    interval = ours[name, reading][3:6]
+                    yield [label, reading, name, number, *interval, interval[0] - number]
     for name, number in zip(NAMES, gains, strict=True):
         if (name, KAB5) in ours:
             gain = ours[name, KAB5][6:9]

@@ -74,6 +74,6 @@ def accuracy(title: str) -> Picture:
             shared="x",
             across=[Rule(0.0, panel=difference)],
         ),
-        at=PAGES,
+        positions=PAGES,
         black=(BASELINE, OPTIMUM),
     )

@@ -38,8 +38,8 @@ def baseline_rates(seed: int, **arguments: Any) -> dict[str, float]:
     instance = _reset_env(seed, arguments).unwrapped.instance
     optimal = solvers.binary_periodic(instance.importance, instance.change_rate, instance.bandwidth)
     pages = {name: getattr(instance, name) for name in PARAMETERS}
-    known = {name: values for name, values in pages.items() if values.any()}
-    return indexed_columns({RATE: optimal.rates, **known})
+    nonzero = {name: values for name, values in pages.items() if values.any()}
+    return indexed_columns({RATE: optimal.rates, **nonzero})
 
 
 @spec("page-rates-of-policy")
@@ -47,8 +47,8 @@ def policy_rates(seed: int, *, policy: str, **arguments: Any) -> dict[str, float
     """Return a policy's crawls of each page per unit of time."""
     env, horizon = _reset_env(seed, arguments), float(arguments["horizon"])
     acting: Any = policies.make(policy, env)
-    played = simulate(env.unwrapped.instance, acting, horizon, seed)
-    return indexed(RATE, played.crawl_counts / horizon)
+    rollout = simulate(env.unwrapped.instance, acting, horizon, seed)
+    return indexed(RATE, rollout.crawl_counts / horizon)
 
 
 def _reset_env(seed: int, arguments: Mapping[str, Any]) -> Any:
@@ -59,8 +59,8 @@ def _reset_env(seed: int, arguments: Mapping[str, Any]) -> Any:
 
 def measures(policies: Mapping[str, str]) -> dict[str, Measure]:
     """Return the measures of the rates of BASELINE and of policies, given by label."""
-    played = {label: partial(policy_rates, policy=name) for label, name in policies.items()}
-    return {BASELINE: baseline_rates, **played}
+    by_policy = {label: partial(policy_rates, policy=name) for label, name in policies.items()}
+    return {BASELINE: baseline_rates, **by_policy}
 
 
 def compared(rows: Sequence[Row], statistics: Compared, reference: str = BASELINE) -> list[Row]:
@@ -74,15 +74,15 @@ def compared(rows: Sequence[Row], statistics: Compared, reference: str = BASELIN
     """
     rates, derived = gathered(rows, RATE), []
     pages = {name: gathered(rows, name) for name in PARAMETERS}
-    for (setting, label, seed), own in rates.items():
-        other = setting, reference, seed
-        if label in (BASELINE, reference) or other not in rates:
+    for (setting, label, seed), crawl_rates in rates.items():
+        base_key = setting, reference, seed
+        if label in (BASELINE, reference) or base_key not in rates:
             continue
-        drawn, none = (setting, BASELINE, seed), np.zeros(own.size)
+        drawn, none = (setting, BASELINE, seed), np.zeros(crawl_rates.size)
         parameters = {name: by_key.get(drawn, none) for name, by_key in pages.items()}
         derived += [
             Row(ID, setting, label, seed, metric, value)
-            for metric, value in statistics(own, rates[other], parameters).items()
+            for metric, value in statistics(crawl_rates, rates[base_key], parameters).items()
             if value == value
         ]
     return derived

@@ -35,7 +35,7 @@ from scripts.study.specs import spec
 FOLDER_VARIABLE = "CRAWL_TRACES"
 """Environment variable: a folder of further traces, one folder each."""
 
-MOST_PAGES = 1500
+MAX_PAGES = 1500
 """Larger sites are thinned to whole directories with about this many pages in all."""
 
 SITES = (
@@ -94,21 +94,21 @@ def record(site: str) -> Trace:
     """
     folders = sites()
     one_of("site", site, folders)
-    return thinned(traces.load(folders[site]), MOST_PAGES)
+    return thinned(traces.load(folders[site]), MAX_PAGES)
 
 
-def thinned(trace: Trace, most: int) -> Trace:
-    """Keep whole directories, drawn at random, until they have ``most`` pages.
+def thinned(trace: Trace, max_pages: int) -> Trace:
+    """Keep whole directories, drawn at random, until they have ``max_pages`` pages.
 
     A directory of more than half as many pages is kept only if it comes first.
     """
-    if trace.num_pages <= most:
+    if trace.num_pages <= max_pages:
         return trace
     size = np.bincount(trace.directory)
     directories = np.zeros(size.size, np.bool_)
     total = 0
     for directory in np.random.default_rng(0).permutation(size.size):
-        if total < most and (total == 0 or total + size[directory] <= most):
+        if total < max_pages and (total == 0 or total + size[directory] <= max_pages):
             directories[directory] = True
             total += size[directory]
     there = directories[trace.directory]
@@ -232,19 +232,19 @@ def places() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*SITES, *sites(), ALL_SITES, EIGHT_SITES)))
 
 
-def look_up(settings: Iterable[str], known: Mapping[str, T]) -> dict[str, T]:
+def look_up(settings: Iterable[str], parameters: Mapping[str, T]) -> dict[str, T]:
     """Return the parameters of settings, by name.
 
     Raises:
         ValueError: the rows of a setting are of a site that is not available.
     """
     names = {*settings}
-    if unknown := sorted(names - known.keys()):
+    if unknown := sorted(names - parameters.keys()):
         raise ValueError(
             f"rows of {unknown[0]!r} need the trace of their site: "
             f"set {FOLDER_VARIABLE} to the folder that has it"
         )
-    return {name: known[name] for name in names}
+    return {name: parameters[name] for name in names}
 
 
 def cells_of(settings: Iterable[str]) -> dict[str, Cell]:

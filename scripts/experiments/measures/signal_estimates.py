@@ -84,10 +84,10 @@ def truth(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str,
     ``unsignalled_rate`` is that of changes without a signal (alpha), ``evidence`` that of one
     signal against freshness (alpha beta).
     """
-    known = drawn(np.random.default_rng([seed, STREAM]), pages)
-    unsignalled = (1.0 - known.recall) * known.change_rate
-    values = dict(zip(PARAMETERS, (unsignalled, -np.log1p(-known.precision)), strict=True))
-    return indexed_columns(known._asdict() | values)
+    true_pages = drawn(np.random.default_rng([seed, STREAM]), pages)
+    unsignalled = (1.0 - true_pages.recall) * true_pages.change_rate
+    values = dict(zip(PARAMETERS, (unsignalled, -np.log1p(-true_pages.precision)), strict=True))
+    return indexed_columns(true_pages._asdict() | values)
 
 
 @spec("signal-quality-naive")
@@ -166,8 +166,8 @@ def _draw(rows: Sequence[Row], path: Path, *, title: str, estimator: str) -> Non
     ratio = entries(rows, "crawls_per_change").set_index(page)["value"]
     shade = np.log2(ratio).rename("shade")
     for setting, name in product((EVEN, POISSON), ESTIMATED):
-        kept = entries(rows, name).query("setting == @setting").set_index([*page, "policy"])
-        both = kept["value"].unstack().rename(columns={TRUTH: "x", estimator: "y"})
+        estimates = entries(rows, name).query("setting == @setting").set_index([*page, "policy"])
+        both = estimates["value"].unstack().rename(columns={TRUTH: "x", estimator: "y"})
         gap = both.y - both.x
         half = 1.96 * gap.std() / np.sqrt(len(gap))
         errors = f"mean error {gap.mean():+.2g} ± {half:.1g}, absolute {gap.abs().mean():.2g}"

@@ -43,24 +43,24 @@ def slowing(rng: np.random.Generator, rate: FloatArray, days: float, times: floa
     """Return changes whose rate falls from ``times`` as high at the first day, over days / 8."""
     drawn = poisson(rng, rate * times, days)
     still = 1.0 / times + (1.0 - 1.0 / times) * np.exp(-drawn.time * 8.0 / days)
-    kept = rng.random(still.size) < still
-    return Changes(drawn.page[kept], drawn.time[kept])
+    accepted = rng.random(still.size) < still
+    return Changes(drawn.page[accepted], drawn.time[accepted])
 
 
 def weekly(rng: np.random.Generator, rate: FloatArray, days: float) -> Changes:
     """Return changes from 8 to 18 o'clock on five days of the week."""
     drawn = poisson(rng, rate * 24.0 / 10.0 * 7.0 / 5.0, days)
     hour, day = drawn.time % 1.0 * 24.0, drawn.time % 7.0
-    kept = (hour >= 8.0) & (hour < 18.0) & (day < 5.0)
-    return Changes(drawn.page[kept], drawn.time[kept])
+    accepted = (hour >= 8.0) & (hour < 18.0) & (day < 5.0)
+    return Changes(drawn.page[accepted], drawn.time[accepted])
 
 
 def deploys(rng: np.random.Generator, rate: FloatArray, days: float) -> Changes:
     """Return Poisson changes, and as many at common times, of a fifth of all pages each."""
-    own = poisson(rng, rate / 2.0, days)
+    independent = poisson(rng, rate / 2.0, days)
     time = rng.random(rng.poisson(rate.mean() / 2.0 / 0.2 * days)) * days
     changed, page = np.nonzero(rng.random((time.size, rate.size)) < 0.2)
-    return Changes(np.append(own.page, page), np.append(own.time, time[changed]))
+    return Changes(np.append(independent.page, page), np.append(independent.time, time[changed]))
 
 
 Law = Callable[[np.random.Generator, FloatArray, float], Changes]

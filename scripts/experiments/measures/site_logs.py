@@ -66,8 +66,8 @@ def index_of_log(site: str, days: int, seed: int, until: float) -> StoredIndex:
     """
     log = logged(site, days, seed)
     history, held_out = histories_of(log, np.zeros(log.num_pages, np.int64), until)
-    given = HIDDEN, LEARNING_RATE, np.random.default_rng(seed), [held_out]
-    rounds = [each for each in learned([history], *given) if each.weights is not None]
-    weights = min(rounds, key=lambda each: each.loss).weights
+    options = HIDDEN, LEARNING_RATE, np.random.default_rng(seed), [held_out]
+    rounds = [model for model in learned([history], *options) if model.weights is not None]
+    weights = min(rounds, key=lambda model: model.loss).weights
     assert weights is not None
     return StoredIndex(weights)

@@ -106,7 +106,7 @@ CLAIMS = (
 
 
 @spec("ncis-delay-episode")
-def played(
+def episode_metrics(
     seed: int, *, policy: str, delay: Mapping[str, Any] | None, **arguments: Any
 ) -> Mapping[str, float]:
     """Return the metrics of an episode with noisy signals, delayed or not."""
@@ -155,9 +155,9 @@ EXPERIMENT = Experiment(
         {
             BASELINE: partial(bounded, signals=False),
             OPTIMUM: partial(bounded, signals=True),
-            PROMPT: partial(played, policy="GreedyNCIS", delay=None),
+            PROMPT: partial(episode_metrics, policy="GreedyNCIS", delay=None),
             **{
-                of_unit(label, unit): partial(played, policy=policy, delay=delay)
+                of_unit(label, unit): partial(episode_metrics, policy=policy, delay=delay)
                 for unit, delay in DELAYS.items()
                 for label, policy in DELAYED.items()
             },
@@ -202,7 +202,7 @@ EXPERIMENT = Experiment(
                 shared="x",
                 across=[Rule(0.0, panel=LOST.format(title)) for title in TITLES.values()],
             ),
-            at=over_pages.PAGES,
+            positions=over_pages.PAGES,
             labels=(OPTIMUM, BASELINE, PROMPT, AWARE, DISCARD, IGNORE),
             black=(OPTIMUM, BASELINE),
         )

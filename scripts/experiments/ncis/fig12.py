@@ -35,9 +35,9 @@ BANDWIDTHS: dict[str, dict[str, Any]] = {
     HIGH: {"bandwidth": 150.0},
     SHIFTING: {"bandwidth": 100.0, "bandwidth_steps": [[RISE, 150.0], [FALL, 100.0]]},
 }
-PLAYED = {"GREEDY": ("Greedy", "uniform"), "GREEDY-NCIS": ("GreedyNCIS", "noisy")}
+POLICIES = {"GREEDY": ("Greedy", "uniform"), "GREEDY-NCIS": ("GreedyNCIS", "noisy")}
 
-NEAR = 0.01
+RELATIVE_TOLERANCE = 0.01
 RISING, FALLING = "time to the new level, rise", "time to the new level, fall"
 STRETCHES = (
     ("t in (60, 133)", 60.0, RISE),
@@ -61,12 +61,12 @@ def measure(seed: int, *, policy: str, instance: str, arm: str) -> dict[str, flo
     """Return the course of an episode of 1,000 pages, and its levels away from the changes."""
     env = gymnasium.make(ID, num_pages=1000, horizon=END, instance=instance, **BANDWIDTHS[arm])
     env.reset(seed=seed)
-    played = course(env, policies.make(policy, env), seed, EVERY)
+    episode = course(env, policies.make(policy, env), seed, EVERY)
     times = STEP * np.arange(1, round(END / STEP) + 1)
-    at = np.searchsorted(played.time, times - 1e-6)
+    entry = np.searchsorted(episode.time, times - 1e-6)
     return {
-        **indexed("accuracy", recent_share(played.hits, played.requests, RECENT)[at]),
-        **indexed("freshness", recent_share(played.fresh_time, played.alive_time, RECENT)[at]),
+        **indexed("accuracy", recent_share(episode.hits, episode.requests, RECENT)[entry]),
+        **indexed("freshness", recent_share(episode.fresh_time, episode.alive_time, RECENT)[entry]),
     }
 
 
@@ -79,7 +79,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
             for metric, start, end in STRETCHES:
                 level = float(np.nanmean(values[_entry(start) : _entry(end)]))
                 derived.append(Row(ID, setting, arm, seed, f"{name}, {metric}", level))
-    for setting in PLAYED:
+    for setting in POLICIES:
         for metric, start, reference in ((RISING, RISE, HIGH), (FALLING, FALL, LOW)):
             arms = [
                 {key[2]: values for key, values in courses["freshness"].items() if key[:2] == arm}
@@ -102,7 +102,7 @@ def settling(values: FloatArray, reference: FloatArray, start: float) -> float:
     The time is interpolated between the entries of the courses.
     """
     time = STEP * np.arange(1, values.size + 1)
-    off = np.abs(values / reference - 1.0) - NEAR
+    off = np.abs(values / reference - 1.0) - RELATIVE_TOLERANCE
     near = np.flatnonzero((time >= start) & (off <= 0.0))
     if near.size == 0:
         return float("nan")
@@ -138,7 +138,7 @@ EXPERIMENT = Experiment(
     settings=measure_settings(
         {
             name: {"policy": policy, "instance": instance}
-            for name, (policy, instance) in PLAYED.items()
+            for name, (policy, instance) in POLICIES.items()
         },
         {arm: partial(measure, arm=arm) for arm in BANDWIDTHS},
         ID,

@@ -170,7 +170,7 @@ EXPERIMENT = Experiment(
                 ),
                 Axis("accuracy (share of requests served fresh)"),
             ),
-            at={name: arguments["corruption"] for name, arguments in SETTINGS.items()},
+            positions={name: arguments["corruption"] for name, arguments in SETTINGS.items()},
             labels=(OPTIMUM, "GREEDY-NCIS", "GREEDY-CIS+", BASELINE, "GREEDY"),
             black=(OPTIMUM, BASELINE),
         )

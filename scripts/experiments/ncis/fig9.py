@@ -131,7 +131,7 @@ EXPERIMENT = Experiment(
             ),
             along={name: np.linspace(0.0, page["end"], POINTS) for name, page in PAGES.items()},
             bands=True,
-            own={"V": {"linewidth": 3.0, "alpha": 0.5}},
+            looks={"V": {"linewidth": 3.0, "alpha": 0.5}},
         )
     },
 )

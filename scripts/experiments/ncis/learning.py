@@ -71,12 +71,12 @@ def halves(seed: int, num_pages: int, bandwidth: float) -> tuple[Instance, Insta
     """Return an instance, and one with its parameters permuted over pages, except importance."""
     rng = np.random.default_rng([seed, 20])
     first = make("noisy", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
-    other = rng.permutation(num_pages)
+    order = rng.permutation(num_pages)
     second = Instance(
         first.importance,
-        first.change_rate[other],
-        first.recall[other],
-        first.false_signal_rate[other],
+        first.change_rate[order],
+        first.recall[order],
+        first.false_signal_rate[order],
         bandwidth=bandwidth,
     )
     return first, second
@@ -94,9 +94,9 @@ def shifting_tape(seed: int, first: Instance, second: Instance, horizon: float) 
     lists: dict[str, list[Any]] = {"changes": [], "signals": [], "requests": []}
     for half, instance in enumerate((first, second)):
         span = 0.5 * half * horizon, 0.5 * (half + 1) * horizon
-        seen = events(rng, instance.recall * instance.change_rate, *span)
-        lists["changes"] += [seen, events(rng, instance.unsignalled_rate, *span)]
-        lists["signals"] += [seen, events(rng, instance.false_signal_rate, *span)]
+        signalled = events(rng, instance.recall * instance.change_rate, *span)
+        lists["changes"] += [signalled, events(rng, instance.unsignalled_rate, *span)]
+        lists["signals"] += [signalled, events(rng, instance.false_signal_rate, *span)]
         lists["requests"] += [events(rng, instance.importance, *span)]
     joined = {
         name: tuple(np.concatenate(part) for part in zip(*parts, strict=True))
@@ -165,16 +165,16 @@ def crawled(
     build = _shifting if shifting else _steady
     env, policy = build(seed, label, num_pages, horizon)
     every = round(STRETCH * BANDWIDTH)
-    played = course(env, policy, seed, every=every)
-    fresh, alive = np.diff(played.fresh_time), np.diff(played.alive_time)
-    end = played.time[1:] / horizon
+    episode = course(env, policy, seed, every=every)
+    fresh, alive = np.diff(episode.fresh_time), np.diff(episode.alive_time)
+    end = episode.time[1:] / horizon
 
     def over(part: Any) -> float:
         return float(fresh[part].sum() / alive[part].sum())
 
     metrics = {
         "freshness": over(end > 0.0),
-        "accuracy": float(played.hits[-1] / played.requests[-1]),
+        "accuracy": float(episode.hits[-1] / episode.requests[-1]),
         LATE: over(end > 0.4 + 1e-9),
         **indexed("freshness", fresh / alive),
     }

@@ -104,12 +104,12 @@ TITLES = {
     GREEDY: "discrete optimum minus GREEDY-NCIS",
     DISCRETE: "continuous optimum minus discrete optimum",
 }
-SHOWN = {LOSS: "mean, 95% interval", LARGEST: "largest"}
+LOSS_NAMES = {LOSS: "mean, 95% interval", LARGEST: "largest"}
 
 
 def _of_pages(what: str) -> dict[str, str]:
     """Return the labels of the settings in the legend."""
-    return {name: f"{each['num_pages']} pages: {what}" for name, each in SETTINGS.items()}
+    return {name: f"{arguments['num_pages']} pages: {what}" for name, arguments in SETTINGS.items()}
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
@@ -121,7 +121,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             Series(metric, f"{title}{kind or ', signals'}", _of_pages(what), (label + kind,))
             for label, title in TITLES.items()
             for kind in KINDS
-            for metric, what in SHOWN.items()
+            for metric, what in LOSS_NAMES.items()
         ],
         Frame(
             f"{TITLE}\n{{seeds}} random worlds each; values are exact to {0.5 * open_end:.1g}",
@@ -129,11 +129,11 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             Axis("freshness lost (share of page time)", limits=(0.0, None)),
             shared="row",
         ),
-        at={name: each["per_page"] for name, each in SETTINGS.items()},
+        positions={name: arguments["per_page"] for name, arguments in SETTINGS.items()},
         labels=[
             f"{m} pages: {what}" for what in ("mean, 95% interval", "largest") for m in MOST_STATES
         ],
-        own={
+        looks={
             f"{pages} pages: largest": {**charts.style(place), **hollow}
             for place, pages in enumerate(MOST_STATES)
         },

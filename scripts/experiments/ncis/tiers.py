@@ -38,7 +38,7 @@ COMPUTED = "values per slot"
 ID = "CrawlNCIS-v0"
 SIZES, BANDWIDTH = (300, 1000), 100.0
 SETTINGS = {f"m={size}": {"num_pages": size, "horizon": 60.0} for size in SIZES}
-AT = tuple(SETTINGS)
+ALL = tuple(SETTINGS)
 EXACT, LAZY = "all values", "lazy argmax"
 UPPER = 0.5
 """Pages of a value of at least this share of that of recent choices are in the upper tier."""
@@ -61,7 +61,7 @@ TIERED = {
 }
 LABELS = (EXACT, LAZY, *TIERED)
 SOURCE = "appendix F"
-CLOSE = 0.001
+LOSS_MARGIN = 0.001
 """Margin of freshness for "nothing is lost", ours."""
 USABLE = 0.01
 """Margin of freshness for computing that counts as saved, ours."""
@@ -77,14 +77,14 @@ class TierSearch:
 
     def __init__(self, instance: Any, tiers: Tiers) -> None:
         self.parameters = {name: getattr(instance, name) for name in PARAMETERS}
-        self.tiers, self.slot, self.computed, self.usual = tiers, 0, 0, 0.0
-        self.last, self.heard = np.zeros(instance.num_pages), np.zeros(instance.num_pages)
+        self.tiers, self.slot, self.computed, self.mean = tiers, 0, 0, 0.0
+        self.last, self.counted = np.zeros(instance.num_pages), np.zeros(instance.num_pages)
 
     def due(self, signals: FloatArray) -> BoolArray:
         """Return the pages whose values are computed in this slot, (m,)."""
         turn = np.arange(self.last.size) % self.tiers.every == self.slot % self.tiers.every
-        due: BoolArray = turn | (self.last >= UPPER * self.usual)
-        return due | (signals > self.heard) if self.tiers.at_signals else due
+        due: BoolArray = turn | (self.last >= UPPER * self.mean)
+        return due | (signals > self.counted) if self.tiers.at_signals else due
 
     def choose(self, tracker: Tracker) -> int:
         """Return the page of the largest known value, which is then 0."""
@@ -96,10 +96,10 @@ class TierSearch:
             **{name: column[due] for name, column in self.parameters.items()},
         )
         page = int(np.argmax(self.last))
-        self.usual += MEMORY * (self.last[page] - self.usual) if self.slot else self.last[page]
+        self.mean += MEMORY * (self.last[page] - self.mean) if self.slot else self.last[page]
         self.computed += int(due.sum())
-        self.slot, self.heard = self.slot + 1, signals
-        self.last[page], self.heard[page] = 0.0, 0.0
+        self.slot, self.counted = self.slot + 1, signals
+        self.last[page], self.counted[page] = 0.0, 0.0
         return page
 
 
@@ -157,15 +157,15 @@ def search_of(label: str, env: Any) -> Any:
 
 
 @spec("ncis-tiers-search")
-def played(
+def episode_metrics(
     seed: int,
     *,
     label: str,
     num_pages: int,
     horizon: float,
-    each: Callable[[int], None] | None = None,
+    on_crawl: Callable[[int], None] | None = None,
 ) -> Mapping[str, float]:
-    """Return freshness and values per slot of a search; ``each`` is called with every crawl."""
+    """Return freshness and values per slot of a search; ``on_crawl`` is called with every crawl."""
     env: Any = gymnasium.make(
         ID, instance="noisy", num_pages=num_pages, bandwidth=BANDWIDTH, horizon=horizon
     )
@@ -175,8 +175,8 @@ def played(
         page = search.choose(env.unwrapped.tracker(0))
         _, _, _, over, _ = env.step(page)
         slots += 1
-        if each is not None:
-            each(page)
+        if on_crawl is not None:
+            on_crawl(page)
     ledger = env.unwrapped.ledger()
     return {"freshness": ledger.freshness, COMPUTED: search.computed / slots}
 
@@ -222,7 +222,7 @@ EXPERIMENT = Experiment(
     repetitions=5,
     settings=measure_settings(
         SETTINGS,
-        {label: partial(played, label=label) for label in LABELS},
+        {label: partial(episode_metrics, label=label) for label in LABELS},
         ID,
         quick={"horizon": 3.0},
     ),
@@ -235,7 +235,7 @@ EXPERIMENT = Experiment(
                 for label in TIERED
                 for size in SIZES
             )
-            + tuple(Trend(label, "about", EXACT, AT, "margin ours", USABLE) for label in TIERED),
+            + tuple(Trend(label, "about", EXACT, ALL, "margin ours", USABLE) for label in TIERED),
             "The paper has a sentence on its tiers, without numbers: pages are classified by their "
             "values, and those of higher tiers are recomputed more often. Here there are two, with "
             "limits of our choice; the margins are half of all values, and .01 of freshness. A "
@@ -244,12 +244,12 @@ EXPERIMENT = Experiment(
         ),
     ),
     expected=(
-        Trend(LAZY, "about", EXACT, AT, "the search is exact", 1e-12),
+        Trend(LAZY, "about", EXACT, ALL, "the search is exact", 1e-12),
         *(Range(LAZY, 0.0, 0.1 * size, (f"m={size}",), "margin ours", COMPUTED) for size in SIZES),
-        *(Trend(label, "about", EXACT, AT, "ours", CLOSE) for label in TIERED),
-        Trend(EXACT, "above", LAZY, AT, "ours", metric=COMPUTED),
+        *(Trend(label, "about", EXACT, ALL, "ours", LOSS_MARGIN) for label in TIERED),
+        Trend(EXACT, "above", LAZY, ALL, "ours", metric=COMPUTED),
         *(
-            Trend(label, "above", LAZY, AT, "ours", metric=COMPUTED)
+            Trend(label, "above", LAZY, ALL, "ours", metric=COMPUTED)
             for label, tiers in TIERED.items()
             if tiers.every == 10
         ),

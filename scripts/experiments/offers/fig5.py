@@ -116,11 +116,11 @@ def overlap(
 ) -> Mapping[str, float]:
     """Return the share of a strategy's crawls of the last day that others make, too."""
     run = Run(seed, num_offers, *days)
-    policies: list[Any] = [play(run, each, budget)[1] for each in (label, PICKS[label])]
+    policies: list[Any] = [play(run, name, budget)[1] for name in (label, PICKS[label])]
     clicks, views = (policy.action for policy in policies)
     shared, even = (
-        float(np.minimum(clicks, other).sum() / clicks.sum())
-        for other in (views, np.full(num_offers, budget))
+        float(np.minimum(clicks, crawls).sum() / clicks.sum())
+        for crawls in (views, np.full(num_offers, budget))
     )
     return {ALIKE: shared, MORE_ALIKE: shared - even}
 

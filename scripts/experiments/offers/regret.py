@@ -107,22 +107,22 @@ def gaps(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str, floa
     """Return the regret of a run for each of GAPS, at all horizons."""
     result: dict[str, float] = {}
     for place, gap in enumerate(GAPS):
-        means, own = np.array(even(gap)), seed * len(GAPS) + place
-        course = bernoulli_regret(BANDITS[label], means, horizons, runs=1, seed=own)
+        means, gap_seed = np.array(even(gap)), seed * len(GAPS) + place
+        course = bernoulli_regret(BANDITS[label], means, horizons, runs=1, seed=gap_seed)
         result |= indexed(f"{REGRET}_{gap:g}", course)
     return result
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
     """Return each bandit on the three kinds of arms."""
-    given = {"horizons": list(QUICK_HORIZONS if quick else HORIZONS)}
+    arguments = {"horizons": list(QUICK_HORIZONS if quick else HORIZONS)}
     kinds: dict[str, Callable[..., Mapping[str, float]]] = {
         FIXED: fixed,
         SHRINKING: shrinking,
         WORST: gaps,
     }
     return [
-        Measurement(name, {label: partial(measure, label=label) for label in BANDITS}, given)
+        Measurement(name, {label: partial(measure, label=label) for label in BANDITS}, arguments)
         for name, measure in kinds.items()
     ]
 
@@ -130,8 +130,8 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 def runs_of(rows: Sequence[Row], setting: str, label: str) -> tuple[list[int], FloatArray]:
     """Return seeds, and regret by seed, gap (one except in WORST) and horizon."""
     names = [f"{REGRET}_{gap:g}" for gap in GAPS] if setting == WORST else [REGRET]
-    own = [row for row in rows if row[1:3] == (setting, label)]
-    by_gap = [gathered(own, name) for name in names]
+    selected = [row for row in rows if row[1:3] == (setting, label)]
+    by_gap = [gathered(selected, name) for name in names]
     seeds = sorted(key[2] for key in by_gap[0])
     courses = [[by[setting, label, seed] for by in by_gap] for seed in seeds]
     return seeds, np.array(courses)
@@ -159,8 +159,8 @@ def random_regret(setting: str, horizons: Sequence[int]) -> FloatArray:
 
 def derive(rows: Sequence[Row]) -> Iterator[Row]:
     """Yield growth exponents from the first horizon and from LATE_FROM on, and relative regret."""
-    played = dict.fromkeys(row[1:3] for row in rows)
-    for setting, label in played:
+    keys = dict.fromkeys(row[1:3] for row in rows)
+    for setting, label in keys:
         seeds, courses = runs_of(rows, setting, label)
         last = courses.shape[2]
         for metric, first in ((METRIC, 0), (LATE, HORIZONS.index(LATE_FROM))):
@@ -190,8 +190,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             (chance, random_regret(setting, rounds)),
             (root, first * np.sqrt(np.array(rounds) / rounds[0])),
         ):
-            each = {"x": rounds, "y": course, "label": label, "panel": setting}
-            parts.append(pd.DataFrame(each))
+            data = {"x": rounds, "y": course, "label": label, "panel": setting}
+            parts.append(pd.DataFrame(data))
     charts.lines(
         pd.concat(parts),
         path,
@@ -204,7 +204,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             size=(3.5, 3.8),
         ),
         black=(chance, root),
-        own={chance: {"marker": ""}, root: {"marker": ""}},
+        looks={chance: {"marker": ""}, root: {"marker": ""}},
     )
 
 

@@ -47,7 +47,7 @@ class Size(NamedTuple):
     """Offers of the training market and of the others, days, and examples per day."""
 
     offers: int = 200_000
-    others: int = 20_000
+    test_offers: int = 20_000
     days: int = 253
     training: int = 800
     testing: int = 5_000
@@ -146,8 +146,8 @@ class Logs(NamedTuple):
 def logs(seed: int, size: Size) -> Logs:
     """Return the markets of a seed: one world, with other offers in each."""
     split, first = split_days(size.days), FIRST_MARKET + 3 * seed
-    validation = logged(first + 1, size.others, split.validation.stop)
-    test, uniform = logged(first + 2, size.others, size.days), UniformSample(size.testing)
+    validation = logged(first + 1, size.test_offers, split.validation.stop)
+    test, uniform = logged(first + 2, size.test_offers, size.days), UniformSample(size.testing)
     return Logs(
         logged(first, size.offers, split.train.stop),
         examples(validation, split.validation, seed=seed),
@@ -174,15 +174,15 @@ def measured(seed: int, *, label: str, task: str, size: Sequence[int]) -> Mappin
     from sklearn.metrics import roc_auc_score  # slow to import
 
     sizes = Size(*size)
-    known, test = {}, logs(seed, sizes).test
+    positives, test = {}, logs(seed, sizes).test
     if label in SHIPPED:
         predictor = shipped(label)[task]
     else:
         train = training(seed, BOTH if label in FEATURES else label, sizes)
-        known = {POSITIVES: float(train.labels(task).mean())}
+        positives = {POSITIVES: float(train.labels(task).mean())}
         predictor = Predictor(task, label if label in FEATURES else BOTH, seed=seed)
         predictor.fit(train, logs(seed, sizes).validation)
-    return {METRIC: float(roc_auc_score(test.labels(task), predictor.predict(test))), **known}
+    return {METRIC: float(roc_auc_score(test.labels(task), predictor.predict(test))), **positives}
 
 
 EXPERIMENT = Experiment(

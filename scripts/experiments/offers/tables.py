@@ -13,7 +13,7 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
-from scripts.experiments.measures.derived import beside
+from scripts.experiments.measures.derived import relative_to
 from scripts.experiments.measures.offer_freshness import (
     BUDGETS,
     CLICK,
@@ -87,7 +87,7 @@ PANELS = {
 FIGURE_6 = (*SMALLER, KAB5)
 MORE = 1e-9
 """The least that is more than nothing: on many days two strategies serve the same clicks right."""
-NEAR = 0.01
+MARGIN = 0.01
 """Difference of freshness up to which we call two strategies comparable; the paper gives none."""
 FROM_40 = NAMES[3:]
 SECTION_522, SECTION_523, SECTION_53 = (f"section {number}" for number in ("5.2.2", "5.2.3", "5.3"))
@@ -102,7 +102,7 @@ def _above(
 
 
 def _near(first: str, second: str, metric: str = CLICK, where: tuple[str, ...] = NAMES) -> Trend:
-    return Trend(first, "about", second, where, "margin ours", NEAR, metric)
+    return Trend(first, "about", second, where, "margin ours", MARGIN, metric)
 
 
 def _gains(label: str, metric: str, where: Sequence[str] = NAMES) -> Range:
@@ -284,7 +284,7 @@ CLAIMS = (
             for gain in GAINS
             for test in (
                 Range(label, 0.0, np.inf, NAMES[:1], "a smaller gap at 90%", CLOSED[gain]),
-                Range(label, -NEAR, NEAR, NAMES[-1:], "margin ours", gain),
+                Range(label, -MARGIN, MARGIN, NAMES[-1:], "margin ours", gain),
             )
         ),
         "Offers stay 2% above lambda_ml, whose goal is clicks.",
@@ -303,7 +303,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     derived = []
     for past, label in PAST.items():
         names = {metric: f"{metric} over {past}" for metric in (CLICK, OFFER)}
-        derived += beside(rows, past, names, truediv, (label,))
+        derived += relative_to(rows, past, names, truediv, (label,))
     for gain, name in CLOSED.items():
         runs = by_run(rows, gain)
         for label in (*SMALLER[:3], KAB5):
@@ -329,29 +329,29 @@ MEASURED = {
     CLICK_GAIN: "click-weighted freshness",
     OFFER_GAIN: "offer-level freshness",
 }
-AT = {name_of(budget): budget for budget in (*TIGHT, *BUDGETS)}
+SETTING_BUDGETS = {name_of(budget): budget for budget in (*TIGHT, *BUDGETS)}
 BUDGET = Axis("budget, crawls per day and offer", percent=0)
 LOG_TICKS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
 STAR = {"marker": "*", "linestyle": "none", "fillstyle": "none", "markersize": 7.0}
 """Look of the paper's values; labels with an underscore are not in the legend."""
-MEANT = {own[0]: label for label, own in OWN_CRAWLS.items()}
+PAPER_LABELS = {readings[0]: label for label, readings in OWN_CRAWLS.items()}
 THEIRS = "KAB5 in the paper"
 
 
 def stars(numbers: Sequence[float], label: str, panel: str) -> pd.DataFrame:
     """Return marks of the paper's numbers at its budgets."""
-    told = {"x": BUDGETS, "y": numbers, "low": numbers, "high": numbers}
-    return pd.DataFrame(told).assign(label=label, panel=panel)
+    columns = {"x": BUDGETS, "y": numbers, "low": numbers, "high": numbers}
+    return pd.DataFrame(columns).assign(label=label, panel=panel)
 
 
 def freshness(table: PaperTable) -> Picture:
     """Return a picture with a panel per group of labels; stars are the paper's numbers."""
-    metric, own, parts = table.value, {}, []
+    metric, looks, parts = table.value, {}, []
     for panel, labels in PANELS.items():
         for place, label in enumerate(labels):
-            numbers = table.numbers.get(label, table.numbers.get(MEANT.get(label, "")))
+            numbers = table.numbers.get(label, table.numbers.get(PAPER_LABELS.get(label, "")))
             if numbers is not None:
-                own[f"_{label}"] = STAR | {"color": charts.style(place)["color"]}
+                looks[f"_{label}"] = STAR | {"color": charts.style(place)["color"]}
                 parts.append(stars(numbers, f"_{label}", panel))
     order = [label for labels in PANELS.values() for label in labels]
     return figures.lines(
@@ -363,9 +363,9 @@ def freshness(table: PaperTable) -> Picture:
             shared="none",
             legend="each",
         ),
-        at=AT,
-        labels=(*dict.fromkeys(order), *own),
-        own=own,
+        positions=SETTING_BUDGETS,
+        labels=(*dict.fromkeys(order), *looks),
+        looks=looks,
         median=True,
         more=pd.concat(parts),
     )
@@ -382,9 +382,9 @@ def gains(title: str, budget: Axis, labels: Sequence[str], settings: Sequence[st
             shared="x",
             across=[Rule(0.0)],
         ),
-        at=AT,
+        positions=SETTING_BUDGETS,
         labels=(*labels, THEIRS),
-        own={THEIRS: STAR | {"color": charts.LINE_COLOUR}},
+        looks={THEIRS: STAR | {"color": charts.LINE_COLOUR}},
         median=True,
         more=pd.concat(
             stars(table.gains, THEIRS, MEASURED[table.gain]) for table in (CLICK_TABLE, OFFER_TABLE)
@@ -434,7 +434,7 @@ EXPERIMENT = Experiment(
             for better, worse in ((KAB3, KAB2), (KAB4, KAB3_PRIME))
             for metric in (CLICK, OFFER)
         ),
-        Trend(LAMBDA_DAY, "about", LAMBDA_ML, NAMES, NO_PAPER, NEAR, CLICK),
+        Trend(LAMBDA_DAY, "about", LAMBDA_ML, NAMES, NO_PAPER, MARGIN, CLICK),
         *(
             Level(NAMES[place], UNIFORM, table[UNIFORM][place], 0.03, f"table {number}", metric)
             for number, table, metric in ((5, TABLE_5, CLICK), (6, TABLE_6, OFFER))

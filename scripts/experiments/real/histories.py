@@ -66,7 +66,7 @@ def _expected() -> tuple[Trend, ...]:
     """Return the expectations on all sites together, and on each."""
     cells = [(days, importance) for importance in IMPORTANCES for days in BUDGETS]
     together = tuple(name_of(TOGETHER, *cell) for cell in cells)
-    each = tuple(name_of(site, *cell) for cell in cells for site in recorded.SITES)
+    by_site = tuple(name_of(site, *cell) for cell in cells for site in recorded.SITES)
     single = "four quarters tell little of a single site"
     return (
         *(
@@ -74,7 +74,7 @@ def _expected() -> tuple[Trend, ...]:
             for label in ("GREEDY", "GREEDY-NCIS, both", "LEARNING, no signals", LEARNING)
         ),
         Trend(LEARNING, "above", "GREEDY-NCIS, both", together, "over all sites and quarters"),
-        Trend(LEARNING, "not below", REFERENCE, each, single),
+        Trend(LEARNING, "not below", REFERENCE, by_site, single),
     )
 
 
@@ -110,9 +110,9 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
     A score is of the means over the quarters (seed 0). Together, each quarter of a site is a seed.
     """
-    kept = [row for row in rows if row.metric == METRIC]
+    fresh = [row for row in rows if row.metric == METRIC]
     means: dict[str, dict[str, list[float]]] = {}
-    for row in kept:
+    for row in fresh:
         means.setdefault(row.setting, {}).setdefault(row.policy, []).append(row.value)
     scores = []
     for setting, by_label in means.items():
@@ -130,7 +130,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
             setting=name_of(TOGETHER, days, importance),
             seed=recorded.QUARTERS * names.index(site) + row.seed,
         )
-        for row in kept
+        for row in fresh
         for site, days, importance in (cells[row.setting],)
     ]
     return scores + together
@@ -172,8 +172,8 @@ def draw_assumptions(rows: Sequence[Row], path: Path) -> None:
     from scripts.present import charts
     from scripts.study.means import table
 
-    kept = [row for row in rows if row.policy == RECORD]
-    data = table(kept, *ASSUMED).rename(columns={"value": "x"})
+    records = [row for row in rows if row.policy == RECORD]
+    data = table(records, *ASSUMED).rename(columns={"value": "x"})
     titles = {metric: title for metric, (title, _, _) in ASSUMED.items()}
     names = {record_of(site): site for site in recorded.places()}
     sites = recorded.look_up(data.setting, names)

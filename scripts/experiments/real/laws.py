@@ -82,8 +82,8 @@ EXPERIMENT = Experiment(
     ),
     derive=derive,
     expected=tuple(
-        Range(policy, least, np.inf, (*SETTINGS, TOGETHER), "simulated logs", f"{metric}{name}")
-        for metric, least in ((METRIC, LEAST_COVERAGE), (SIGN, LEAST_P))
+        Range(policy, low, np.inf, (*SETTINGS, TOGETHER), "simulated logs", f"{metric}{name}")
+        for metric, low in ((METRIC, LEAST_COVERAGE), (SIGN, LEAST_P))
         for name in QUANTITIES
         for policy in POLICIES[: 1 if name == QUANTITIES[-1] else None]
     ),

@@ -22,7 +22,7 @@ TITLE = "Backtests of thinned logs of recorded sites"
 REPETITIONS = 2
 DAYS = (5, 20, 60)
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0)
-MOST_PAGES = 200
+MAX_PAGES = 200
 TOGETHER = "all logs"
 
 
@@ -34,7 +34,7 @@ def name_of(site: str, days: int, schedule: str) -> str:
 @lru_cache(maxsize=1)
 def tested(site: str, days: int, schedule: str, seed: int) -> tuple[Backtest, Changes]:
     """Return the backtest of a thinned log, and the true changes."""
-    trace = recorded.thinned(traces.load(recorded.sites()[site]), MOST_PAGES)
+    trace = recorded.thinned(traces.load(recorded.sites()[site]), MAX_PAGES)
     group = np.unique(trace.directory, return_inverse=True)[1].astype(np.int64)
     log, true = thinned_log(trace, float(days), schedule, np.random.default_rng([seed, days]))
     return backtest(log, group=group, seed=seed), true

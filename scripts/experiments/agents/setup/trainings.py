@@ -50,10 +50,10 @@ def environment(task: Task, algorithm: str = "") -> dict[str, Any]:
     return dict(task.arguments)
 
 
-def _to_learn(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
+def _to_learn(task: Task, env_args: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of an environment to learn in: the first days of a recorded site."""
     recorded = setting_of(task, {}).windows
-    return {**given, "window": [0.0, FIRST_DAY]} if recorded else dict(given)
+    return {**env_args, "window": [0.0, FIRST_DAY]} if recorded else dict(env_args)
 
 
 @spec("training-task-training")
@@ -70,9 +70,9 @@ def trained(
     from its first days, and evaluated on later ones.
     """
     it = TASKS[task]
-    given = environment(it, algorithm)
-    own = {"steps": steps, "seed": APART * seed, "belief": belief}
-    arguments = recommended(algorithm, it.id, env_args=_to_learn(it, given), **own)
+    env_args = environment(it, algorithm)
+    options = {"steps": steps, "seed": APART * seed, "belief": belief}
+    arguments = recommended(algorithm, it.id, env_args=_to_learn(it, env_args), **options)
     out = RUNS / task / f"{algorithm}-{steps}{'-belief' if belief else ''}" / f"seed-{seed}"
     shutil.rmtree(out, ignore_errors=True)
     started = time.process_time()
@@ -80,7 +80,7 @@ def trained(
     seconds = time.process_time() - started
     values = {"seconds": seconds}
     for metric, best in (("reward", True), ("drawn", False)):
-        values[metric] = _mean(lambda env: load(out / MODEL, env), it, given, seed, best)
+        values[metric] = _mean(lambda env: load(out / MODEL, env), it, env_args, seed, best)
     if curve:
         rows = read_rows(out / VALIDATION, ValidationRow)
         values |= indexed("steps", [row.steps for row in rows])
@@ -89,7 +89,7 @@ def trained(
 
 
 @spec("training-task-rewards")
-def played(seed: int, *, task: str, policy: str) -> dict[str, float]:
+def task_rewards(seed: int, *, task: str, policy: str) -> dict[str, float]:
     """Return the rewards of a policy, or of a trained agent of the package, by its name."""
     it = TASKS[task]
     build = partial(agents.load if policy in agents.names() else policies.make, policy)
@@ -109,7 +109,7 @@ def bound(seed: int, *, task: str) -> dict[str, float]:
 
 
 def _mean(
-    build: Builder, task: Task, given: Mapping[str, Any], seed: int, deterministic: bool = True
+    build: Builder, task: Task, env_args: Mapping[str, Any], seed: int, deterministic: bool = True
 ) -> float:
     """Return the mean reward on the seeds of a repetition; of a recorded site, on all windows."""
     windows = setting_of(task, {}).windows
@@ -117,7 +117,7 @@ def _mean(
     parts: list[FloatArray] = [
         mean_rewards(
             build,
-            TrainArguments(env_id=task.id, env_args={**given, **place}),
+            TrainArguments(env_id=task.id, env_args={**env_args, **place}),
             episodes=1 if windows else EPISODES,
             seed=FIRST_SEED + seed * EPISODES + number,
             deterministic=deterministic,

@@ -17,7 +17,7 @@ from crawl_envs.types import FloatArray
 from scripts.experiments.longevity.measures.plays import ID, STRETCHES
 from scripts.study.rows import gathered
 
-WHOLE = "whole"
+EPISODE = "whole"
 """Both stretches together; they are equally long."""
 COSTS = (0.05, 0.1, 0.2, 0.4)
 """Refresh costs at which curves are compared."""
@@ -36,8 +36,8 @@ Curves = dict[tuple[str, str, int], Points]
 
 
 def points_of(rows: Sequence[Row], stretch: str, measure: str = "staleness") -> Curves:
-    """Return the points of all policies in a stretch, or in the WHOLE."""
-    stretches = tuple(STRETCHES) if stretch == WHOLE else (stretch,)
+    """Return the points of all policies in a stretch, or in the EPISODE."""
+    stretches = tuple(STRETCHES) if stretch == EPISODE else (stretch,)
     columns = [
         [gathered(rows, f"{name}, {part}") for part in stretches] for name in ("cost", measure)
     ]
@@ -52,8 +52,8 @@ def frontier(points: Points) -> Points:
     order = np.lexsort((points.staleness, points.cost))
     cost, stale = points.cost[order], points.staleness[order]
     before = np.minimum.accumulate(np.concatenate(([np.inf], stale[:-1])))
-    kept = stale < before
-    return Points(cost[kept], stale[kept])
+    optimal = stale < before
+    return Points(cost[optimal], stale[optimal])
 
 
 def staleness_at(points: Points, cost: float) -> float:
@@ -86,7 +86,7 @@ def as_stale(setting: str, reference: str, cost: float) -> str:
     return f"{setting}, as stale as {reference} at {cost:g}"
 
 
-def known(rows: Iterable[Row]) -> list[Row]:
+def without_nan(rows: Iterable[Row]) -> list[Row]:
     """Return the rows that are not NaN."""
     return [row for row in rows if row.value == row.value]
 
@@ -95,7 +95,7 @@ def stalenesses(
     curves: Curves, metric: str = "staleness", costs: Sequence[float] = COSTS
 ) -> list[Row]:
     """Return the staleness of every curve at some costs, a setting for each cost."""
-    return known(
+    return without_nan(
         Row(ID, at_cost(setting, cost), label, seed, metric, staleness_at(points, cost))
         for (setting, label, seed), points in curves.items()
         for cost in costs
@@ -109,11 +109,11 @@ def cost_ratios(curves: Curves, reference: str, costs: Sequence[float] = COSTS) 
         for cost in costs if label == reference else ():
             name, stale = as_stale(setting, reference, cost), staleness_at(base, cost)
             rows += [
-                Row(ID, name, other, seed, RATIO, cost_at(points, stale) / cost)
-                for (there, other, of), points in curves.items()
-                if (there, of) == (setting, seed) and other != reference
+                Row(ID, name, rival, seed, RATIO, cost_at(points, stale) / cost)
+                for (there, rival, number), points in curves.items()
+                if (there, number) == (setting, seed) and rival != reference
             ]
-    return known(rows)
+    return without_nan(rows)
 
 
 def compared(
@@ -128,7 +128,7 @@ def compared(
 
     Args:
         rows: of sweeps.
-        stretch: one of STRETCHES, or the WHOLE.
+        stretch: one of STRETCHES, or EPISODE.
         reference: label; empty for none.
         settings: those that are compared; empty: all.
         costs: at which they are compared.

@@ -13,8 +13,8 @@ from crawl_envs.types.contents import Contents, KeyArray
 
 def spells(contents: Contents, page: int) -> tuple[FloatArray, FloatArray, IntArray, KeyArray]:
     """Return birth, death, size and key of the spells of a page, (n,) each."""
-    own = slice(contents.start[page], contents.start[page + 1])
-    return contents.birth[own], contents.death[own], contents.size[own], contents.key[own]
+    rows = slice(contents.start[page], contents.start[page + 1])
+    return contents.birth[rows], contents.death[rows], contents.size[rows], contents.key[rows]
 
 
 def versions(contents: Contents, page: int, times: FloatArray) -> tuple[BoolArray, IntArray]:
@@ -43,12 +43,12 @@ def distances(present: BoolArray, size: IntArray) -> FloatArray:
     """Return the Jaccard distances of all pairs of versions, (T, T); 0 for two empty ones."""
     weighed = present * size[:, None].astype(np.float64)
     common = weighed.T @ present
-    own = np.diag(common)
-    union: FloatArray = own[:, None] + own - common
-    apart: FloatArray = np.divide(
+    totals = np.diag(common)
+    union: FloatArray = totals[:, None] + totals - common
+    distance: FloatArray = np.divide(
         union - common, union, out=np.zeros_like(union), where=union > 0.0
     )
-    return apart
+    return distance
 
 
 def occurred(contents: Contents, page: int, end: float) -> tuple[FloatArray, FloatArray]:
@@ -67,8 +67,8 @@ def occurred(contents: Contents, page: int, end: float) -> tuple[FloatArray, Flo
     within = np.unique(moments[(moments >= 0.0) & (moments < end)])
     times = np.unique(np.concatenate(([0.0], within, [end])))
     # The version at a time is that just before it, so each step is read at its end.
-    apart = distances(*versions(contents, page, np.concatenate(([0.0], times[1:]))))
-    return times, apart[0, 1:]
+    distance = distances(*versions(contents, page, np.concatenate(([0.0], times[1:]))))
+    return times, distance[0, 1:]
 
 
 def utility(times: FloatArray, divergence: FloatArray) -> float:
@@ -81,13 +81,13 @@ def utility(times: FloatArray, divergence: FloatArray) -> float:
     return float(times[-1] * divergence[-1] - np.diff(times) @ divergence)
 
 
-def at(times: FloatArray, steps: FloatArray, moments: FloatArray) -> FloatArray:
+def step_values(times: FloatArray, steps: FloatArray, moments: FloatArray) -> FloatArray:
     """Return the value of a step function at some moments, the left limit at steps."""
     place = np.searchsorted(times, moments, side="left") - 1
     return steps[np.clip(place, 0, steps.size - 1)]
 
 
-def eagerness_of(apart: FloatArray) -> float:
+def eagerness_of(distance: FloatArray) -> float:
     """Return the eagerness E = mean of D(t0, t1) / D(t0, t2), in [0, 1].
 
     t0, t1, t2 are three consecutive snapshots; those with D(t0, t2) = 0 are excluded, and the
@@ -95,31 +95,31 @@ def eagerness_of(apart: FloatArray) -> float:
     replaced more often than snapshots are taken has E = 1.
 
     Args:
-        apart: Jaccard distances of all pairs of a page's snapshots, (S, S).
+        distance: Jaccard distances of all pairs of a page's snapshots, (S, S).
 
     Returns:
         E, NaN where nothing differs.
     """
-    near, far = np.diag(apart, 1)[:-1], np.diag(apart, 2)
+    near, far = np.diag(distance, 1)[:-1], np.diag(distance, 2)
     differs = far > 0.0
     if not differs.any():
         return float("nan")
     return float(np.minimum(near[differs] / far[differs], 1.0).mean())
 
 
-def interpolated(apart: FloatArray, every: int, eagerness: float) -> float:
+def interpolated(distance: FloatArray, every: int, eagerness: float) -> float:
     """Return the mean divergence of a page that is refreshed every ``every`` snapshots.
 
     Between snapshots x and x + 1 it is (1 - E) D_x + E D_{x+1}, from the current copy (appendix B).
 
     Args:
-        apart: Jaccard distances of all pairs of a page's snapshots, (S, S).
+        distance: Jaccard distances of all pairs of a page's snapshots, (S, S).
         every: snapshots from refresh to refresh, >= 1; the first snapshot is a refresh.
         eagerness: E, in [0, 1].
     """
-    number = np.arange(len(apart) - 1)
-    held = number // every * every
-    early, late = apart[held, number], apart[held, number + 1]
+    number = np.arange(len(distance) - 1)
+    refresh = number // every * every
+    early, late = distance[refresh, number], distance[refresh, number + 1]
     return float(((1.0 - eagerness) * early + eagerness * late).mean())
 
 
@@ -140,11 +140,11 @@ def interpolated_means(
         Mean divergence from the first snapshot to the last, and each page's own E, NaN where it has
         none, (m,) each.
     """
-    apart = [distances(*versions(contents, page, times)) for page in range(contents.num_pages)]
-    measured = np.array([eagerness_of(page) for page in apart])
-    known = measured[~np.isnan(measured)]
-    used = np.where(np.isnan(measured), known.mean() if known.size else 0.5, measured)
+    by_page = [distances(*versions(contents, page, times)) for page in range(contents.num_pages)]
+    measured = np.array([eagerness_of(page) for page in by_page])
+    finite = measured[~np.isnan(measured)]
+    used = np.where(np.isnan(measured), finite.mean() if finite.size else 0.5, measured)
     if eagerness is not None:
         used = np.full(used.size, eagerness)
-    pairs = zip(apart, used, strict=True)
+    pairs = zip(by_page, used, strict=True)
     return np.array([interpolated(page, every, eager) for page, eager in pairs]), measured

@@ -21,7 +21,7 @@ CHURN, SHORT_SCROLL, SCROLL = "K = 1", "K = 2", "K > 2"
 GROUPS = (CHURN, SHORT_SCROLL, SCROLL)
 FREQUENCY, HALF_WIDTH = 0.25, 0.05
 """Share of snapshots that differ from the one before: centre and half-width of a group."""
-MOST_LIVED = 28
+MAX_LIFETIME = 28
 """Longest lifetime in snapshots: among 30, no longer one is known from birth to death."""
 LATE = 15
 """Least number of snapshots of a long lifetime: half of the paper's snapshots."""
@@ -48,18 +48,18 @@ class Lifetimes(NamedTuple):
 def lifetimes(runs: Runs) -> Lifetimes:
     """Return the lifetimes of fragments with known birth and death."""
     updates = np.cumsum(changed(runs), axis=1)
-    kept = runs.whole
-    page, begin, end = runs.page[kept], runs.begin[kept], runs.end[kept]
+    complete = runs.complete
+    page, begin, end = runs.page[complete], runs.begin[complete], runs.end[complete]
     items: IntArray = updates[page, end] - updates[page, begin]
-    return Lifetimes(page, end - begin, items, runs.size[kept])
+    return Lifetimes(page, end - begin, items, runs.size[complete])
 
 
 def dominant_items(sample: Lifetimes, num_pages: int) -> IntArray:
     """Return the most common K of each page's fragments, the least at ties; 0 without any."""
-    most = int(sample.items.max(initial=0)) + 1
-    place = sample.page * most + sample.items
-    count = np.bincount(place, sample.size.astype(np.float64), num_pages * most)
-    dominant: IntArray = np.argmax(count.reshape(num_pages, most), axis=1)
+    width = int(sample.items.max(initial=0)) + 1
+    place = sample.page * width + sample.items
+    count = np.bincount(place, sample.size.astype(np.float64), num_pages * width)
+    dominant: IntArray = np.argmax(count.reshape(num_pages, width), axis=1)
     return dominant
 
 
@@ -70,10 +70,10 @@ def pooled(parts: Sequence[Runs]) -> tuple[Lifetimes, FloatArray, IntArray]:
     """
     samples, frequency, dominant, before = [], [], [], 0
     for runs in parts:
-        own = lifetimes(runs)
+        sample = lifetimes(runs)
         frequency.append(change_frequency(runs))
-        dominant.append(dominant_items(own, runs.num_pages))
-        samples.append(own._replace(page=own.page + before))
+        dominant.append(dominant_items(sample, runs.num_pages))
+        samples.append(sample._replace(page=sample.page + before))
         before += runs.num_pages
     columns = (np.concatenate(column) for column in zip(*samples, strict=True))
     return Lifetimes(*columns), np.concatenate(frequency), np.concatenate(dominant)
@@ -117,9 +117,9 @@ def measured(
 
     Returns:
         ``pages`` and ``fragments``, their numbers; where there are any fragments also ``actual``
-        and ``model``, indexed, shares of lifetimes up to 0 .. MOST_LIVED snapshots; ``distance``,
+        and ``model``, indexed, shares of lifetimes up to 0 .. MAX_LIFETIME snapshots; ``distance``,
         the largest difference of both; ``distance_as_seen``, that to a model with at most one
-        update between snapshots; ``late``, actual minus model, averaged over LATE .. MOST_LIVED;
+        update between snapshots; ``late``, actual minus model, averaged over LATE .. MAX_LIFETIME;
         and ``short``, the share of fragments of K = 1.
     """
     scroll = np.minimum(dominant, 3) == GROUPS.index(group) + 1
@@ -129,8 +129,8 @@ def measured(
     numbers = {"pages": float(pages.sum()), "fragments": float(size.sum())}
     if not size.size:
         return numbers
-    grid = np.arange(MOST_LIVED + 1.0)
-    count = np.bincount(np.minimum(lived, MOST_LIVED + 1), size, MOST_LIVED + 2)
+    grid = np.arange(MAX_LIFETIME + 1.0)
+    count = np.bincount(np.minimum(lived, MAX_LIFETIME + 1), size, MAX_LIFETIME + 2)
     actual = np.cumsum(count)[:-1] / size.sum()
     model, as_seen = modelled(items, size, grid)
     return {

@@ -19,7 +19,7 @@ from scripts.present import charts
 from scripts.study.means import entries, means
 
 STALENESS = "staleness: mean divergence over pages and time"
-MOST_COST = 0.72
+MAX_COST = 0.72
 
 
 def mean_curves(curves: Curves) -> pd.DataFrame:
@@ -55,7 +55,7 @@ def curves_by_cost(
     Args:
         rows: of sweeps.
         path: of the picture.
-        stretch: one of STRETCHES, or the WHOLE.
+        stretch: one of STRETCHES, or EPISODE.
         title: of the figure.
         labels: policies, in order.
         black: references among them, drawn black and dashed.
@@ -74,11 +74,11 @@ def curves_by_cost(
         seeds = max(seeds, len({seed for *_, seed in curves}))
     data = pd.concat(parts)
     charts.lines(
-        data[data.x <= MOST_COST],
+        data[data.x <= MAX_COST],
         path,
         charts.Frame(
             f"{title}\na point per threshold, means over {seeds} seeds; bars: 95% intervals",
-            charts.Axis("refresh cost (1: every page at every tick)", limits=(0.0, MOST_COST)),
+            charts.Axis("refresh cost (1: every page at every tick)", limits=(0.0, MAX_COST)),
             axes,
             shared="all" if len(measures) == 1 else "x",
         ),
@@ -136,14 +136,14 @@ def distributions(
     parts = []
     for name, step in zip(curves, (max(1, grid.size // 30), 1), strict=True):
         part = means(entries(rows, name), ("setting", "policy", "index"))
-        kept = part.setting.isin(list(settings)) & part.policy.isin(list(labels))
-        parts.append(part[kept & (part["index"] % step == 0)])
+        selected = part.setting.isin(list(settings)) & part.policy.isin(list(labels))
+        parts.append(part[selected & (part["index"] % step == 0)])
     theory = parts[1].assign(policy="_" + parts[1].policy, half=0.0)
     data = pd.concat([parts[0], theory]).rename(columns={"mean": "y", "policy": "label"})
-    own = {}
+    looks = {}
     for place, label in enumerate(labels):
-        own[label] = {"linestyle": "none", "fillstyle": "none", "elinewidth": 1.0}
-        own[f"_{label}"] = {"color": charts.COLOURS[place], "marker": "", "linestyle": "-"}
+        looks[label] = {"linestyle": "none", "fillstyle": "none", "elinewidth": 1.0}
+        looks[f"_{label}"] = {"color": charts.COLOURS[place], "marker": "", "linestyle": "-"}
     charts.lines(
         data.assign(x=grid[data["index"]], panel=data.setting.map(settings)),
         path,
@@ -156,5 +156,5 @@ def distributions(
             size=(3.8, 3.8),
         ),
         labels=(*labels, *(f"_{label}" for label in labels)),
-        own=own,
+        looks=looks,
     )

@@ -214,12 +214,12 @@ def sweeps(quick: bool, *, entrants: Mapping[str, Entrant], instance: str) -> li
 
 def of_budget(records: Ledgers, num_pages: float) -> dict[str, float]:
     """Return staleness, also of the second half, and crawls per page and day of an episode."""
-    whole = records[-1]
-    half = next(ledger for ledger in records if ledger.time >= whole.time / 2.0)
-    late = (whole.divergence_time - half.divergence_time) / (whole.alive_time - half.alive_time)
+    end = records[-1]
+    half = next(ledger for ledger in records if ledger.time >= end.time / 2.0)
+    late = (end.divergence_time - half.divergence_time) / (end.alive_time - half.alive_time)
     return {
-        "staleness": whole.divergence,
+        "staleness": end.divergence,
         "second half": late,
-        "holistic": 1.0 - whole.freshness,
-        "crawls": whole.crawls / (num_pages * whole.time),
+        "holistic": 1.0 - end.freshness,
+        "crawls": end.crawls / (num_pages * end.time),
     }

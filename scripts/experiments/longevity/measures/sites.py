@@ -33,7 +33,7 @@ from scripts.data.fit_trace import fit
 from scripts.data.replays import Split
 from scripts.experiments.measures import recorded as histories
 
-MOST_PAGES = 200
+MAX_PAGES = 200
 """Largest number of pages of a site that is played; larger sites are sampled at random."""
 SNAPSHOTS = 2.0
 """Days between the versions that divergence curves are measured on."""
@@ -115,12 +115,12 @@ def of_pages(contents: Contents, pages: IntArray) -> Contents:
     there = np.flatnonzero(pages >= 0)
     number[pages[there]] = there
     page = number[contents.page]
-    kept = page >= 0
+    selected = page >= 0
     columns = (contents.birth, contents.death, contents.size, contents.key)
-    return Contents.of_spells(pages.size, page[kept], *(column[kept] for column in columns))
+    return Contents.of_spells(pages.size, page[selected], *(column[selected] for column in columns))
 
 
-class Played(NamedTuple):
+class SecondHalf(NamedTuple):
     """The second half of a record: its days, its pages with fragments, and their contents.
 
     ``pages`` are rows of the trace, (k,); ``alive`` is the mean number of those that exist.
@@ -134,8 +134,8 @@ class Played(NamedTuple):
 
 
 @cache
-def second_half(site: str) -> Played:
-    """Read the second half of a site's record, of at most MOST_PAGES pages.
+def second_half(site: str) -> SecondHalf:
+    """Read the second half of a site's record, of at most MAX_PAGES pages.
 
     Raises:
         ValueError: it is not available, or has no fragments.
@@ -143,11 +143,11 @@ def second_half(site: str) -> Played:
     trace = trace_of(site)
     split = histories.halves(trace.days)
     contents, pages = window_contents(trace, split.start, split.end)
-    if pages.size > MOST_PAGES:
-        kept = np.sort(np.random.default_rng(0).choice(pages.size, MOST_PAGES, replace=False))
-        contents, pages = of_pages(contents, kept), pages[kept]
+    if pages.size > MAX_PAGES:
+        sample = np.sort(np.random.default_rng(0).choice(pages.size, MAX_PAGES, replace=False))
+        contents, pages = of_pages(contents, sample), pages[sample]
     days = trace.alive_days(split.start, split.end)[pages]
-    return Played(trace, split, pages, contents, float(days.sum()) / (split.end - split.start))
+    return SecondHalf(trace, split, pages, contents, float(days.sum()) / (split.end - split.start))
 
 
 class RecordedPages(FragmentAccess, CrawlEnv):
@@ -213,8 +213,8 @@ def curves(site: str, *, of_played: bool = False) -> TabulatedCurves:
     start, end = (split.start, split.end) if of_played else (split.fit_start, split.fit_end)
     contents, rows = window_contents(trace, start, end)
     place = np.searchsorted(rows, pages)
-    known = rows[np.minimum(place, rows.size - 1)] == pages
-    contents = of_pages(contents, np.where(known, place, -1))
+    existing = rows[np.minimum(place, rows.size - 1)] == pages
+    contents = of_pages(contents, np.where(existing, place, -1))
     page = contents.page
     created, deleted = trace.created[pages][page] - start, trace.deleted[pages][page] - start
     stretched = Contents.of_spells(
@@ -226,8 +226,8 @@ def curves(site: str, *, of_played: bool = False) -> TabulatedCurves:
         contents.key,
     )
     measured = TabulatedCurves.of_contents(stretched, SNAPSHOTS, end - start)
-    if known.all() or not known.any():
+    if existing.all() or not existing.any():
         return measured
     table = measured.table[:, 1:].copy()
-    table[~known] = table[known].mean(axis=0)
+    table[~existing] = table[existing].mean(axis=0)
     return TabulatedCurves(measured.ages[1:], table)

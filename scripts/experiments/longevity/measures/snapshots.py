@@ -36,7 +36,7 @@ class Runs(NamedTuple):
     begin: IntArray
     end: IntArray
     size: IntArray
-    whole: BoolArray
+    complete: BoolArray
 
 
 def snapshot_times(snapshots: int = SNAPSHOTS) -> FloatArray:
@@ -50,8 +50,8 @@ def substitutes(missing: BoolArray) -> IntArray:
     Missing snapshots have the content of the previous one (section 3.1); the first is never
     missing, whatever ``missing``, (m, S), says.
     """
-    own = np.arange(missing.shape[1])
-    return np.maximum.accumulate(np.where(missing, 0, own), axis=1).astype(np.int64)
+    numbers = np.arange(missing.shape[1])
+    return np.maximum.accumulate(np.where(missing, 0, numbers), axis=1).astype(np.int64)
 
 
 def runs_of(contents: Contents, times: FloatArray, standing: IntArray | None = None) -> Runs:
@@ -120,8 +120,8 @@ def longevity(runs: Runs) -> FloatArray:
 
     Fragments in the first or the last snapshot are excluded; NaN where a page has no others.
     """
-    page, size = runs.page[runs.whole], runs.size[runs.whole].astype(np.float64)
-    lived = size * (runs.end - runs.begin)[runs.whole]
+    page, size = runs.page[runs.complete], runs.size[runs.complete].astype(np.float64)
+    lived = size * (runs.end - runs.begin)[runs.complete]
     total = np.bincount(page, lived, runs.num_pages)
     count = np.bincount(page, size, runs.num_pages)
     mean = np.full(runs.num_pages, np.nan)

@@ -81,8 +81,8 @@ def recorded_pages(site: str) -> tuple[Contents, float]:
     runs = runs_of(contents, snapshot_times(int(days / INTERVAL) + 1))
     frequency, lived = change_frequency(runs), longevity(runs)
     middle = np.median(frequency[frequency > 0.0]) if frequency.any() else 0.0
-    known = np.flatnonzero(~np.isnan(lived) & (frequency >= middle))
-    if known.size < 2:
+    eligible = np.flatnonzero(~np.isnan(lived) & (frequency >= middle))
+    if eligible.size < 2:
         raise ValueError(f"site must have two pages whose fragments come and go, got {site!r}")
-    order = known[np.argsort(lived[known], kind="stable")]
+    order = eligible[np.argsort(lived[eligible], kind="stable")]
     return sites.of_pages(contents, order[[0, -1]]), days

@@ -48,18 +48,18 @@ def small(form: str = "page", batch: int = 1, num_pages: int = 30) -> Any:
 
 
 def test_those_that_can_act_are_played() -> None:
-    assert set(noisy.played()) == {*noisy.ANALYTIC, *noisy.SAVED_AS}
+    assert set(noisy.entrants()) == {*noisy.ANALYTIC, *noisy.SAVED_AS}
 
 
 def test_agents_that_are_not_there_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agents, "names", lambda: ("noisy-index",))
-    assert set(noisy.played()) == {*noisy.ANALYTIC, noisy.INDEX}
+    assert set(noisy.entrants()) == {*noisy.ANALYTIC, noisy.INDEX}
     assert noisy.tabulated(num_pages=20, horizon=2.0).labels == (noisy.FORMULA, noisy.INDEX)
 
 
 def test_large_settings_have_few_seeds_and_choose_several_pages_at_a_time() -> None:
     settings = {item.name: item for item in noisy.measurements(quick=False)}
-    assert [*settings["m=1000"].seeds(100)] == [*range(noisy.MOST[1000])]
+    assert [*settings["m=1000"].seeds(100)] == [*range(noisy.MAX_SEEDS[1000])]
     assert [*settings["m=100000"].seeds(2)] == [0, 1]
     large: Any = settings["m=100000"]
     assert large.arguments["batch"] == noisy.BATCH
@@ -82,7 +82,7 @@ def test_a_page_set_chooses_the_best_few_where_several_are_asked_for(label: str)
 
 def test_agents_beat_random_crawling_by_far() -> None:
     mean: dict[str, list[float]] = {}
-    for label, factory in noisy.played().items():
+    for label, factory in noisy.entrants().items():
         for seed in range(4):
             env = small(num_pages=50)
             env.reset(seed=seed)

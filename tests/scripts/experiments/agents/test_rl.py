@@ -86,7 +86,7 @@ def test_rewards_are_those_of_episodes(task: str, monkeypatch: pytest.MonkeyPatc
         made = {"RoundRobin": partial(policies.make, "RoundRobin")}
         rows = evaluate(it.id, made, [seed], **it.arguments, **window)
         values += [AS_REWARD[it.metric](row.value) for row in rows if row.metric == it.metric]
-    reward = trainings.played(3, task=task, policy="RoundRobin")["reward"]
+    reward = trainings.task_rewards(3, task=task, policy="RoundRobin")["reward"]
     assert reward == pytest.approx(np.mean(values), abs=2e-3)
     assert trainings.bound(3, task=task)["reward"] > reward
 

@@ -42,7 +42,7 @@ def test_those_left_out_are_those_that_raise_an_error(setting: str) -> None:
     env = gymnasium.make(stress.ID, **{**STRESS[setting], **SMALL})
     env.reset(seed=0)
     raised = {}
-    for label, (policy, arguments) in stress._given(setting).items():
+    for label, (policy, arguments) in stress._variants(setting).items():
         try:
             ledger = play(env, stress.analytic(env, policy=policy, **arguments), 0)
         except ValueError as error:
@@ -51,7 +51,7 @@ def test_those_left_out_are_those_that_raise_an_error(setting: str) -> None:
         assert ledger.crawls > 0
     assert tuple(raised) == stress.left_out(setting)
     assert all("does not reveal" in message for message in raised.values())
-    assert {*stress.acting(setting)} == {*stress._given(setting)} - {*raised}
+    assert {*stress.acting(setting)} == {*stress._variants(setting)} - {*raised}
     assert ("GreedyNCIS" in raised) == (setting == "cold start")
 
 

@@ -13,9 +13,9 @@ from scripts.experiments.agents import transfer
 
 def rows_of() -> list[Row]:
     fresh = {
-        (transfer.GIVEN, transfer.RANDOM): 0.5,
-        (transfer.GIVEN, transfer.FORMULA): 0.9,
-        (transfer.GIVEN, transfer.BELIEF): 0.88,
+        (transfer.FIXED, transfer.RANDOM): 0.5,
+        (transfer.FIXED, transfer.FORMULA): 0.9,
+        (transfer.FIXED, transfer.BELIEF): 0.88,
         ("noisy", transfer.PPO): 0.86,
         ("noisy", transfer.INDEX): 0.9,
         ("without bursty", transfer.GENERALIST): 0.84,

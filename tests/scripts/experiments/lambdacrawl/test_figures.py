@@ -153,7 +153,7 @@ def test_longest_intervals_are_those_of_a_slow_count() -> None:
 def test_simulated_penalties_are_the_formulas() -> None:
     names = lambdacrawl_concave
     size = {"num_pages": 50, "start": 200.0, "end": 3000.0}
-    values = names.measure(0, label=names.OWN, penalty="square root", **size)
+    values = names.measure(0, label=names.LC_OF_C, penalty="square root", **size)
     assert abs(values[names.GAP]) < 0.03
     assert values[names.STARVED] == 0.0
 

@@ -102,7 +102,7 @@ def test_lifetimes_of_regions(items: int) -> None:
 
 
 def test_exact_divergence_is_that_of_the_sets() -> None:
-    contents, end, exact = interpolation.played("random", 6, 2, 3)
+    contents, end, exact = interpolation.refreshed("random", 6, 2, 3)
     assert end == 62.0
     total = 0.0
     for history in versions_of(contents):

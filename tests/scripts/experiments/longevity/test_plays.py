@@ -95,7 +95,7 @@ def test_the_policy_with_all_refreshes_spends_one() -> None:
 def test_budgets_are_spent_and_signals_ignored_by_policies_that_have_none() -> None:
     given = {"instance": "quality", "num_pages": NUM_PAGES, "budget": 0.2, "decisions": 1.0}
     result, noisy = (
-        beyond.played(SEED, entrant=beyond.KNOWING[FS_S], signals=signals, days=20.0, **given)
+        beyond.measure(SEED, entrant=beyond.KNOWING[FS_S], signals=signals, days=20.0, **given)
         for signals in ("none", "noisy")
     )
     assert result["crawls"] == pytest.approx(0.2, rel=0.1)
@@ -163,12 +163,12 @@ def test_ratios_leads_and_stalenesses_are_paired_by_seed() -> None:
     for seed, shift in enumerate((0.0, 0.01)):
         rows += rows_of("CGM", [(0.0, 0.1 + shift), (0.4, 0.06 + shift)], seed)
         rows += rows_of("ours", [(0.0, 0.1 + shift), (0.2, 0.06 + shift)], seed)
-    compared = curves.compared(rows, stretch=curves.WHOLE, reference="CGM")
+    compared = curves.compared(rows, stretch=curves.EPISODE, reference="CGM")
     ratios = {row.setting: row.value for row in compared if row.metric == curves.RATIO}
     assert list(ratios.values()) == pytest.approx([0.5] * 4)
     stale = [row for row in compared if (row.policy, row.metric) == ("ours", "staleness")]
     assert [row.value for row in stale[:4]] == pytest.approx([0.09, 0.08, 0.06, 0.06])
-    points = curves.points_of(rows, curves.WHOLE)
+    points = curves.points_of(rows, curves.EPISODE)
     names = {"ours": FITTING, "CGM": CGM}
     named = {(fig11.SET, names[label], seed): of for (_, label, seed), of in points.items()}
     assert [row.value for row in fig11.growth(named)] == pytest.approx([0.02 - 0.005] * 2)
@@ -178,7 +178,7 @@ def test_both_stretches_together_are_their_mean() -> None:
     rows = rows_of("a", [(0.2, 0.04)])
     warm = f"cost, {WARM}[0]"
     rows = [row._replace(value=0.4) if row.metric == warm else row for row in rows]
-    points = curves.points_of(rows, curves.WHOLE)["set", "a", 0]
+    points = curves.points_of(rows, curves.EPISODE)["set", "a", 0]
     assert points.cost == pytest.approx([0.3])
 
 

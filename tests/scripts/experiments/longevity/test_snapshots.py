@@ -11,12 +11,12 @@ import pytest
 import crawl_envs  # noqa: F401  # registers the environments
 from crawl_envs.types.contents import Contents
 from scripts.experiments.longevity.measures.divergence import (
-    at,
     distances,
     eagerness_of,
     interpolated,
     interpolated_means,
     occurred,
+    step_values,
     utility,
     versions,
 )
@@ -153,7 +153,7 @@ def test_curve_that_occurred_against_sets(seed: int) -> None:
         expected = [
             distance(version_at(history, moment) if history else set(), held) for moment in moments
         ]
-        assert at(times, steps, moments) == pytest.approx(np.array(expected))
+        assert step_values(times, steps, moments) == pytest.approx(np.array(expected))
         area = mean_divergence(history, held, 0.0, end) if history else 0.0
         last = distance(version_at(history, end), held) if history else 0.0
         assert utility(times, steps) == pytest.approx(end * last - area)

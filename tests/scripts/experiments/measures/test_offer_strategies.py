@@ -74,7 +74,7 @@ def watched(run: Run, label: str, budget: float) -> Watched:
     def make(env: Any) -> Watched:
         return Watched(env, KINDS[kind](env, rates=strategies.rates_of(run, source, env)))
 
-    own = source == strategies.OWN
+    own = source == strategies.SELF_CRAWLED
     _, policy = strategies.play_policy(run, budget, make, own_crawls=own)
     assert isinstance(policy, Watched)
     return policy

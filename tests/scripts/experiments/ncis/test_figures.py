@@ -81,8 +81,8 @@ def test_rates_that_keep_their_proportions_are_not_for_that_close_to_the_optimal
         rows += rates("m=100", "BASELINE", seed, list(optimal))
         rows += rates("m=100", "GREEDY", seed, list(0.5 * optimal))
         rows += rates("m=100", "LDS", seed, list(1.001 * optimal))
-    [close] = [claim for claim in ncis_fig10.EXPERIMENT.claims if "close to those" in claim.says]
-    verdicts = judge(ncis_fig10.EXPERIMENT.derive(rows), ncis_fig10.EXPERIMENT.metric, close.tests)
+    [claim] = [claim for claim in ncis_fig10.EXPERIMENT.claims if "close to those" in claim.text]
+    verdicts = judge(ncis_fig10.EXPERIMENT.derive(rows), ncis_fig10.EXPERIMENT.metric, claim.tests)
     assert [verdict.holds for verdict in verdicts] == ["no", "yes"]
     share = 0.5 * np.sqrt(np.mean(optimal**2)) / optimal.mean()
     assert verdicts[0].measured == pytest.approx(share)

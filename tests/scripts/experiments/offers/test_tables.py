@@ -161,8 +161,8 @@ def test_tables_of_the_paper_are_whole() -> None:
 def test_settings_are_named_after_budgets() -> None:
     assert name_of(0.001) == "0.1%"
     assert tuple(f"{share}%" for share in range(10, 100, 10)) == NAMES
-    assert list(offers_tables.AT.values()) == [*TIGHT, *BUDGETS]
-    assert [float(name[:-1]) for name in offers_tables.AT] == pytest.approx(
+    assert list(offers_tables.SETTING_BUDGETS.values()) == [*TIGHT, *BUDGETS]
+    assert [float(name[:-1]) for name in offers_tables.SETTING_BUDGETS] == pytest.approx(
         [100.0 * budget for budget in (*TIGHT, *BUDGETS)]
     )
     names = [item.name for item in offers_tables.measurements(False)]
