@@ -1,4 +1,4 @@
-"""Trained agents with known rates: accuracy beside GREEDY-NCIS, and the values they learned."""
+"""Compare trained agents that know all rates with GREEDY-NCIS: accuracy and learned values."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ def setting(
     batch: int = 1,
     max_seeds: int = REPETITIONS,
 ) -> Setting:
-    """Return noisy pages, known rates, a bandwidth of ``ratio`` crawls per page and unit of time.
+    """Return a setting of noisy pages with known rates and a bandwidth of ``ratio * num_pages``.
 
-    With ``batch`` above 1, this many pages are chosen at a time.
+    With ``batch`` above 1, a decision chooses this many pages.
     """
     several = {"action": "scores", "batch": batch} if batch > 1 else {}
     arguments = {
@@ -108,16 +108,16 @@ def name_of(num_pages: int, ratio: float = 1.0) -> str:
 SIZES = (50, 100, 1000, 100_000)
 RATIOS = (0.25, 4.0)
 BATCH = 1000
-"""Pages chosen at a time by all policies where there are 100,000, a hundred times per unit of time:
-a page set scores all pages for every choice."""
+"""Pages per decision with 100,000 pages, a hundred times per unit of time, for all policies: a page
+set scores all pages at every decision."""
 MAX_GAP = 0.03
 """Largest difference to GREEDY-NCIS that a panel of differences shows."""
 MAX_SEEDS = {1000: 12, 100_000: 4}
-"""Seeds of the large settings, whose episodes average over many pages."""
+"""Number of seeds of large settings, whose episodes average over many pages."""
 
 
 def measurements(quick: bool) -> Sequence[Playable]:
-    """Return all sizes at R = m, other bandwidths, and the values that were learned."""
+    """Return all sizes at R = m, other bandwidths, and the learned values."""
     if quick:
         played_here = [setting(50, horizon=QUICK_HORIZON), setting(100, horizon=QUICK_HORIZON)]
         return [*played_here, tabulated(num_pages=20, horizon=2.0)]
@@ -132,7 +132,7 @@ def measurements(quick: bool) -> Sequence[Playable]:
 
 
 def tabulated(*, num_pages: int, horizon: float) -> Measurement:
-    """Return the measurement of agents' values of pages, and the formula's, on 5 instances."""
+    """Return the measurement of values of pages by agents and the formula, on 5 instances."""
     measures: dict[str, Any] = {FORMULA: learned_values.formula_table}
     for label, name in SAVED_AS.items():
         if name in agents.names():
@@ -174,7 +174,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 AGENTS_FIRST = (PPO, CLONE, INDEX, *ANALYTIC[1:])
-"""Labels beside REFERENCE: agents, and then formulas."""
+"""Labels other than REFERENCE: agents, then formulas."""
 LEVEL, GAP = "means", f"accuracy minus {REFERENCE}, up to {MAX_GAP:g}"
 UNIT = Axis(f"accuracy ({METRICS['accuracy']})")
 BY_SIZE = {name_of(size): size for size in SIZES}

@@ -1,4 +1,4 @@
-"""Algorithms of Stable-Baselines3 on tasks of the suite, beside formulas and other agents."""
+"""Compare algorithms of Stable-Baselines3 with formulas and other agents, on tasks of the suite."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STEPS: Mapping[str, int] = {
     "recurrentppo": 300_000,
     "sac": 30_000,
 }
-"""Steps of the larger budget, about a minute of a processor without a belief; or a tenth of it."""
+"""Steps of the larger budget, about a minute without a belief; the smaller budget is a tenth."""
 QUICK_STEPS, QUICK_TASK, QUICK_LEARNERS = 256, "quality", ("ppo", "dqn")
 BEST_FORMULAS: Mapping[str, str] = {
     "noisy": "GreedyNCISApprox",
@@ -54,11 +54,11 @@ BEST_FORMULAS: Mapping[str, str] = {
     "quality-unknown": "LearningLongevity",
     "offers-scores": "BeliefNCIS",
 }
-"""The tasks, one or two of each track, and the first formula of the leaderboard in each that crawls
-in slots."""
+"""Tasks, one or two of each track, with the first formula of the leaderboard that crawls in
+slots."""
 OF_SCORES = "offers-scores"
 PAGES_ALONE = ("dqn", "maskableppo")
-"""Algorithms that choose a page, and cannot act in the task OF_SCORES."""
+"""Algorithms that choose one page, so they cannot act in the task OF_SCORES."""
 UNSEEN = ("noisy-unknown", "harmonic-unknown", "quality-unknown", OF_SCORES)
 """Tasks with hidden parameters: agents see a belief, and the index cannot act."""
 MEMORY_TASKS = ("noisy-unknown", "harmonic-unknown")
@@ -69,10 +69,10 @@ MEMORY: Mapping[str, str] = {
     "ppo": "belief",
     "recurrentppo": "belief and a memory per page",
 }
-"""What agents know of hidden rates, by label."""
+"""Knowledge of agents about hidden rates, by label."""
 TOGETHER = "all tasks but offers"
 SHARES = (0.90, 0.95)
-"""Shares of the best formula's score whose first times are noted."""
+"""Shares of the best formula's score; the first time at which each is reached is a metric."""
 SOURCE = "our choice of tasks and budgets"
 FEW = "{}, a tenth"
 
@@ -112,9 +112,9 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     """Return scores, 0 for random crawling and 1 for the bound, and the first times of SHARES.
 
     The score of a repetition is (x - r) / mean(b - r), with the rewards x of the label, r of random
-    crawling and b of the bound on the same seeds. The time at which a share was reached is that of
-    the first validation whose reward is so far on the way from random crawling to the best formula,
-    on the same held-out seeds; seconds are in proportion to steps.
+    crawling and b of the bound on the same seeds. A share is reached at the first validation whose
+    reward is this share of the way from random crawling to the best formula, on the same held-out
+    seeds. Seconds are proportional to steps.
     """
     rewards = table_of(rows, "reward")
     derived: list[Row] = []
@@ -131,7 +131,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _together(scores: Sequence[Row]) -> list[Row]:
-    """Return interquartile means over the tasks in which all can act, and their intervals."""
+    """Return interquartile means over the tasks in which all agents can act, with intervals."""
     tasks = [task for task in ALL if task != OF_SCORES]
     data = table_of([row for row in scores if row.setting in tasks], METRIC)
     derived: list[Row] = []
@@ -144,7 +144,7 @@ def _together(scores: Sequence[Row]) -> list[Row]:
 
 
 def curves(rows: Sequence[Row]) -> pd.DataFrame:
-    """Return the learning curves: setting, policy, seed, steps, seconds, and the share.
+    """Return the learning curves: setting, policy, seed, steps, seconds and share.
 
     The share is 0 for random crawling and 1 for the best formula on the same held-out seeds.
     """
@@ -164,7 +164,7 @@ def curves(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def _times(rows: Sequence[Row]) -> list[Row]:
-    """Return the first steps and seconds at which shares of the best formula were reached."""
+    """Return the first steps and seconds at which SHARES of the best formula are reached."""
     data = curves(rows)
     derived = []
     for key, part in data.groupby(["setting", "policy", "seed"]) if len(data) else ():
@@ -210,7 +210,7 @@ def _interval(ends: Mapping[str, float]) -> str:
 
 
 def times_table(rows: Sequence[Row]) -> str:
-    """Return how many runs reached .95 of the best formula, after how many steps and seconds."""
+    """Return the table of runs that reach .95 of the best formula, and their steps and seconds."""
     share = f"to {SHARES[1]:.2f} of the best formula"
     steps, seconds = table_of(rows, f"steps {share}"), table_of(rows, f"seconds {share}")
     runs = table_of(rows, "seconds")
@@ -231,14 +231,14 @@ def times_table(rows: Sequence[Row]) -> str:
 
 
 def memory_table(rows: Sequence[Row]) -> str:
-    """Return the scores by what agents know of hidden rates."""
+    """Return the table of scores by the knowledge of hidden rates."""
     scores = table_of(rows, METRIC)
     lines = [[task, *(_cell(scores, task, label) for label in MEMORY)] for task in MEMORY_TASKS]
     return grid(["", *MEMORY.values()], lines)
 
 
 def _half(values: FloatArray) -> float:
-    """Return half the width of a band: of the 95% interval, or of the range of two runs."""
+    """Return the half-width of the 95% interval, or of the range of two runs."""
     return float(np.ptp(values)) / 2.0 if len(values) == 2 else intervals.mean(values[:, None]).half
 
 

@@ -1,4 +1,4 @@
-"""The agent under stress beside ThresholdNCIS with as many crawls as it has."""
+"""Compare the agent under stress with ThresholdNCIS at an equal number of crawls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FACTORS: Mapping[str, float] = {
     "shifting habits": 1.0158,
     "wrong signal quality": 1.0064,
 }
-"""Factors on the bandwidth for which the 30 seeds have R crawls per unit of time on average."""
+"""Factors of the bandwidth with which 30 seeds have R crawls per unit of time on average."""
 SPENT = "crawl_rate"
 SOURCE = "the thresholds keep to the budget on average only"
 

@@ -1,4 +1,4 @@
-"""A trained agent against every analytic policy where assumptions of the formulas fail."""
+"""Compare a trained agent with every analytic policy if assumptions of the formulas fail."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ IMPROVEMENT = "probability of improvement over the best analytic policy"
 SETTINGS_PLAYED = "settings"
 LEFT_OUT = "left out"
 MAX_DIFFERENCE = 0.03
-"""Largest difference to the best that a panel of its own shows."""
+"""Largest difference to the best in the panel of small differences."""
 MAX_DRAWN, MIN_SCORE = 12, -1.5
-"""Number of the best policies that are drawn, and the left end of their axis."""
+"""Number of the best policies to draw, and the left end of their axis."""
 OVERSPENT = 0.01
-"""A policy that exceeds the bandwidth by a larger share is not compared with."""
+"""Largest share by which a compared policy may exceed the bandwidth."""
 
 SOURCE = "against the mean; choosing the best policy afterwards favours it"
 
@@ -67,11 +67,11 @@ VARIANTS: Mapping[str, Variant] = {
     "LearningGreedyNCIS, pages alone": ("LearningGreedyNCIS", {"pooled": False}),
     "NutchAdaptive, from 1": ("NutchAdaptive", {"fetch_interval_default": 86_400.0}),
 }
-"""Policies with other arguments than their defaults, in every setting; times in units of time."""
+"""Policies with arguments other than their defaults, in every setting; times in units of time."""
 
 AT_INSTANTS = "ThresholdNCIS"
-"""It crawls at any instant, several pages at once, and keeps to the bandwidth on average only; an
-agent may not. So the best of the other policies is a reference too."""
+"""A policy that crawls at any instant, several pages at once, and keeps the bandwidth on average
+only. Agents may not, so the best other policy is also a reference."""
 
 MEANS = (0.1, 0.3, 0.5, 1.0)
 ARM_MEANS = (0.05, 0.15, 0.5, 1.5)
@@ -101,7 +101,7 @@ OWN_VARIANTS: Mapping[str, Mapping[str, Variant]] = {
         for setting in ("deploys", "shifting habits")
     },
 }
-"""Further variants, in the setting that they are meant for."""
+"""Additional variants by the setting for which they are made."""
 
 
 @spec("stress-formula")
@@ -115,7 +115,7 @@ def analytic(
 ) -> Policy:
     """Return an analytic policy.
 
-    If ``grouped``, it is given the host of each page; with ``delay_means`` it is a bandit over
+    If ``grouped``, it gets the host of each page. With ``delay_means`` it is a bandit over
     GREEDY-NCIS for exponential delays of these means.
     """
     if grouped:
@@ -137,7 +137,7 @@ def generalist(env: Any) -> Policy:
 
 
 def _variants(setting: str) -> dict[str, Variant]:
-    """Return names and arguments of all analytic policies of a setting, by label."""
+    """Return the names and arguments of all analytic policies of a setting, by label."""
     names = {*crawl_policies.names("page"), AT_INSTANTS} - {BELIEF_POLICY}
     defaults: dict[str, Variant] = {name: (name, {}) for name in sorted(names)}
     return {**defaults, **VARIANTS, **OWN_VARIANTS.get(setting, {})}
@@ -150,7 +150,7 @@ def ours() -> dict[str, PolicyFactory]:
 
 @cache
 def left_out(setting: str) -> tuple[str, ...]:
-    """Return the analytic policies that need parameters which a setting does not reveal."""
+    """Return the analytic policies that need hidden parameters of a setting."""
     if STRESS[setting]["reveal"] == "parameters":
         return ()
     names = {label: name for label, (name, _) in _variants(setting).items()}
@@ -177,7 +177,7 @@ def measurements(quick: bool) -> Sequence[Setting]:
 
 
 def _expected() -> tuple[Expected, ...]:
-    """Return expectations: the agent is above all policies; learning ones are above round robin."""
+    """Return the expectations for the agent, the belief and LearningGreedyNCIS."""
     best = [Range(label, 0.0, math.inf, tuple(STRESS), SOURCE, OVER_BEST) for label in OURS]
     where: dict[str, list[str]] = {}
     for setting in STRESS:
@@ -189,7 +189,7 @@ def _expected() -> tuple[Expected, ...]:
 
 
 def by_seed(rows: Sequence[Row], metric: str) -> dict[str, pd.DataFrame]:
-    """Return the values of a metric by setting: a row per seed, a column per label."""
+    """Return the values of a metric by setting, with a row per seed and a column per label."""
     parts = means.table(rows, metric).groupby("setting", sort=False)
     return {
         str(setting): part.pivot(index="seed", columns="policy", values="value")[
@@ -202,7 +202,7 @@ def by_seed(rows: Sequence[Row], metric: str) -> dict[str, pd.DataFrame]:
 def ranked(rows: Sequence[Row], setting: str) -> list[str]:
     """Return the analytic policies of a setting by mean freshness, the best first.
 
-    Policies that exceed the bandwidth on average, or have fewer seeds than others, are left out.
+    Policies that exceed the bandwidth on average or lack seeds are left out.
     """
     analytic_rows = [
         row
@@ -222,8 +222,8 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     """Return the best analytic policy by setting, differences to it, and all settings together.
 
     Normalised freshness is 0 for round robin and 1 for the best analytic policy: the difference to
-    round robin on each seed, over the mean difference of the best. Intervals are those of
-    :mod:`scripts.study.intervals`, and take the best policy, and that mean, as given.
+    round robin on each seed, over the mean difference of the best. Intervals are computed by
+    :mod:`scripts.study.intervals` for fixed best policies and mean differences.
     """
     fresh = by_seed(rows, "freshness")
     order = {name: ranked(rows, name) for name in STRESS if REFERENCE in fresh.get(name, ())}
@@ -245,7 +245,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _over_best(setting: str, fresh: pd.DataFrame, rival: str) -> Iterator[Row]:
-    """Yield paired differences of OURS to the best analytic policy, and intervals of two means."""
+    """Yield paired differences of OURS to the best analytic policy, and their two means."""
     for label in (name for name in OURS if name in fresh):
         paired = (fresh[label] - fresh[rival]).dropna()
         for seed, value in paired.items():
@@ -257,7 +257,7 @@ def _over_best(setting: str, fresh: pd.DataFrame, rival: str) -> Iterator[Row]:
 
 
 def _together(fresh: Mapping[str, pd.DataFrame], best: Mapping[str, str]) -> Iterator[Row]:
-    """Yield rows of each policy over all settings with rows of it, by their common seeds.
+    """Yield rows of each policy over all its settings, by their common seeds.
 
     Settings in which round robin is the best are left out.
     """
@@ -291,7 +291,7 @@ def _together(fresh: Mapping[str, pd.DataFrame], best: Mapping[str, str]) -> Ite
 
 
 def draw_together(rows: Sequence[Row], path: Path) -> None:
-    """Draw the interquartile mean of normalised freshness over most settings, the best on top."""
+    """Draw the interquartile means of normalised freshness over settings, the best on top."""
     from scripts.present import charts
 
     together = [row for row in rows if row.setting == TOGETHER]

@@ -1,4 +1,4 @@
-"""Agents trained in one world and played in others: other budgets, sizes and laws."""
+"""Test agents in worlds with budgets, sizes and laws that differ from their training."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ WORLDS = (
     *("noisy", "noisy-1000", "noisy-tight", "noisy-ample", "partial", "delayed"),
     *("bursty", "periodic", "deploys", "shifting"),
 )
-"""Tasks of the suite that agents are played in, all with revealed parameters."""
+"""Tasks of the suite in which agents are tested, all with revealed parameters."""
 HOMES = ("noisy", "noisy-tight", "noisy-ample", "partial", "bursty", "deploys")
-"""Those that agents are trained in."""
+"""Tasks in which agents are trained."""
 LEFT_OUT = {f"without {law}": law for law in ("bursty", "periodic", "deploys", "shifting")}
-"""Laws that a generalist is trained without, by setting."""
+"""Laws that are left out of the training of a generalist, by setting."""
 PPO, INDEX, GENERALIST = "ppo", "index", "generalist"
 RANDOM, FORMULA, BELIEF = "RandomCrawl", "GreedyNCIS", "BeliefNCIS"
 FIXED, EVERYWHERE = "given", "all laws"
-"""Settings of formulas, and of the generalist that ships."""
+"""Names of the settings of formulas, and of the shipped generalist."""
 STEPS, EPISODES_OF_LAW = 1_000_000, 120
 FIRST_SEED, EPISODES = 6_000_000, 8
 SOURCE = "our choice of worlds"
@@ -54,7 +54,7 @@ def compiled(factory: PolicyFactory, world: str, seed: int) -> float:
 
 
 def in_lanes(factory: PolicyFactory, world: str, seed: int) -> float:
-    """Return the mean reward on the same seeds, step by step in parallel: within .002 of it."""
+    """Return the mean reward on the same seeds, step by step in parallel lanes."""
     it = TASKS[world]
     arguments = TrainArguments(env_id=it.id, env_args=it.arguments)
     first = FIRST_SEED + seed * EPISODES
@@ -76,7 +76,7 @@ def shipped(seed: int, *, name: str, worlds: Sequence[str]) -> dict[str, float]:
 def trained(
     seed: int, *, home: str, kind: str, steps: int | None, worlds: Sequence[str]
 ) -> dict[str, float]:
-    """Train PPO or an index in a world, and return its freshness in all."""
+    """Train PPO or an index in a world, and return its freshness in all worlds."""
     it = TASKS[home]
     options = {"seed": APART * seed} | ({} if steps is None else {"steps": steps, "validation": 0})
     job = job_of(Request(kind=kind, env_id=it.id, env_args=it.arguments, options=options))
@@ -103,7 +103,7 @@ def without(seed: int, *, law: str, episodes: int, worlds: Sequence[str]) -> dic
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return a setting per world of training or law left out, and one of what is given."""
+    """Return a setting of formulas, and one per world of training and per law left out."""
     worlds = ("noisy",) if quick else WORLDS
     play = partial(shipped, worlds=worlds)
     names = (RANDOM, FORMULA, BELIEF, GENERALIST)
@@ -142,7 +142,7 @@ def scores(rows: Sequence[Row]) -> dict[tuple[str, str, int], dict[str, float]]:
 
 
 def derive(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield scores by world, the least of them, and losses in the law that was left out."""
+    """Yield scores by world, the smallest score, and losses in the law that was left out."""
     all_scores = scores(rows)
     for (setting, label, seed), of_worlds in all_scores.items():
         metrics = {f"score, {world}": value for world, value in of_worlds.items()}
@@ -164,7 +164,7 @@ def _mean_scores(rows: Sequence[Row], setting: str, label: str) -> Mapping[str, 
 
 
 def scores_table(rows: Sequence[Row]) -> str:
-    """Return the mean scores, a line per agent and world of training."""
+    """Return the table of mean scores, with a line per agent and world of training."""
     lines = []
     for setting, label in dict.fromkeys(row[1:3] for row in rows if row.metric == "least score"):
         if label not in (RANDOM, FORMULA):
@@ -175,7 +175,7 @@ def scores_table(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw the scores of PPO and of the index as grids: trained in, played in."""
+    """Draw grids of the scores of PPO and of the index, by world of training and of test."""
     import pandas as pd
 
     from scripts.present import charts

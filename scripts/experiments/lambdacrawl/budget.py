@@ -1,4 +1,4 @@
-"""Cost over budget: LambdaCrawl, the policies it is compared with, and crawlers in use."""
+"""Compare costs of LambdaCrawl, other policies and crawlers in use, over the budget."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ NUM_PAGES, QUICK_PAGES = 1000, 100
 EVEN, GREEDY, GREEDY_B = "LC, even", "GREEDY-HARMONIC", "GREEDY-NCIS"
 NUTCH, STORM = "Nutch", "StormCrawler"
 OWN_PACE = ", own pace"
-"""Suffix: a shipped crawler crawls all pages that are due, whatever the budget."""
+"""Suffix of a shipped crawler that crawls all pages when they are due, without a budget."""
 FORMULAS = (BOUND, BINARY_BOUND, LC, LCA, BLC, BLC_EPS, CC, UC)
 COLUMNS = ("elapsed", "signals", "importance", "change_rate", "complete")
 Costs = Mapping[str, float]
@@ -68,17 +68,17 @@ SHIPPED = {NUTCH: "NutchAdaptive", STORM: "StormCrawlerAdaptive"}
 LABELS = (LC, LCA, BLC_EPS, CC, UC, EVEN, GREEDY, BLC, NUTCH, STORM, GREEDY_B)
 BOUNDS = {J_H: BOUND, J_B: BINARY_BOUND}
 ONLY = {BLC: J_B, GREEDY_B: J_B}
-"""Labels drawn in one picture: their other cost is infinite or, simulated, may be."""
+"""The only cost that is drawn of a label; its other cost is or may be infinite."""
 START, LENGTH = (30.0, 100.0), (40.0, 150.0)
-"""The window starts after so many crawls per page and so many days, and lasts as long as both."""
+"""Crawls per page and days before the window, and of its length; the longer time counts."""
 QUICK_START, QUICK_LENGTH = (2.0, 5.0), (4.0, 10.0)
 OWN_WINDOW, QUICK_OWN_WINDOW = {"start": 300.0, "end": 600.0}, {"start": 60.0, "end": 80.0}
-"""Nutch starts at intervals of 30 days, and needs 15 crawls of changed pages to reach one day."""
+"""Windows at own pace: Nutch starts at 30 days, and reaches 1 day after 15 changed crawls."""
 HOURLY = 24.0
 COSTS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Ticks of the axis of costs."""
 SLOPE = "slope"
-"""Of ln(crawls) over ln(change rate), page by page: 1 where crawls are in proportion."""
+"""Slope of ln(crawls) over ln(change rate) over pages: 1 if crawls are proportional to changes."""
 UNIT = {J_H: "J_h_share", J_B: "J_b_share"}
 """Costs per unit of importance: mean penalty of a page, weighted by importance."""
 
@@ -115,7 +115,7 @@ def window(budget: float, quick: bool) -> dict[str, float]:
 
 @spec("lambdacrawl-budget-formula")
 def by_formula(seed: int, *, label: str, num_pages: int, budget: float, **window: float) -> Costs:
-    """Return costs by formula: both, or only that of a bound; an infinite cost is left out."""
+    """Return both costs by formula, or the one of a bound; leave out an infinite cost."""
     instance = drawn(seed, num_pages, budget=budget)
     costs = both_costs(label, instance)
     rate = {} if label == BINARY_BOUND else {CRAWL_RATE: budget}
@@ -124,7 +124,7 @@ def by_formula(seed: int, *, label: str, num_pages: int, budget: float, **window
 
 @spec("lambdacrawl-budget-simulated")
 def crawled(seed: int, *, label: str, num_pages: int, budget: float, **window: float) -> Costs:
-    """Return costs of a policy in compiled code, in a window."""
+    """Return costs of a policy in a window, simulated in compiled code."""
     instance = drawn(seed, num_pages, budget=budget)
     costs = compiled_course(instance, COMPILED[label](), seed, (window["start"], window["end"]))[1]
     return {**costs, **shares(costs, instance)}
@@ -132,19 +132,19 @@ def crawled(seed: int, *, label: str, num_pages: int, budget: float, **window: f
 
 @spec("lambdacrawl-budget-shipped-crawler")
 def shipped(seed: int, *, label: str, num_pages: int, budget: float, **window: float) -> Costs:
-    """Return costs of a shipped crawler that crawls the page due first in each slot."""
+    """Return costs of a shipped crawler that crawls the page that is due first in each slot."""
     return _stepped(seed, label, "page", num_pages, budget * num_pages, **window)
 
 
 @spec("lambdacrawl-budget-own-pace")
 def at_own_pace(seed: int, *, label: str, num_pages: int, **window: float) -> Costs:
-    """Return costs of a shipped crawler that crawls all pages due, once an hour."""
+    """Return costs of a shipped crawler that crawls all due pages once an hour."""
     return _stepped(seed, label, "refresh", num_pages, HOURLY, **window)
 
 
 @spec("lambdacrawl-budget-harmonic-at-pace")
 def at_pace_of(seed: int, *, label: str, num_pages: int, **window: float) -> Costs:
-    """Return costs of GREEDY-HARMONIC with as many crawls as a crawler makes at its own pace."""
+    """Return costs of GREEDY-HARMONIC with the number of crawls of a crawler at its own pace."""
     pace = at_own_pace(seed, label=label, num_pages=num_pages, **window)[CRAWL_RATE]
     return crawled(seed, label=GREEDY, num_pages=num_pages, budget=pace, **window)
 
@@ -197,7 +197,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _own_pace(rows: Sequence[Row], metric: str, panel: str) -> Iterator[pd.DataFrame]:
-    """Yield a cost of crawlers at their own pace, over GREEDY-HARMONIC's with as many crawls."""
+    """Yield a cost of crawlers at own pace, over GREEDY-HARMONIC's with equally many crawls."""
     values = table(rows, UNIT[metric])
     pace = means(table(rows, CRAWL_RATE)).set_index(["setting", "policy"])["mean"]
     for label in SHIPPED:
@@ -208,9 +208,9 @@ def _own_pace(rows: Sequence[Row], metric: str, panel: str) -> Iterator[pd.DataF
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw both costs over those of their bounds against the budget.
+    """Draw both costs, relative to their bounds, against the budget.
 
-    Shipped crawlers at their own pace are compared with GREEDY-HARMONIC with as many crawls.
+    Shipped crawlers at own pace are relative to GREEDY-HARMONIC with equally many crawls.
     """
     looks, hollow = charts.styles(LABELS), {"linestyle": "none", "fillstyle": "none"}
     marks = {label + OWN_PACE: {**looks[label], **hollow, "markersize": 11.0} for label in SHIPPED}

@@ -59,7 +59,7 @@ def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return LC-CO's savings, and LC-IO's binary cost over BLC's and BLC-eps's, minus 1."""
+    """Return LC-CO's savings, and the binary cost of LC-IO relative to BLC and BLC-eps."""
     gaps = relative_to(rows, IO, {J_B: BINARY_GAP}, _gap, (BLC, BLC_EPS))
     return [*relative_to(rows, CO, SAVED, saved), *gaps]
 

@@ -1,4 +1,4 @@
-"""Kolobov et al., figure 3: policies that learn change rates while they crawl, day by day."""
+"""Kolobov et al., figure 3: costs of policies that learn change rates while crawling, by day."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ID = "CrawlHarmonic-v0"
 LLC, LLCA, BLLC = "LLC", "LLCA", "BLLC-eps"
 MORE = "LLC, 2.6x the crawls"
 EXTENDED = 2.6
-"""Crawls that the public code observes for one of the budget: 0.51 instead of 0.2 a day."""
+"""Observed over budgeted crawls in the public code: 0.51 instead of 0.2 a day."""
 LIMIT = {LLC: LC, LLCA: LCA, BLLC: BLC_EPS, MORE: LC}
 """The policy with known change rates that each learner approaches."""
 
@@ -64,30 +64,30 @@ EVERYWHERE = tuple(SIZES)
 PAPER = "section 7, figure 3"
 TOLERANCES = (0.05, 0.02)
 SETTLED = tuple(f"days_to_{100 * near:g}%" for near in TOLERANCES)
-"""The first day from which on J_h is within this share of its own limit, if so in all runs."""
+"""First day after which J_h stays within this share of its limit, if it does in all runs."""
 NEVER = tuple(f"never_within_{100 * near:g}%" for near in TOLERANCES)
-"""Whether there is no such day; if in any run of a learner, its days are given as AT_LEAST."""
+"""Whether a run has no such day; if any run has none, the learner's days are AT_LEAST."""
 AT_LEAST = "_at_least"
-"""Suffix of days: a lower bound, counting all days and one more where there is no such day."""
+"""Suffix of days that are a lower bound: runs without such a day count all days and one more."""
 LATER = tuple(f"later_to_{100 * near:g}%_than_LLC" for near in TOLERANCES)
-"""Whether BLLC-eps comes this near to its limit on a later day than LLC, or never."""
+"""Whether BLLC-eps comes this close to its limit later than LLC, or never."""
 START, FIRST, MIDDLE, LAST = "day_0", "day_1", "day_7", "final"
 EXCESS, EXCESS_B, LIMIT_H, LIMIT_B = "excess", "excess_b", "limit", "limit_b"
 DISTANCE = "rates_distance"
-"""Sum over pages of the distance of true crawl rates to those of the limit, over R, by day."""
+"""Sum over pages of |crawl rate - crawl rate of the limit| / R, by day."""
 DISTANCES = {0: f"{DISTANCE}_day_0", 21: f"{DISTANCE}_day_21", 240: f"{DISTANCE}_day_240"}
 FALLS = f"{DISTANCE}_falls"
-"""Whether it falls from each of these days to the next."""
+"""Whether DISTANCE falls from each of these days to the next."""
 ALL_DAYS = "above_LLC_on_all_days"
-"""Whether J_h is above LLC's on every day, the first included."""
+"""Whether J_h is above LLC's on every day, including day 0."""
 AT_DEFAULT_SPREAD = "at the chosen spread of importance"
 
 
 @spec("lambdacrawl-daily-learning")
 def learned(seed: int, *, label: str, num_pages: int, days: int) -> Mapping[str, float]:
-    """Return costs by formula, and distances of rates, of the policy of every day 0 to ``days``.
+    """Return costs by formula and distances of rates of the policies of days 0 to ``days``.
 
-    Costs and rates are those under the true change rates.
+    Costs and rates are computed with the true change rates.
     """
     kind, more = UNOBSERVED if label == BLLC else MIXED, EXTENDED if label == MORE else 1.0
     instance = drawn(seed, num_pages, kind, budget=CRAWLS_PER_PAGE * more)
@@ -131,9 +131,9 @@ def learned(seed: int, *, label: str, num_pages: int, days: int) -> Mapping[str,
 
 
 def true_rates(pages: Pages, plan: Allocation, label: str) -> FloatArray:
-    """Return true crawl rates, (m,): of pages with signals, from the true signal rates.
+    """Return true crawl rates, (m,); those of pages with signals follow from true signal rates.
 
-    Allocations give crawl rates under the estimated signal rates.
+    Allocations have crawl rates for the estimated signal rates.
     """
     if label == BLLC or plan.probabilities is None:
         return plan.rates
@@ -149,7 +149,7 @@ def _plan(label: str, instance: Instance, learner: Any) -> Allocation:
 
 
 def days_until(excess: FloatArray, near: float) -> float:
-    """Return the first entry from which on all are at most ``near``; the length if none is."""
+    """Return the first entry after which all are at most ``near``; the length if there is none."""
     far = np.flatnonzero(excess > near)
     return float(far[-1] + 1) if far.size else 0.0
 
@@ -181,7 +181,7 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def _settling(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield days until the limit is near, and whether they are more than LLC's."""
+    """Yield days until the limit is near, and whether they exceed LLC's."""
     limits, courses = _by_key(rows, LIMIT_H), gathered(rows, J_H)
     for near, settled, never, later in zip(TOLERANCES, SETTLED, NEVER, LATER, strict=True):
         days = {
@@ -209,7 +209,7 @@ def _falling(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw both costs of the policies of each day, over LC's, with dashed limits."""
+    """Draw both costs of each day's policy, relative to LC, with dashed limits."""
     parts, limit_looks = [], dict[str, dict[str, str]]()
     for metric, limit in ((J_H, LIMIT_H), (J_B, LIMIT_B)):
         limits = table(rows, limit)

@@ -1,4 +1,4 @@
-"""Which verdicts depend on the spread of importance, chosen for the stand-in set."""
+"""Test which verdicts depend on the spread of importance of the stand-in pages, our choice."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from scripts.study.specs import spec
 TITLE = "Costs over the spread of importance"
 
 SPREADS = (0.75, 1.0, IMPORTANCE_SPREAD, 2.0, 2.5)
-"""Standard deviations of the logarithm of importance; with 1 and less, the pages with complete
-observation carry less importance than is published."""
+"""Standard deviations of ln(importance). With 1 or less, pages with complete observation have
+less importance than published."""
 SETTINGS = {f"spread {spread:g}": {"spread": spread, "num_pages": 100_000} for spread in SPREADS}
 EVERYWHERE = tuple(SETTINGS)
 LLC_START, LLCA_START = "LLC, day 0", "LLCA, day 0"
 STARTS = {LLC_START: LC, LLCA_START: LCA}
-"""The learners' initial policies, from a guess of one change per page and day."""
+"""Initial policies of learners, which guess one change per page and day."""
 OVER_LC = {J_H: "J_h_over_LC", J_B: "J_b_over_LC"}
 CARRIED = "importance_complete"
 """The share of importance of pages with complete observation."""
@@ -52,7 +52,7 @@ ROBUST, AT_DEFAULT_SPREAD = "asked at all spreads", "holds at the chosen spread"
 
 @lru_cache(maxsize=1)
 def drawn(seed: int, spread: float, num_pages: int) -> Pages:
-    """Draw pages with another spread of importance; one seed gives the same scores."""
+    """Draw pages with a spread of importance, from scores that depend on the seed alone."""
     first, second, third = np.random.default_rng([seed, 1]).standard_normal((num_pages, 3)).T
     return Pages(*urls_of(first, second, third, spread=spread))
 

@@ -1,4 +1,4 @@
-"""Section 4.4: a threshold divides crawls between refreshes and new pages."""
+"""Olston and Pandey, section 4.4: a threshold divides crawls between refreshes and new pages."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ TITLE = "Freshness and coverage"
 METRIC = "loss"
 
 TICK, DAYS, WARM = 0.5, 240.0, 80.0
-"""Days between decisions, of an episode, and of its start, which is not counted: periods of large
-thresholds take weeks."""
+"""Days between decisions, of an episode, and of its start. The start is not counted, since refresh
+periods of large thresholds take weeks."""
 KNOBS = tuple(0.02 * 2.0**step for step in range(9))
 """Thresholds in days."""
 WORTHS = (0.08, 0.32, 1.28)
-"""Worth of a new page in divergence times days, v: thresholds among KNOBS."""
+"""Values v of a new page, in divergence times days, which are among KNOBS."""
 NAMES = tuple(f"a new page is worth {page_value:g} days" for page_value in WORTHS)
 BUDGET = 0.5
-"""Crawls per known page and day, for the picture: those that are no refreshes fetch new pages."""
+"""Crawls per known page and day in the picture; those that do not refresh fetch new pages."""
 KNOB, COST, STALENESS = "knob", "refreshes", "staleness"
 BEST, RATIO, RATE = "loss of the best knob", "best threshold over worth", "exchange rate over worth"
 
@@ -51,7 +51,7 @@ HINDSIGHT = {
     ),
     NAIVE_STATIC: OFFLINE[NAIVE_STATIC],
 }
-"""Policies whose knob is not in divergence times days: the best in hindsight counts."""
+"""Policies whose knob is not in divergence times days; the best knob in hindsight counts."""
 THRESHOLDED = {
     label: replace((OFFLINE | ONLINE)[label], knobs=KNOBS)
     for label in (FS_S, FS_D, FITTING, BOUNDS)
@@ -101,17 +101,17 @@ def simulated(
 def weighed(
     knobs: FloatArray, cost: FloatArray, stale: FloatArray, page_value: float, thresholds: bool
 ) -> dict[str, float]:
-    """Return the losses per page and day where a new page is worth v, by metric.
+    """Return the losses per page and day if a new page has value v, by metric.
 
-    The loss is staleness plus v times refreshes, each of which takes the place of a new page.
+    The loss is staleness plus v times refreshes, since each refresh replaces a new page.
 
     Args:
-        knobs: (K,), rising.
+        knobs: (K,), increasing.
         cost: refreshes per page and day, (K,).
         stale: staleness, (K,).
         page_value: v; v / 2, v and 2 v are among the knobs if these are thresholds.
-        thresholds: whether knobs are thresholds: METRIC is then the loss of T = v, and the loss of
-            the best knob otherwise.
+        thresholds: whether knobs are thresholds. METRIC is then the loss of T = v, else the loss
+            of the best knob.
     """
     loss = stale + page_value * cost
     best = float(loss.min())
@@ -135,7 +135,7 @@ def swept(rows: Sequence[Row]) -> dict[tuple[str, str, int], tuple[FloatArray, P
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return losses for each worth of a new page."""
+    """Return losses for each value of a new page."""
     return [
         Row(plays.ID, name, label, seed, metric, value)
         for (_, label, seed), (knobs, points) in swept(rows).items()
@@ -145,7 +145,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _frontiers(rows: Sequence[Row], path: Path) -> None:
-    """Draw staleness against the crawls that are left for new pages."""
+    """Draw staleness against the crawls that remain for new pages."""
     every = {("", *key[1:]): points for key, (_, points) in swept(rows).items()}
     data = pictures.mean_curves(every)
     charts.lines(
@@ -163,7 +163,7 @@ def _frontiers(rows: Sequence[Row], path: Path) -> None:
 
 
 def _losses(rows: Sequence[Row], path: Path) -> None:
-    """Draw the loss over the least one of FS-S against the threshold, a panel per worth."""
+    """Draw the loss relative to the smallest loss of FS-S over the threshold, a panel per value."""
     simulated = swept(rows)
     relative: Curves = {}
     for name, page_value in zip(NAMES, WORTHS, strict=True):

@@ -1,4 +1,4 @@
-"""Figure 10: online policies with less memory, on the high-quality set."""
+"""Olston and Pandey, figure 10: online policies with less memory, on the high-quality set."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ ALL = curves.at_costs(SET, curves.COSTS[1:])
 """Costs from 0.1 on: some policies have no threshold with a cost as low as 0.05."""
 SECTION = "section 5.2, figure 10"
 MARGIN = 0.005
-"""Margin of staleness for "little degradation", a tenth of the possible gain; the paper gives
-none."""
+"""Margin of staleness for "little degradation", a tenth of the possible gain; ours."""
 VARIANTS = {
     kind: {memory: f"{kind}, {memory}" for memory in MEMORIES} for kind in (FITTING, BOUNDS)
 }

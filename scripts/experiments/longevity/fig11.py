@@ -1,4 +1,4 @@
-"""Figure 11: comparison with previous work, on the high-quality set."""
+"""Olston and Pandey, figure 11: comparison with previous work, on the high-quality set."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SECTION = "section 5.3, figure 11"
 LOW, MODERATE_COST = COSTS[0], COSTS[2]
 GROWTH = f"lead over CGM at {MODERATE_COST:g} less that at {LOW:g}"
 FAST = 1.0
-"""Changes per day from which on a page is said to change frequently."""
+"""Smallest number of changes per day of pages that change frequently."""
 SPENT, VISITS = (
     "refreshes per tick",
     f"refreshes per tick of pages of {FAST:g} or more changes a day",
@@ -86,7 +86,7 @@ CLAIMS = (
 
 @spec("longevity-refreshes-per-tick")
 def visited(seed: int, *, label: str, instance: str, num_pages: int) -> dict[str, float]:
-    """Return refreshes per page and tick after the warm-up, of all pages and of those of FAST."""
+    """Return refreshes per page and tick after the warm-up, of all pages and of FAST pages."""
     entrant = WARMED[label]
     env: Any = plays.ticking(instance, num_pages, **entrant.shown)
 
@@ -101,21 +101,21 @@ def visited(seed: int, *, label: str, instance: str, num_pages: int) -> dict[str
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return all thresholds, those of CGM by how often pages change, too."""
+    """Return the sweeps of all thresholds, and for CGM the refreshes of fast pages."""
     [full] = plays.sweeps(quick, entrants=ENTRANTS, instance=SET)
     by_page = {label: partial(visited, label=label) for label in (CGM, CGM_LIKELIHOOD)}
     return [full, Measurement(f"{SET}, page by page", by_page, full.arguments, plays.ID)]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return stalenesses and visits at equal cost, growth of the lead, and costs if as stale."""
+    """Return staleness and visits at equal cost, growth of the lead, and costs if as stale."""
     steady = curves.points_of(rows, plays.STEADY)
     ratios = curves.cost_ratios(steady, CGM)
     return [*curves.stalenesses(steady), *growth(steady), *ratios, *visits(rows)]
 
 
 def visits(rows: Sequence[Row]) -> list[Row]:
-    """Return the refreshes of pages of FAST at COSTS that were spent, between thresholds."""
+    """Return the refreshes of FAST pages at COSTS, interpolated between thresholds."""
     spent = gathered(rows, SPENT)
     return [
         Row(plays.ID, curves.at_cost(SET, cost), *key[1:], VISITS, float(np.interp(cost, *points)))
@@ -127,7 +127,7 @@ def visits(rows: Sequence[Row]) -> list[Row]:
 
 
 def growth(steady: Curves) -> list[Row]:
-    """Return curve fitting's lead over CGM at the moderate cost minus that at the low one."""
+    """Return curve fitting's lead over CGM at the moderate cost minus its lead at the low cost."""
     rows = []
     for seed in [seed for name, label, seed in steady if (name, label) == (SET, FITTING)]:
         if (SET, CGM, seed) not in steady:

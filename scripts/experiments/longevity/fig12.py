@@ -1,4 +1,4 @@
-"""Figure 12: comparison with previous work, on the random set."""
+"""Olston and Pandey, figure 12: comparison with previous work, on the random set."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MARGIN = 0.03
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return all thresholds of all policies, and uniform refreshing on the other set."""
+    """Return the sweeps of all policies, and uniform refreshing on the high-quality set."""
     uniform = {UNIFORM: replace(OFFLINE[UNIFORM], knobs=OFFLINE[UNIFORM].knobs[:1])}
     return [
         *plays.sweeps(quick, entrants=fig11.ENTRANTS, instance=SET),
@@ -40,7 +40,7 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return stalenesses at equal cost, costs at the staleness of CGM, and the least staleness."""
+    """Return staleness at equal cost, costs at CGM's staleness, and the gap of lowest staleness."""
     lowest: dict[str, dict[int, float]] = {SET: {}, BASE_SET: {}}
     for (setting, label, seed), points in curves.points_of(rows, plays.STEADY).items():
         if label == UNIFORM:

@@ -1,4 +1,4 @@
-"""Figure 2: divergence curves of two pages, and the utility of a refresh."""
+"""Olston and Pandey, figure 2: divergence curves of two pages, and the utility of a refresh."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from scripts.study.settings import Measurement, spec
 
 TITLE = "Divergence of two pages since a crawl"
 METRIC = "utility"
-"""t D(t) - int_0^t D at the present time, in days, of the curve that occurred."""
+"""t D(t) - int_0^t D of the curve that occurred, at the present time, in days."""
 EXPECTED_UTILITY = "expected_utility"
-"""The utility by D*, which is exact where the regions are known."""
+"""The utility by D*, which is exact if the regions are known."""
 HOLISTIC_UTILITY = "holistic_utility"
 """The utility by the probability of at least one update."""
 PRESENT = 60.0
@@ -34,7 +34,7 @@ ALL = "all pages"
 FALLING, LARGEST_FALL = "falling_share", "largest_fall"
 """Share of pages whose divergence falls at some time, and the largest fall."""
 OCCURRED, MEAN = "divergence", "expected_divergence"
-"""Indexed metrics: divergence every half day, from 0 on."""
+"""Indexed metrics: divergence every half day, from day 0."""
 
 SECTION = "section 2.3, Figure 2"
 CLAIMS = (

@@ -1,4 +1,4 @@
-"""Figure 5: actual and modelled lifetimes, by how pages scroll."""
+"""Olston and Pandey, figure 5: actual and modelled lifetimes, by how pages scroll."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ TITLE = "Lifetimes by estimated K, actual and modelled"
 METRIC = "distance"
 """Largest difference of the actual and the modelled distribution, over lifetimes in snapshots."""
 LATE, SHORT = "late", "short"
-"""Actual minus modelled share over lifetimes of 15 to 28 snapshots; share of fragments of K = 1."""
+"""Actual minus modelled share of lifetimes of 15 to 28 snapshots; share of fragments of K = 1."""
 CUT_OFF = "late_by_the_end_of_the_record"
 """LATE minus LATE with ten times as many snapshots."""
 MIN_PAGES = 5
-"""Pages of a group that a site needs to be drawn."""
+"""Smallest number of pages in a group of a site that is drawn."""
 ACTUAL, MODEL = "actual", "model"
 ALL = "all pages"
 BORN, PRESENT = "churn_by_lifetimes", "churn_of_present_fragments"
-"""Shares of the fragments that are not static: those of K = 1 among all counted lifetimes, and
-those in churn regions among all present at a time."""
+"""Shares of the fragments that are not static: K = 1 among counted lifetimes, and churn regions
+among fragments present at a time."""
 MAX_LONG_RUNS = 10
-"""Runs of the long record."""
+"""Number of runs of the long record."""
 PAGES, QUICK_PAGES = 10_000, 1_000
 LONG = 10
 QUALITY, LONGER, RANDOM = "quality", "quality, 300 snapshots", "random"
@@ -109,7 +109,7 @@ def measures_of(parts: Sequence[Runs], group: str) -> dict[str, float]:
 
 @lru_cache(maxsize=1)
 def _drawn(name: str, num_pages: int, snapshots: int, seed: int) -> tuple[Regions, Runs]:
-    """Draw pages; cached, since all labels of a seed use the same ones."""
+    """Draw pages; cached, since all labels of a seed use the same pages."""
     instance, contents = sites.drawn_set(name, num_pages, snapshots * INTERVAL, seed)
     return instance.regions, runs_of(contents, snapshot_times(snapshots))
 
@@ -128,7 +128,7 @@ def drawn(seed: int, *, label: str, name: str, num_pages: int, snapshots: int) -
 
 @spec("longevity-lifetimes-recorded")
 def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
-    """Measure all windows of 60 days of a site, in each the pages that exist throughout."""
+    """Measure all windows of 60 days of a site, with the pages that exist throughout each."""
     windows = sites.windows(site, SNAPSHOTS * INTERVAL)
     parts = [runs_of(sites.lasting(site, window), snapshot_times()) for window in windows]
     return measures_of(parts, label)
@@ -150,7 +150,7 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return CUT_OFF: the part of LATE that is due to the length of the record."""
+    """Return CUT_OFF, the part of LATE that is due to the length of the record."""
     late = {row[1:4]: row for row in rows if row.metric == LATE}
     return [
         row._replace(metric=CUT_OFF, value=row.value - late[LONGER, group, seed].value)

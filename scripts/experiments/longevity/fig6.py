@@ -1,4 +1,4 @@
-"""Figure 6: policies that know how pages change, on the high-quality set."""
+"""Olston and Pandey, figure 6: policies that know how pages change, on the high-quality set."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from scripts.present.verdicts import Claim, Range, Trend
 
 TITLE = "Policies that know how pages change"
 TWICE = "saved beyond twice what HS-S saves"
-"""Savings of staleness against uniform refreshing, at equal cost."""
+"""Staleness saved over uniform refreshing at equal cost, minus twice what HS-S saves."""
 FRAGMENT_BASED = {FS_S: HS_S, FS_S_MEASURED: HS_S_MEASURED}
-"""Fragment-based policies, and the holistic policy that each is compared with."""
+"""Fragment-based policies, each with its holistic counterpart."""
 
 SET = "quality"
 HOLISTIC = "holistic staleness"
@@ -42,7 +42,7 @@ def _staler(first: str, second: str, source: str = SECTION_34, metric: str = "")
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return stalenesses at equal cost, costs at equal staleness, and uniform's last point."""
+    """Return staleness at equal cost, costs at equal staleness, and uniform's last point."""
     all_points = curves.points_of(rows, curves.EPISODE)
     holistic = curves.points_of(rows, curves.EPISODE, "holistic")
     derived = [
@@ -59,7 +59,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def twice_saved(rows: Sequence[Row]) -> list[Row]:
-    """Return savings of each of FRAGMENT_BASED minus twice those of its counterpart, by seed."""
+    """Return savings of FRAGMENT_BASED policies minus twice those of counterparts, by seed."""
     stale = {row[1:4]: row.value for row in rows if row.metric == "staleness"}
     saved = []
     for (setting, label, seed), value in stale.items():

@@ -1,4 +1,4 @@
-"""Figure 8: online policies in the first 30 days, on the high-quality set."""
+"""Olston and Pandey, figure 8: online policies in the first 30 days, on the high-quality set."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ TITLE = "Online policies that warm up"
 SET = "quality"
 ALL = curves.at_costs(SET)
 INVESTED = "cost of the warm-up"
-"""Of the threshold that has the cost in the setting's name later, in the steady state."""
+"""Cost of the threshold whose steady-state cost is in the setting's name."""
 ENTRANTS = {UNIFORM: OFFLINE[UNIFORM], **ONLINE, FS_D: OFFLINE[FS_D]}
 SECTION = "section 5.1, figure 8"
 MARGIN, COST_MARGIN = 0.01, 0.05
-"""Margins of staleness and refresh cost for "about equal"; the paper gives none."""
+"""Margins of staleness and refresh cost for "about equal"; ours, since the paper has none."""
 
 
 measurements = partial(plays.sweeps, entrants=ENTRANTS, instance=SET)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return stalenesses at equal cost, and costs of the warm-up for equal costs later."""
+    """Return staleness at equal cost, and costs of the warm-up for equal costs later."""
     warm, steady = (curves.points_of(rows, stretch) for stretch in plays.STRETCHES)
     return [*curves.stalenesses(warm), *invested(warm, steady)]
 
 
 def invested(warm: Curves, steady: Curves) -> list[Row]:
-    """Return the cost of the warm-up of thresholds that lead to COSTS in the steady state.
+    """Return the warm-up costs of thresholds whose steady-state costs are COSTS.
 
-    Both costs are linear between thresholds; the smallest threshold that leads to a cost counts.
+    Both costs are linear between thresholds; the smallest threshold with a cost counts.
     """
     rows = []
     for (setting, label, seed), points in steady.items():

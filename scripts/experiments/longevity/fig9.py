@@ -1,4 +1,4 @@
-"""Figure 9: online policies in the last 15 of 30 ticks, on the high-quality set."""
+"""Olston and Pandey, figure 9: online policies in the last 15 of 30 ticks, high-quality set."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ ALL = fig8.ALL
 
 SECTION = "section 5.1, figure 9"
 THRESHOLD = 2.0
-"""In days, of the periods that should converge."""
+"""Threshold in days of the refresh periods that should converge."""
 PERIODS, DISTANCE = f"{fig8.SET}, periods", "distance of periods from the optimum, in doublings"
 EARLY, LATE = f"{BOUNDS}, 30 days", f"{BOUNDS}, 240 days"
 
 FROM = ALL[1:]
-"""At lower costs the first waits of ours, which are not staggered, all end with the warm-up."""
+"""Without the lowest cost: there, all first waits of our policy end with the warm-up."""
 EXPECTED = (
     *(Trend(label, "above", OURS, FROM, "ours") for label in (FITTING, BOUNDS, UNIFORM)),
     *trends(
@@ -46,7 +46,7 @@ EXPECTED = (
 
 @spec("longevity-period-distance")
 def distance(seed: int, *, days: float, instance: str, num_pages: int) -> dict[str, float]:
-    """Return the mean distance of periods from optima that ticks and the risk bound allow."""
+    """Return the mean distance of periods from optima that ticks and risk bound permit."""
     entrant = ONLINE[BOUNDS]
     env: Any = plays.ticking(instance, num_pages, days=days, **entrant.shown)
     _, policy = plays.ledgers(env, partial(entrant.make, knob=THRESHOLD), seed)
@@ -56,7 +56,7 @@ def distance(seed: int, *, days: float, instance: str, num_pages: int) -> dict[s
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return all thresholds, and the periods of bounds."""
+    """Return the sweeps of all thresholds, and the periods of divergence bounds."""
     [full] = fig8.measurements(quick)
     measures = {EARLY: partial(distance, days=30.0), LATE: partial(distance, days=240.0)}
     return [full, Measurement(PERIODS, measures, full.arguments, plays.ID)]

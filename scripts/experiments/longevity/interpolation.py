@@ -1,4 +1,4 @@
-"""Appendix B: divergence interpolated between snapshots every two days, beside the exact one."""
+"""Olston and Pandey, appendix B: error of divergence that is interpolated between snapshots."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ TITLE = "Mean divergence, exact and interpolated between snapshots"
 METRIC = "error"
 """Interpolated minus exact mean divergence, over pages and times."""
 EXACT, DISTANCE, EAGERNESS = "exact", "distance", "eagerness"
-"""The exact mean, the absolute value of the error, and the mean of E over pages that have one."""
+"""The exact mean, the absolute error, and the mean of E over pages that have one."""
 EAGER, BEFORE, AFTER, MIDDLE = "eagerness of the page", "snapshot before", "snapshot after", "mean"
 LABELS: Mapping[str, float | None] = {EAGER: None, BEFORE: 0.0, AFTER: 1.0, MIDDLE: 0.5}
-"""E of all pages; None: each page's own."""
+"""E of all pages; None: E of each page."""
 SETS = ("quality", "random")
 EVERY = (1, 2, 5, 15)
 """Snapshots from one refresh of a page to the next."""
@@ -44,7 +44,7 @@ UPWARDS = "E is measured over two intervals, in which fast content is replaced e
 
 @lru_cache(maxsize=2)
 def refreshed(name: str, num_pages: int, every: int, seed: int) -> tuple[Contents, float, float]:
-    """Refresh all pages every ``every`` snapshots; return contents, end and mean divergence."""
+    """Refresh all pages at each ``every``-th snapshot; return contents, end and mean divergence."""
     days = SNAPSHOTS * INTERVAL
     env: Any = plays.ticking(name, num_pages, tick=INTERVAL, days=days, base_versions=0)
     env.reset(seed=seed)

@@ -1,8 +1,8 @@
-"""Policies for fragment staleness on recorded histories of real sites.
+"""Compare policies for fragment staleness on recorded histories of real sites.
 
-The second half of each record is played; all copies are fresh at its start. Parameters are fitted
-to the first half. Traces keep fragments of pages with three changes or more: those whose hash is a
-multiple of 8 (64 of nyc-covid, all of the shipped trace). At most 200 random pages per site.
+The second half of each record is simulated; all copies are fresh at its start. Parameters are
+fitted to the first half. At most 200 random pages per site are used. Traces have fragments of pages
+with three changes or more; their hash is a multiple of 8 (64 for nyc-covid, 1 for the shipped one).
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ TITLE = "Fragments of recorded pages"
 BUDGETS = (3, 10, 30, 100)
 """Days per crawl of a page, under an even share."""
 COSTS = (0.02, 0.0667, 0.2)
-"""Refresh costs of thresholds: a refresh every 100, 30 and 10 days, as there are ticks of two."""
+"""Refresh costs of thresholds: with ticks of two days, a refresh every 100, 30 and 10 days."""
 DECISIONS = 4.0
-"""Per day, at most."""
+"""Largest number of decisions per day."""
 TOGETHER = recorded.ALL_SITES
 THRESHOLDS = "thresholds"
 RELATIVE = "relative staleness"
 """Staleness over that of uniform refreshing on the same days."""
 LOGARITHM = "logarithm of relative staleness"
-"""The judged metric: sites differ by orders of magnitude."""
+"""The tested metric, since sites differ by orders of magnitude."""
 MAX_RELATIVE = 2.5
 QUICK_STEP = 3
-"""With ``--quick`` every third threshold is played."""
+"""With ``--quick`` every third threshold is simulated."""
 SAME_DAYS = "FS-S, curves of the days played"
 EARLIER = "FS-S, curves of earlier days"
 GREEDY, NCIS, OURS_SIGNALS = "GREEDY, fitted rates", "GREEDY-NCIS, fitted", f"{OURS}, with signals"
@@ -71,7 +71,7 @@ BUDGETED = {
     OURS: Entrant("LearningLongevity", shown=COMPARED),
     OURS_SIGNALS: Entrant("LearningLongevity", shown=COMPARED | {"signals": "both"}),
 }
-"""With a budget. Parameters are fitted to the first half of the record."""
+"""Policies with a budget. Parameters are fitted to the first half of the record."""
 SWEPT = {
     UNIFORM: replace(OFFLINE[UNIFORM], knobs=(2.0, 4.0, 8.0, 14.0, 25.0, 45.0, 80.0, 150.0)),
     FITTING: replace(ONLINE[FITTING], knobs=steps(0.005, 20.0, 8)),
@@ -81,9 +81,9 @@ SWEPT = {
     SAME_DAYS: replace(BUDGETED[SAME_DAYS], knobs=steps(0.002, 60.0, 8)),
     FS_D: replace(BUDGETED[FS_D], knobs=steps(0.0005, 20.0, 8)),
 }
-"""With thresholds, as in the paper, without signals."""
+"""Policies with thresholds, as in the paper, without signals."""
 SIGNAL_DAYS = (3, 10)
-"""Days per crawl at which ours has signals; a directory has many, and they are slow to process."""
+"""Days per crawl at which ours has signals; directories have many, which are slow to process."""
 
 
 @spec("longevity-budgeted-staleness-recorded")
@@ -98,7 +98,7 @@ def budgeted(seed: int, *, entrant: Entrant, site: str, days: float) -> dict[str
 
 @spec("longevity-threshold-sweep-recorded")
 def swept(seed: int, *, entrant: Entrant, site: str) -> dict[str, float]:
-    """Return cost and staleness of a policy with thresholds, from day 30 of the second half on."""
+    """Return cost and staleness of a policy with thresholds, after day 30 of the second half."""
     alive = sites.second_half(site).alive
     env = sites.replayed(site, form="refresh", bandwidth=1.0 / plays.TICK)
 
@@ -114,18 +114,18 @@ AT_BUDGETS = tuple(name_of(TOGETHER, days) for days in BUDGETS)
 
 
 SWEEP = f", {THRESHOLDS}"
-"""End of the names of settings with thresholds."""
+"""Ending of the names of settings with thresholds."""
 
 
 def _sites_and_ends(settings: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return the two parts of which the names of settings are made, by name."""
+    """Return the site and the ending of each setting's name."""
     ends = *(name_of("", days) for days in BUDGETS), SWEEP, *curves.at_costs(SWEEP, COSTS)
     parts = product(recorded.places(), ends)
     return recorded.look_up(settings, {site + end: (site, end) for site, end in parts})
 
 
 def _expected() -> Iterator[Trend]:
-    """Yield the pairs of which the first is staler."""
+    """Yield the expected order of pairs of policies by staleness."""
     pairs = {
         AT_BUDGETS: [
             *((UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, SAME_DAYS, OURS)),
@@ -159,7 +159,7 @@ CLAIMS = (
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return every available site with fragments, at every budget, and with thresholds."""
+    """Return measurements of every available site with fragments, by budget and by threshold."""
     settings = []
     for days in SIGNAL_DAYS[-1:] if quick else BUDGETS:
         measures = {
@@ -180,7 +180,7 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return stalenesses relative to uniform refreshing, also of all sites, a seed per site.
+    """Return staleness relative to uniform refreshing, by site and for all sites with a seed each.
 
     Policies with thresholds are compared at equal cost.
     """
@@ -210,13 +210,13 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw(rows: Sequence[Row], path: Path, *, labels: Sequence[str], panels: dict[str, str]) -> None:
-    """Draw relative stalenesses, a dot per site, a panel per end of a setting.
+    """Draw relative staleness with a dot per site, in a panel per ending of setting names.
 
     Args:
-        rows: settings are named by a site and an end.
-        path: of the picture.
+        rows: rows of settings that are named by a site and an ending.
+        path: file of the picture.
         labels: policies, from the top.
-        panels: titles by ends of settings.
+        panels: titles by ending.
     """
     values = table(rows, RELATIVE)
     parts = _sites_and_ends(values.setting)

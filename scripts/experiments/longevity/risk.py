@@ -1,4 +1,4 @@
-"""Section 4.5: the risk bound on the refresh periods of curve fitting, and what it costs."""
+"""Olston and Pandey, section 4.5: effect and cost of the risk bound on refresh periods."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from scripts.study.settings import Measurement, spec
 TITLE = "The risk bound of section 4.5"
 
 DRAWN, SITE = "quality", "garden-handbook"
-"""A drawn set, whose pages are stationary, and the shipped record, whose pages are not."""
+"""A drawn set with stationary pages, and the shipped record, whose pages are not stationary."""
 PAGES, QUICK_PAGES = 500, 60
 RISKS = (RISK, 30.0, 100.0)
 BOUNDED = {f"{FITTING}, risk {risk:g}": risk for risk in RISKS}
 LABELS = (FITTING, *BOUNDED, BOUNDS)
 FIRST = next(iter(BOUNDED))
 RISK_OF = BOUNDED | {BOUNDS: RISK}
-"""rho of the labels that have a bound."""
+"""rho of the labels with a bound."""
 FITTED = replace(ONLINE[FITTING], knobs=steps(0.007, 8.0, 9))
 ENTRANTS = {
     FITTING: FITTED,
@@ -43,11 +43,10 @@ ENTRANTS = {
 }
 ALL = curves.at_costs(DRAWN, (0.1, 0.2))
 THRESHOLD, LOSS = "threshold", "largest loss"
-"""T, and the largest utility of a page at a decision, before it is refreshed; in days, an entry per
-knob."""
+"""T, and the largest utility of a page at a decision, before its refresh; in days, per knob."""
 SHARE, SHARE_OF_FIRST = "loss over its bound", f"loss over the bound of risk {RISK:g}"
-"""LOSS over rho T and a tick, the largest of all knobs: decisions are two days apart, so that a
-period of rho T ends up to a tick later."""
+"""LOSS over rho T plus a tick, the largest of all knobs. Decisions are two days apart, so a period
+of rho T ends up to a tick late."""
 
 
 def losses(core: Any) -> FloatArray:
@@ -58,13 +57,13 @@ def losses(core: Any) -> FloatArray:
 
 
 def read(core: Any) -> tuple[Any, float]:
-    """Return the ledger, and the largest utility that a refresh of any page has now."""
+    """Return the ledger, and the largest utility of refreshing a page now."""
     return core.ledger(), float(losses(core).max())
 
 
 @spec("longevity-risk-bound")
 def swept(seed: int, *, entrant: plays.Entrant, pages: str, num_pages: int) -> dict[str, float]:
-    """Return cost and staleness from the second month on, and the largest loss, by threshold."""
+    """Return cost and staleness after the first month, and the largest loss, by threshold."""
     if pages == SITE:
         alive = sites.second_half(SITE).alive
         env: Any = sites.replayed(SITE, form="refresh", bandwidth=1.0 / plays.TICK)
@@ -108,7 +107,7 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return stalenesses at equal cost, and losses over the bounds."""
+    """Return staleness at equal cost, and losses relative to their bounds."""
     derived = curves.compared(rows, stretch=plays.STEADY)
     thresholds = gathered(rows, THRESHOLD)
     for (setting, label, seed), lost in gathered(rows, LOSS).items():
@@ -121,7 +120,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _losses(rows: Sequence[Row], path: Path) -> None:
-    """Draw the largest loss and its bounds, rho T and a tick, against the threshold."""
+    """Draw the largest loss and its bounds, rho T plus a tick, against the threshold."""
     parts, thresholds = [], gathered(rows, THRESHOLD)
     for key, lost in gathered(rows, LOSS).items():
         columns = {"x": thresholds[key], "y": lost, "panel": key[0], "label": key[1]}

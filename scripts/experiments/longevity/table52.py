@@ -1,4 +1,4 @@
-"""Section 5.2: bytes of state per page, and the staleness with less of it."""
+"""Olston and Pandey, section 5.2: bytes of state per page, and staleness with fewer bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights of fragments (section 2.1.1): content that matters more than the rest of a page."""
+"""Olston and Pandey, section 2.1.1: fragments with weights, for content that matters more."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ KINDS_OF_WEIGHT = {
     "scroll counts 16-fold": Weights(1, 1, 16),
     "churn counts 16-fold": Weights(1, 16, 1),
 }
-"""The content of lists matters more, or that of advertisements and the like: our choice."""
+"""Weights of our choice: lists count more, or advertisements and the like."""
 ENTRANTS = {
     UNIFORM: OFFLINE[UNIFORM],
     FS_S: OFFLINE[FS_S].every(2),
     FITTING: ONLINE[FITTING].every(2),
 }
 AWARE = {label: f"{label}, weights known" for label in (FS_S, FITTING)}
-"""The same policies, told the weights."""
+"""Labels of the same policies with known weights."""
 LABELS = (UNIFORM, FS_S, AWARE[FS_S], FITTING, AWARE[FITTING])
 COSTS = (0.1, 0.2)
 ALL = tuple(name for kind in KINDS_OF_WEIGHT for name in curves.at_costs(kind, COSTS))
@@ -58,10 +58,10 @@ CLAIMS = (
 
 
 def weighted(pages: RegionPages, weights: Weights) -> RegionPages:
-    """Return pages whose fragments have weights: one of weight w is w fragments of one spell.
+    """Return pages with weighted fragments: weight w becomes w fragments of the same lifetime.
 
-    The Jaccard distance of the result is the weighted one of ``pages``, and its updates occur at
-    the same times. The regions are static, churn and scroll, as laws draw them.
+    The Jaccard distance of the result is the weighted one of ``pages``; updates occur at the same
+    times. The regions must be static, churn and scroll, as laws draw them.
     """
     regions = pages.regions
     size = regions.size * np.array(weights, np.int64)
@@ -75,15 +75,13 @@ def weighted(pages: RegionPages, weights: Weights) -> RegionPages:
 
 
 class Weighted(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Pages whose fragments have weights, beside the same ones with the weights they are judged by.
-
-    A policy observes divergences, or regions, of the weights that it is told.
+    """Run the same pages twice: with the weights that a policy observes, and with the true ones.
 
     Args:
-        env: the environment that the policy acts in.
-        judged: the same one, for the true weights.
-        seen: weights that the policy is told.
-        true: weights that its copies are judged by.
+        env: the environment of the policy.
+        judged: the same environment, for the true weights.
+        observed: weights in the divergences or regions that the policy observes.
+        true: weights by which its copies are judged.
     """
 
     def __init__(self, env: Any, judged: Any, observed: Weights, true: Weights) -> None:
@@ -91,7 +89,7 @@ class Weighted(gymnasium.Wrapper[Any, Any, Any, Any]):
         self.judged, self.observed, self.true = judged, observed, true
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        """Draw the pages of a seed, and give them both weights."""
+        """Draw the pages of a seed for both weights."""
         self.env.reset(seed=seed)
         core: Any = self.unwrapped
         drawn = core.instance
@@ -112,7 +110,7 @@ class Weighted(gymnasium.Wrapper[Any, Any, Any, Any]):
 def swept(
     seed: int, *, entrant: plays.Entrant, num_pages: int, seen: Weights, true: list[int]
 ) -> dict[str, float]:
-    """Return cost and weighted staleness in both stretches, for each knob."""
+    """Return cost and weighted staleness in both stretches of time, for each knob."""
     acting, judged = (plays.ticking("quality", num_pages, **entrant.shown) for _ in range(2))
     env = Weighted(acting, judged, seen, Weights(*true))
     stretches = partial(plays.in_stretches, num_pages=num_pages)
@@ -120,7 +118,7 @@ def swept(
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return all policies, told the weights or not, for both choices of weights."""
+    """Return all policies, with known and unknown weights, for both choices of weights."""
     settings = []
     for name, true in KINDS_OF_WEIGHT.items():
         measures = {}

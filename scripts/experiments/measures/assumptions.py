@@ -1,4 +1,4 @@
-"""Assumptions of the formulas, measured on the days of a recorded history that are played.
+"""Measure how far the simulated days of a recorded site are from the formulas' assumptions.
 
 The formulas assume that each page changes as an independent Poisson process, at the rate fitted to
 earlier days, and that signals have a constant precision and recall.
@@ -25,10 +25,10 @@ ASSUMED = {
     "mention_precision": ("precision of mentions", 1.0, "linear"),
     "mention_recall": ("recall of mentions", 1.0, "linear"),
 }
-"""Assumptions: title, ideal value, and scale of the axis of a chart."""
+"""Title, ideal value and scale of the axis, by assumption."""
 
 BULK = 10
-"""Least number of pages that change at one moment, for changes in bulk."""
+"""Smallest number of pages that change at one moment for these to be changes in bulk."""
 
 BIN = 7.0
 """Days of the bins in which changes are counted."""
@@ -37,15 +37,15 @@ BIN = 7.0
 def assumptions(trace: Trace, split: Split) -> dict[str, float]:
     """Return measures of the assumptions on a split; NaN where undefined.
 
-    * ``rate_ratio``: changes per page and day in the days played, over those in the days fitted;
-      1 if rates stay.
-    * ``persistence``: rank correlation of the pages' change rates, fitted and played, over pages
-      that exist in both; 1 if rates differ between pages and stay, 0 if they predict nothing.
-    * ``bulk``: share of the changes in bulk, at a moment in which ten pages or more change; near 0
-      if pages change independently.
-    * ``clumping``: variance over mean of a page's changes per week, pooled over the pages that
-      exist on all days played; 1 for Poisson processes, less for regular ones.
-    * ``directory_precision``, ``mention_precision``, ``mention_recall``: in the days played.
+    * ``rate_ratio``: changes per page and day in the simulated days, over those in the fitted days;
+      1 if rates are constant.
+    * ``persistence``: rank correlation of fitted and simulated change rates over pages that exist
+      in both; 1 if rates differ between pages and are constant, 0 if they predict nothing.
+    * ``bulk``: share of changes at moments in which ten pages or more change; near 0 if pages
+      change independently.
+    * ``clumping``: variance over mean of a page's changes per week, pooled over pages that exist
+      on all simulated days; 1 for Poisson processes, less for regular ones.
+    * ``directory_precision``, ``mention_precision``, ``mention_recall``: in the simulated days.
     """
     fitted = count_events(trace, split.fit_start, split.fit_end, "mentions")
     tested = count_events(trace, split.start, split.end, "mentions")

@@ -1,4 +1,4 @@
-r"""The optimum of the discrete class, one crawl per slot of 1/R, for two or three pages.
+r"""Compute the optimum of the discrete class, one crawl per slot of 1/R, for two or three pages.
 
 Before each crawl the state of a page is the number of slots k since its last crawl and the number
 of signals n since then: it is fresh with probability p = exp(-alpha k / R) (nu / gamma)^n, eq. 1 of
@@ -28,7 +28,7 @@ TOLERANCE = 1e-9
 """Width of the bounds of the freshness at which value iteration ends."""
 
 LEAST_FRESH = 1e-9
-"""The epsilon, unless the number of states requires a larger one."""
+"""The epsilon, except when the number of states requires a larger one."""
 
 RARE = 1e-16
 """Total probability of the numbers of signals in a slot that are merged."""
@@ -40,12 +40,11 @@ MAX_ITERATIONS = 20_000
 
 
 class _Page(NamedTuple):
-    """A page's states: slots and signals since its last crawl; the last state stands for the rest.
+    """States of a page: slots and signals since its last crawl; the last state is for all others.
 
-    ``first[k]`` is the state of k slots without signals; ``first[k + 1]`` ends the states of k
-    slots. ``after[s, j]`` follows s with probability ``chance[j]``. ``reward`` is that of a slot
-    that starts fresh; ``ages`` and ``uses_signals`` are whether time, or signals, make the page
-    staler.
+    The states of k slots are ``first[k]``, without signals, to ``first[k + 1] - 1``. State
+    ``after[s, j]`` follows s with probability ``chance[j]``. ``reward`` is the reward of a slot
+    that starts fresh. ``ages`` and ``uses_signals``: whether time and signals make the page stale.
     """
 
     first: IntArray
@@ -76,8 +75,8 @@ class DiscreteValue(NamedTuple):
         low: a lower bound, in [0, 1].
         high: an upper bound.
         pages: the states of each page.
-        keys: what is compared before a crawl: the page of the largest value is crawled. An array
-            per page, with an axis for each page, of length 1 where it does not depend on its state.
+        keys: values before a crawl, an array per page; the page of the largest one is crawled. It
+            has an axis per page, of length 1 if it does not depend on that page's state.
     """
 
     low: float
@@ -99,9 +98,8 @@ def discrete_optimum(
     Args:
         instance: two or three pages with a single source of signals.
         max_states: largest number of states of a page, >= 3.
-        index: crawl the page of the largest value, the first one at ties, instead of the best
-            page. The bounds are those of the policy in which a page in its last state has the
-            limit of its value.
+        index: an index policy, which crawls the page of the largest value, the first one at ties.
+            In its last state a page has the limit of its value. None: the best policy.
 
     Returns:
         Bounds of the importance-weighted freshness, with the errors of iteration and truncation.
@@ -120,7 +118,7 @@ def discrete_optimum(
 def _page(
     weight: float, change_rate: float, recall: float, false_rate: float, slot: float, limit: int
 ) -> _Page:
-    """Return the states of a page, down to the least freshness that their number allows."""
+    """Return at most ``limit`` states of a page, down to the smallest freshness possible."""
     gamma = recall * change_rate + false_rate
     per_slot = (1.0 - recall) * change_rate * slot
     per_signal = math.inf if false_rate == 0.0 else math.log(gamma / false_rate)
@@ -162,7 +160,7 @@ def _counts(reach: float, per_slot: float, per_signal: float, limit: int) -> Int
 
 
 def _chances(mean: float, limit: int) -> FloatArray:
-    """Return the probabilities of 0, 1, ... signals in a slot; the last one includes the rest."""
+    """Return the probabilities of 0, 1, ... signals in a slot; the last one is for all others."""
     chance, rest = [math.exp(-mean)], 1.0
     while mean > 0.0 and len(chance) <= limit and (rest := rest - chance[-1]) > RARE:
         chance.append(chance[-1] * mean / len(chance))
@@ -182,7 +180,7 @@ def _index_keys(index: CompiledIndex, pages: tuple[_Page, ...], slot: float) -> 
 
 
 def _along(values: FloatArray, axis: int, axes: int) -> FloatArray:
-    """Return ``values`` along an axis of an array that has length 1 along all others."""
+    """Reshape ``values`` to an array with length 1 along all axes except ``axis``."""
     return values.reshape([-1 if place == axis else 1 for place in range(axes)])
 
 
@@ -191,8 +189,8 @@ def _iterate(
 ) -> tuple[float, float, list[FloatArray]]:
     """Run relative value iteration; return bounds of the gain, and the values after each crawl.
 
-    The value after a crawl of page a is an array with an axis per page, of length 1 along axis a,
-    where the page is in its first state.
+    The values after a crawl of page a have an axis per page. Axis a has length 1: page a is in its
+    first state.
     """
     axes = len(pages)
     fresh = [_along(page.reward * page.fresh, i, axes) for i, page in enumerate(pages)]
@@ -219,7 +217,7 @@ def _iterate(
 def _next(
     crawled: int, pages: tuple[_Page, ...], after: list[FloatArray], keys: Sequence[FloatArray]
 ) -> FloatArray:
-    """Return the expected value of the next crawl, one slot after a crawl of ``crawled``."""
+    """Return the expected value of the next crawl, one slot after page ``crawled``."""
     total: FloatArray = np.zeros(1)
     for state, chance in zip(pages[crawled].after[0], pages[crawled].chance, strict=True):
         total = total + chance * _best(crawled, int(state), after, keys)
@@ -234,7 +232,7 @@ def _next(
 def _best(
     crawled: int, state: int, after: list[FloatArray], keys: Sequence[FloatArray]
 ) -> FloatArray:
-    """Return values after the next crawl, of the page of the largest key, given one state."""
+    """Return the values after crawling the page of the largest key, given one page's state."""
     best, key = (_in_state(arrays[0], crawled, state) for arrays in (after, keys))
     for values, rivals in zip(after[1:], keys[1:], strict=True):
         rival = _in_state(rivals, crawled, state)
@@ -245,5 +243,5 @@ def _best(
 
 
 def _in_state(values: FloatArray, axis: int, state: int) -> FloatArray:
-    """Return the values where one page is in a state; its axis keeps length 1."""
+    """Return the values for one page's state; its axis gets length 1."""
     return values if values.shape[axis] == 1 else np.take(values, [state], axis)

@@ -32,7 +32,7 @@ TITLES = {**UNITS, EXPONENTIAL: "delay exponential, mean 6 slots of 1/R"}
 
 
 def of_unit(label: str, unit: str) -> str:
-    """Return the label of a policy under delays in a unit."""
+    """Return the label of a policy, with the unit of the delays."""
     return f"{label}, {unit}"
 
 
@@ -128,7 +128,7 @@ DELAYED = {
     DISCARD: "GreedyNCIS:delay_window=0.05",
     AWARE: "GreedyNCISDelayed",
 }
-"""Signals are discarded that arrive within 5 slots of a crawl, of 1/100 each."""
+"""GREEDY-NCIS-D discards signals within 5 slots, of 1/100 each, after a crawl."""
 SERVED = Axis("share of requests served fresh")
 LOST = f"{{}}: minus {PROMPT}"
 

@@ -26,7 +26,7 @@ TITLE = "A bandwidth that changes (NCIS paper, figure 12)"
 RISE, FALL, END = 133.0, 266.0, 400.0
 WINDOW, EVERY = 1000, 50
 RECENT = WINDOW // EVERY
-"""Crawls in the window of an entry: the paper's "last 1000 crawl events"; and their step."""
+"""Entries of a course in the paper's window, the "last 1000 crawl events"."""
 STEP = 2.0
 """Units of time between two entries of the courses."""
 LOW, HIGH, SHIFTING = "R=100", "R=150", "R=100, 150, 100"
@@ -58,7 +58,7 @@ NOTE = (
 
 @spec("ncis-bandwidth-change")
 def measure(seed: int, *, policy: str, instance: str, arm: str) -> dict[str, float]:
-    """Return the course of an episode of 1,000 pages, and its levels away from the changes."""
+    """Return accuracy and freshness over the course of an episode of 1,000 pages."""
     env = gymnasium.make(ID, num_pages=1000, horizon=END, instance=instance, **BANDWIDTHS[arm])
     env.reset(seed=seed)
     episode = course(env, policies.make(policy, env), seed, EVERY)
@@ -71,7 +71,7 @@ def measure(seed: int, *, policy: str, instance: str, arm: str) -> dict[str, flo
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return levels long after the changes, and times until the new level is nearly reached."""
+    """Return levels long after the changes, and times until the new level is reached within 1%."""
     derived = []
     courses = {name: gathered(rows, name) for name in ("accuracy", "freshness")}
     for name, by_key in courses.items():
@@ -114,8 +114,8 @@ def settling(values: FloatArray, reference: FloatArray, start: float) -> float:
 def settling_times(values: FloatArray, reference: FloatArray, start: float) -> list[float]:
     """Return jackknife pseudo-values, one per seed, of the settling time of mean courses.
 
-    ``values`` and ``reference`` have a row per seed. A single course is too noisy to resolve 1%:
-    the time is that of the means over seeds.
+    ``values`` and ``reference`` have a row per seed. The mean over seeds is used since a single
+    course is too noisy to resolve 1%.
     """
     both = np.stack([values, reference], axis=1)
     return jackknifed(both, lambda some: settling(some[:, 0].mean(0), some[:, 1].mean(0), start))

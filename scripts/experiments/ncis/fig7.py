@@ -29,7 +29,7 @@ TWICE = {
     name: f"share crawled over twice as often as by {name}, recall > {HIGH}" for name in LARGEST
 }
 FAR, SOME = 0.25, 0.01
-"""Far more: this many crawls per unit of time; some pages: this share of those considered."""
+"""Far more: this number of crawls per unit of time. Some pages: this share of those considered."""
 MOSTLY_FALSE = {
     name: f"share of precision < 0.5, of pages crawled {FAR:g} more than by {name}, recall > {HIGH}"
     for name in LARGEST
@@ -93,7 +93,7 @@ def statistics(
 def excess(
     rates: FloatArray, base_rates: FloatArray, pages: Mapping[str, FloatArray], *, reference: str
 ) -> dict[str, float]:
-    """Return by how much crawls of pages of high recall exceed those of another policy."""
+    """Return the excess of crawls over another policy's, on pages of high recall."""
     many, more = pages["recall"] > HIGH, rates - base_rates
     far = many & (more >= FAR)
     return {
@@ -104,7 +104,7 @@ def excess(
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Compare the rates with those of BASELINE, and with those of other policies."""
+    """Compare the rates with those of BASELINE and of the policies in LARGEST."""
     derived = page_rates.compared(rows, statistics)
     for reference in LARGEST:
         derived += page_rates.compared(rows, partial(excess, reference=reference), reference)

@@ -37,7 +37,7 @@ COLUMNS = ("elapsed", "signals", "importance", "change_rate", "recall", "false_s
 
 
 def drawn(seed: int, num_pages: int) -> Any:
-    """Return the instance of a seed: that of figure 6."""
+    """Return the instance of a seed, as in figure 6."""
     return instances.make("noisy", num_pages=num_pages, bandwidth=BANDWIDTH, seed=seed)
 
 
@@ -45,7 +45,7 @@ def drawn(seed: int, num_pages: int) -> Any:
 def crawled(
     seed: int, *, policy: str, num_pages: int, start: float, end: float, **arguments: Any
 ) -> Mapping[str, float]:
-    """Return freshness, accuracy and crawl rate between two times, as a difference of episodes."""
+    """Return freshness, accuracy and crawl rate between two times, as differences of episodes."""
     acting: Any = crawl_policies.make(
         policy, **({} if policy == "ThresholdNCIS" else {"features": COLUMNS}), **arguments
     )

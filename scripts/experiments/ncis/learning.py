@@ -1,4 +1,4 @@
-"""Learning while crawling: GREEDY-NCIS given importance alone, beside GREEDY-NCIS."""
+"""Compare GREEDY-NCIS that learns from importance alone with GREEDY-NCIS that knows all rates."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ REFERENCE = "GREEDY-NCIS"
 ID = "CrawlNCIS-v0"
 NUM_PAGES, BANDWIDTH, HORIZON = 100, 100.0, 100.0
 STRETCH = 2.0
-"""Length of the stretches of time over which freshness is averaged."""
+"""Length of the parts of an episode over which freshness is averaged."""
 
 WINDOW = 10.0
-"""Length of the windows whose mean gap is compared with 1%."""
+"""Length of the windows in which the mean gap is compared with 1%."""
 
 STEADY, SHIFTING = "steady", "shifting"
 ROUND_ROBIN = "ROUND ROBIN"
@@ -56,7 +56,7 @@ SOURCE = "not in the paper"
 
 
 class SwitchingPolicy:
-    """A policy that acts by the first of its policies up to half time, then by the last."""
+    """Act by the first policy up to half time, then by the last."""
 
     def __init__(self, env: CrawlEnv, half: float, *acting: Policy) -> None:
         self.env, self.half, self.acting = env, half, acting
@@ -68,7 +68,7 @@ class SwitchingPolicy:
 
 
 def halves(seed: int, num_pages: int, bandwidth: float) -> tuple[Instance, Instance]:
-    """Return an instance, and one with its parameters permuted over pages, except importance."""
+    """Return an instance, and the same with parameters other than importance permuted."""
     rng = np.random.default_rng([seed, 20])
     first = make("noisy", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
     order = rng.permutation(num_pages)
@@ -89,7 +89,7 @@ def events(rng: np.random.Generator, rates: FloatArray, start: float, end: float
 
 
 def shifting_tape(seed: int, first: Instance, second: Instance, horizon: float) -> Tape:
-    """Return events of the first instance up to half time, and of the second from then on."""
+    """Return events of the first instance up to half time, then of the second."""
     rng = np.random.default_rng([seed, 21])
     lists: dict[str, list[Any]] = {"changes": [], "signals": [], "requests": []}
     for half, instance in enumerate((first, second)):
@@ -161,7 +161,7 @@ def _steady(seed: int, label: str, num_pages: int, horizon: float) -> tuple[Any,
 def crawled(
     seed: int, *, label: str, shifting: bool, num_pages: int, horizon: float
 ) -> Mapping[str, float]:
-    """Return freshness of an episode, stretch by stretch, and over parts of it."""
+    """Return freshness of an episode by stretch of time, and over larger parts of it."""
     build = _shifting if shifting else _steady
     env, policy = build(seed, label, num_pages, horizon)
     every = round(STRETCH * BANDWIDTH)
@@ -185,7 +185,7 @@ def crawled(
 
 LABELS = (REFERENCE, ROUND_ROBIN, FIRST_HALF, *VARIANTS)
 ONLY = {STEADY: tuple(label for label in LABELS if label != FIRST_HALF)}
-"""There is no shift there."""
+"""Labels by setting; STEADY has no shift, so no parameters of a first half."""
 
 
 def gaps(rows: Sequence[Row], setting: str, label: str) -> FloatArray:
@@ -213,7 +213,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def time_within(gap: FloatArray) -> float:
-    """Return the start of the first window from which on all mean gaps are within 1%."""
+    """Return the time after which all windows have a mean gap within 1%."""
     long = max(1, min(round(WINDOW / STRETCH), gap.shape[1]))
     windows = gap.mean(axis=0)[: gap.shape[1] // long * long].reshape(-1, long).mean(axis=1)
     beyond = np.flatnonzero(windows > WITHIN)

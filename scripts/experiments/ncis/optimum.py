@@ -1,7 +1,7 @@
-"""GREEDY beside the best policy of its class, on worlds small enough to compute that.
+"""Compare GREEDY with the exact optimum of the discrete class, on two and three pages.
 
-In no paper: Busa-Fekete et al., section 3, call the optimum of the discrete class a hard
-combinatorial problem, and compare GREEDY with the continuous optimum only.
+Busa-Fekete et al., section 3, call this optimum a hard combinatorial problem, and compare GREEDY
+with the continuous optimum only.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def world(seed: int, num_pages: int, per_page: float, signals: bool) -> Instance
 
 @spec("ncis-discrete-optimum")
 def best(seed: int, **arguments: Any) -> Mapping[str, float]:
-    """Return freshness of the best policy, and the width of its bracket due to truncation."""
+    """Return freshness of the best policy, and the width of its bounds due to truncation."""
     instance = world(seed, **arguments)
     result = discrete_optimum(instance, MOST_STATES[instance.num_pages])
     return {"freshness": result.freshness, OPEN: result.high - result.low}
@@ -62,7 +62,7 @@ def best(seed: int, **arguments: Any) -> Mapping[str, float]:
 
 @spec("ncis-discrete-greedy")
 def greedy(seed: int, **arguments: Any) -> Mapping[str, float]:
-    """Return the same for GREEDY-NCIS."""
+    """Return freshness of GREEDY-NCIS, and the width of its bounds due to truncation."""
     instance = world(seed, **arguments)
     table = greedy_ncis_table(
         instance.importance, instance.change_rate, instance.recall, instance.false_signal_rate
@@ -79,7 +79,7 @@ def continuous(seed: int, **arguments: Any) -> Mapping[str, float]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return losses of GREEDY-NCIS to the best policy, and of that to the continuous one."""
+    """Return losses of GREEDY-NCIS to the best policy, and of the best policy to the continuous."""
     fresh = {
         (row.setting, row.policy, row.seed): row.value for row in rows if row.metric == "freshness"
     }

@@ -1,4 +1,4 @@
-"""Busa-Fekete et al., appendix F: how many crawls signals save at the freshness of GREEDY."""
+"""Busa-Fekete et al., appendix F: the share of crawls that signals save at equal freshness."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ CLAIMS = (
 
 
 def pages(seed: int, num_pages: int, precision: float | None, recall: float | None) -> Instance:
-    """Draw pages whose signals all have this precision and recall; None draws those of figure 6.
+    """Draw pages with this precision and recall of signals; None: pages of figure 6.
 
-    False signals come at nu = lambda Delta (1 - precision) / precision.
+    The rate of false signals is nu = lambda Delta (1 - precision) / precision.
     """
     rng = np.random.default_rng(seed)
     importance, change_rate = rng.random(num_pages), rng.random(num_pages)
@@ -91,8 +91,8 @@ def measure(
 ) -> dict[str, float]:
     """Return the share of GREEDY's bandwidth that GREEDY-NCIS saves at the same freshness.
 
-    Both are simulated on the same events. The bandwidth comes from a root search; freshness is
-    that of the whole episode.
+    Both are simulated on the same events. A root search finds the bandwidth with equal freshness
+    of the episode.
     """
     from scipy.optimize import brentq
 

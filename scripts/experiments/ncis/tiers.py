@@ -1,4 +1,4 @@
-"""Busa-Fekete et al., appendix F: values computed by tiers, beside a search that skips safely."""
+"""Busa-Fekete et al., appendix F: compare tiers of crawl values with an exact lazy search."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ SETTINGS = {f"m={size}": {"num_pages": size, "horizon": 60.0} for size in SIZES}
 ALL = tuple(SETTINGS)
 EXACT, LAZY = "all values", "lazy argmax"
 UPPER = 0.5
-"""Pages of a value of at least this share of that of recent choices are in the upper tier."""
+"""A page is in the upper tier if its value is at least this share of recent choices' mean value."""
 MEMORY = 0.05
 """Weight of the newest choice in the mean value of recent choices."""
 PARAMETERS = ("importance", "change_rate", "recall", "false_signal_rate")
 
 
 class Tiers(NamedTuple):
-    """Every how many slots the values of the lower tier are computed; whether at signals, too."""
+    """Slots between computations of a lower-tier value; whether signals trigger one as well."""
 
     every: int
     at_signals: bool
@@ -62,17 +62,17 @@ TIERED = {
 LABELS = (EXACT, LAZY, *TIERED)
 SOURCE = "appendix F"
 LOSS_MARGIN = 0.001
-"""Margin of freshness for "nothing is lost", ours."""
+"""Margin of freshness for "nothing is lost"; ours."""
 USABLE = 0.01
-"""Margin of freshness for computing that counts as saved, ours."""
+"""Margin of freshness within which saved computations count; ours."""
 
 
 class TierSearch:
-    """The largest of the values last computed, of pages whose values are computed by tiers.
+    """Choose the page of the largest computed value, with values computed by tiers.
 
     A page is in the upper tier if its last value is at least UPPER times the mean value of recent
-    choices; such values are computed in every slot, others every ``every`` slots, in turn, and
-    with ``at_signals`` where a signal has arrived.
+    choices. Upper values are computed in every slot, others every ``every`` slots in turn. With
+    ``at_signals``, a signal also triggers a computation.
     """
 
     def __init__(self, instance: Any, tiers: Tiers) -> None:
@@ -105,7 +105,7 @@ class TierSearch:
 
 @compiled(types.void(types.int64[::1], VALUE, types.int64[::1], types.float64[::1], types.float64))
 def take_in(search: IntArray, value: Any, pages: IntArray, signals: FloatArray, now: float) -> None:
-    """Count the signals of pages, (n,) each; those of no signals are added."""
+    """Count the signals of pages, (n,) each; add pages with 0 signals to the search."""
     lazy = lazy_at(search)
     for place in range(pages.size):
         if signals[place] == 0.0:
@@ -124,7 +124,7 @@ def crawl_best(search: IntArray, value: Any, now: float) -> int:
 
 
 class LazySearch:
-    """The scheduler's search of :mod:`crawl_envs.compiled.lazy_argmax`, by GREEDY-NCIS."""
+    """Choose by GREEDY-NCIS with the search of :mod:`crawl_envs.compiled.lazy_argmax`."""
 
     def __init__(self, env: Any) -> None:
         problem = env.unwrapped.tracker(0).problem
@@ -137,7 +137,7 @@ class LazySearch:
 
     @property
     def computed(self) -> int:
-        """Number of values so far."""
+        """Number of values computed so far."""
         return int(self.lazy.search["evaluated"][0])
 
     def choose(self, tracker: Tracker) -> int:

@@ -1,4 +1,4 @@
-"""A contextual bandit over offers, beside LambdaCrawl and KAB5: the paper's future work."""
+"""Compare a contextual bandit over offers, the paper's future work, with LambdaCrawl and KAB5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Growth of the regret of EXP3, EXP3-IX and EXP3++ with the rounds, on fixed arms."""
+"""Measure how the regret of EXP3, EXP3-IX and EXP3++ grows with the rounds, on fixed arms."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ CLAIMS = (
 
 
 def even(gap: float) -> tuple[float, ...]:
-    """Return the means of one good arm and others that are worse by the gap."""
+    """Return the means of a good arm and of arms that are worse by the gap."""
     return (BEST, *(NUM_ARMS - 1) * (BEST - gap,))
 
 
 def shrinking_gap(horizon: int) -> float:
-    """Return the gap that is hardest to detect within a horizon, 2 sqrt(K/T)."""
+    """Return the gap that is hardest to detect in a horizon, 2 sqrt(K/T)."""
     return float(2.0 * np.sqrt(NUM_ARMS / horizon))
 
 
@@ -114,7 +114,7 @@ def gaps(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str, floa
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return each bandit on the three kinds of arms."""
+    """Return measurements of each bandit on three kinds of arms."""
     arguments = {"horizons": list(QUICK_HORIZONS if quick else HORIZONS)}
     kinds: dict[str, Callable[..., Mapping[str, float]]] = {
         FIXED: fixed,
@@ -138,12 +138,12 @@ def runs_of(rows: Sequence[Row], setting: str, label: str) -> tuple[list[int], F
 
 
 def mean_regret(courses: FloatArray) -> FloatArray:
-    """Return the mean over seeds, for the worst gap at each horizon; (H,)."""
+    """Return the mean regret over seeds for the worst gap at each horizon, (H,)."""
     return np.asarray(courses.mean(axis=0).max(axis=0))
 
 
 def growths(courses: FloatArray, first: int) -> list[float]:
-    """Return jackknife pseudo-values of the growth exponent from horizon ``first`` on, by seed."""
+    """Return jackknife pseudo-values of the growth exponent over ``HORIZONS[first:]``, by seed."""
     horizons = HORIZONS[first : courses.shape[2]]
     return jackknifed(courses, lambda kept: growth(horizons, mean_regret(kept)[first:]))
 
@@ -158,7 +158,7 @@ def random_regret(setting: str, horizons: Sequence[int]) -> FloatArray:
 
 
 def derive(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield growth exponents from the first horizon and from LATE_FROM on, and relative regret."""
+    """Yield growth exponents over all horizons and from LATE_FROM, and relative regret."""
     keys = dict.fromkeys(row[1:3] for row in rows)
     for setting, label in keys:
         seeds, courses = runs_of(rows, setting, label)

@@ -1,4 +1,4 @@
-"""Tables 5 and 6, Figures 4 and 6: freshness of all strategies by the budget of crawls."""
+"""Han et al., tables 5 and 6, figures 4 and 6: freshness of all strategies by budget."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from scripts.study.settings import Measurement
 
 LABELS = (*STRATEGIES, *CHOICES)
 DAILY = (LAMBDA_ML, KAB5)
-"""Labels with stored days, for intervals and tests over days as in the paper."""
+"""Labels that keep all days, for intervals and tests over days as in the paper."""
 TIGHT_LABELS = (LAMBDA_ML, KAB5, KAB5_GAIN, MIXTURE)
 """Labels at budgets below 10%: those of Figure 4."""
 TIGHT_NAMES = tuple(name_of(budget) for budget in TIGHT)
@@ -86,9 +86,9 @@ PANELS = {
 }
 FIGURE_6 = (*SMALLER, KAB5)
 MORE = 1e-9
-"""The least that is more than nothing: on many days two strategies serve the same clicks right."""
+"""Smallest positive gain: on many days two strategies serve the same clicks right."""
 MARGIN = 0.01
-"""Difference of freshness up to which we call two strategies comparable; the paper gives none."""
+"""Largest difference of freshness of comparable strategies; ours, since the paper has none."""
 FROM_40 = NAMES[3:]
 SECTION_522, SECTION_523, SECTION_53 = (f"section {number}" for number in ("5.2.2", "5.2.3", "5.3"))
 SECTION_542 = "section 5.4.2, figure 4"
@@ -111,7 +111,7 @@ def _gains(label: str, metric: str, where: Sequence[str] = NAMES) -> Range:
 
 SINGLE_ML = ("Delta_ml", "mu_ml", "nu_ml")
 PAST = {"Delta_h": "Delta_ml", "Delta_own": "Delta_ml", "mu_h": "mu_ml", "nu_h": "nu_ml"}
-"""Predicted strategies by what they are compared with, rates of the past."""
+"""Strategies by rates of the past, each with the one by predicted rates."""
 CLOSED = {gain: f"size of {gain} at 10% less that at 90%" for gain in GAINS}
 CLAIMS = (
     Claim(
@@ -299,7 +299,7 @@ NO_PAPER = "not in the paper"
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return freshness over that by rates of the past, and by how much gaps to lambda_ml close."""
+    """Return freshness relative to rates of the past, and how far gaps to lambda_ml close."""
     derived = []
     for past, label in PAST.items():
         names = {metric: f"{metric} over {past}" for metric in (CLICK, OFFER)}
@@ -315,7 +315,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return all strategies at nine budgets, and four at eighteen tighter ones; or fewer."""
+    """Return all strategies at nine budgets, and four at eighteen tighter ones; quick: fewer."""
     budgets, tight = (QUICK_BUDGETS, QUICK_TIGHT) if quick else (BUDGETS, TIGHT)
     return [
         *budgets_measured(quick, tight, TIGHT_LABELS),
@@ -333,13 +333,13 @@ SETTING_BUDGETS = {name_of(budget): budget for budget in (*TIGHT, *BUDGETS)}
 BUDGET = Axis("budget, crawls per day and offer", percent=0)
 LOG_TICKS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
 STAR = {"marker": "*", "linestyle": "none", "fillstyle": "none", "markersize": 7.0}
-"""Look of the paper's values; labels with an underscore are not in the legend."""
+"""Style of the paper's values; labels with an underscore are not in the legend."""
 PAPER_LABELS = {readings[0]: label for label, readings in OWN_CRAWLS.items()}
 THEIRS = "KAB5 in the paper"
 
 
 def stars(numbers: Sequence[float], label: str, panel: str) -> pd.DataFrame:
-    """Return marks of the paper's numbers at its budgets."""
+    """Return marks for the paper's numbers at its budgets."""
     columns = {"x": BUDGETS, "y": numbers, "low": numbers, "high": numbers}
     return pd.DataFrame(columns).assign(label=label, panel=panel)
 
@@ -372,7 +372,7 @@ def freshness(table: PaperTable) -> Picture:
 
 
 def gains(title: str, budget: Axis, labels: Sequence[str], settings: Sequence[str]) -> Picture:
-    """Return a picture of the relative change over lambda_ml, a panel per metric."""
+    """Return a picture of the relative difference to lambda_ml, a panel per metric."""
     return figures.lines(
         [Series(gain, MEASURED[gain], labels=labels, settings=settings) for gain in GAINS],
         Frame(

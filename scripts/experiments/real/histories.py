@@ -1,4 +1,4 @@
-"""Recorded histories of real sites: freshness of formulas and learners."""
+"""Compare the freshness of formulas and learners on recorded histories of real sites."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOGETHER = recorded.ALL_SITES
 
 
 def record_of(site: str) -> str:
-    """Return the name of the setting of a whole record."""
+    """Return the name of the setting of a full record."""
     return f"{site}, {RECORD}"
 
 
@@ -59,11 +59,11 @@ MEASURES: dict[str, Any] = {
         crawled, **LEARNER, signals="both", grouped=True
     ),
 }
-"""Measures by label. Threshold policies are left out: without Poisson events they overspend."""
+"""Measures by label, except threshold policies, which overspend without Poisson events."""
 
 
 def _expected() -> tuple[Trend, ...]:
-    """Return the expectations on all sites together, and on each."""
+    """Return the expectations for all sites together, and for single sites."""
     cells = [(days, importance) for importance in IMPORTANCES for days in BUDGETS]
     together = tuple(name_of(TOGETHER, *cell) for cell in cells)
     by_site = tuple(name_of(site, *cell) for cell in cells for site in recorded.SITES)
@@ -106,9 +106,9 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return normalised scores, round robin 0 and the clairvoyant 1, and all sites together.
+    """Return normalised scores (round robin 0, clairvoyant 1), and the rows of all sites together.
 
-    A score is of the means over the quarters (seed 0). Together, each quarter of a site is a seed.
+    A score is of means over the quarters (seed 0). Together, each quarter of a site is a seed.
     """
     fresh = [row for row in rows if row.metric == METRIC]
     means: dict[str, dict[str, list[float]]] = {}
@@ -144,7 +144,7 @@ def draw_scores(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw_differences(rows: Sequence[Row], path: Path) -> None:
-    """Draw freshness minus that of round robin, of some policies under uniform importance."""
+    """Draw the freshness of some policies minus that of round robin, for uniform importance."""
     from scripts.present import charts
     from scripts.study.means import means, paired, table
 

@@ -1,4 +1,4 @@
-"""Backtests of logs that are thinned from full records, against the records."""
+"""Test backtests of logs, thinned from full records, against the records."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def tested(site: str, days: int, schedule: str, seed: int) -> tuple[Backtest, Ch
 
 @spec("backtest-of-thinned-log")
 def covered(seed: int, *, policy: str, site: str, days: int, schedule: str) -> Mapping[str, float]:
-    """Return saved crawls and freshness by the log and by the record, and what is contained."""
+    """Return saved crawls and freshness by log and record, and whether intervals hold."""
     test, true = tested(site, days, schedule, seed)
     return backtests.against_truth(test, true, policy, SHARES)
 
@@ -65,7 +65,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return the coverage over all logs: every log is a seed."""
+    """Return the coverage of all logs, with a seed per log."""
     return backtests.logs_together(rows, TOGETHER)
 
 

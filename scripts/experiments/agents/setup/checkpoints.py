@@ -1,8 +1,8 @@
-"""Keep the best agent of each cell of ``agents_rl`` beside its rows: weights alone, in one archive.
+"""Save the best agent of each task and algorithm of ``agents_rl`` next to its rows, in an archive.
 
-Of the trainings in runs/rl, at the larger budget, the seed with the best validation at its end is
-kept for each task and algorithm, where that is above random crawling. A file has no state of the
-optimiser, so that it plays but does not go on; those of more than 30 kB are left out.
+The best seed has the best last validation among trainings in runs/rl at the larger budget. It is
+left out if it is not above random crawling, or if its file has more than 30 kB. Files have weights
+without the state of the optimiser, so they cannot continue training.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OUT, ARCHIVE, MAX_BYTES = Path("results/agents/rl"), "checkpoints.zip", 30_000
 def best_seeds(runs: Path) -> Iterator[tuple[str, str, Path, float]]:
     """Yield task, algorithm, folder of the best seed and its last validation.
 
-    Of the trainings with an algorithm those with most steps count, with a belief if there are any.
+    Trainings with fewer steps, or without a belief where others have one, are ignored.
     """
     reached: dict[tuple[str, str], tuple[tuple[int, bool, float], Path]] = {}
     for file in sorted(runs.glob(f"*/*/seed-*/{VALIDATION}")):
@@ -46,7 +46,7 @@ def best_seeds(runs: Path) -> Iterator[tuple[str, str, Path, float]]:
 
 
 def without_optimiser(model: Path) -> bytes:
-    """Return the file of a model, which is never compressed, without the arrays of optimisers."""
+    """Return the uncompressed file of a model without the arrays of optimisers."""
     less = io.BytesIO()
     with zipfile.ZipFile(model) as source, zipfile.ZipFile(less, "w") as target:
         for name in source.namelist():
@@ -56,7 +56,7 @@ def without_optimiser(model: Path) -> bytes:
 
 
 def main(runs: Path = trainings.RUNS, out: Path = OUT) -> None:
-    """Write the archive, TASK/ALGORITHM/model.zip, and print what was kept."""
+    """Write the archive, TASK/ALGORITHM/model.zip, and print what it has and what is left out."""
     rows, _ = kept_rows.read_rows(out / "rows.parquet")
     validated = [row for row in rows if (row.policy, row.metric) == (RANDOM, "validated")]
     random = {row.setting: row.value for row in validated}

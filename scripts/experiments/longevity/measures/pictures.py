@@ -1,4 +1,4 @@
-"""Pictures that several experiments have: curves by cost, cost ratios, means, distributions."""
+"""Draw pictures of several experiments: curves by cost, cost ratios, distributions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_COST = 0.72
 
 
 def mean_curves(curves: Curves) -> pd.DataFrame:
-    """Return means over seeds by knob: cost ``x`` and staleness ``y``, with ``half``, its interval.
+    """Return means over seeds by knob: cost ``x``, and staleness ``y`` with its interval ``half``.
 
     Panels are settings.
     """
@@ -50,17 +50,17 @@ def curves_by_cost(
     settings: Sequence[str] = (),
     measures: Mapping[str, str] = MappingProxyType({"staleness": STALENESS}),
 ) -> None:
-    """Draw a point per threshold, and lines between, a panel per setting, or per measure.
+    """Draw lines with a point per threshold, in a panel per setting or per measure.
 
     Args:
-        rows: of sweeps.
-        path: of the picture.
+        rows: rows of sweeps.
+        path: file of the picture.
         stretch: one of STRETCHES, or EPISODE.
-        title: of the figure.
+        title: title of the figure.
         labels: policies, in order.
         black: references among them, drawn black and dashed.
-        settings: those that are drawn; empty: all.
-        measures: those on vertical axes, with labels of these; several are of one setting.
+        settings: settings to draw; empty: all.
+        measures: labels of the vertical axes by measure; several need a single setting.
     """
     parts: list[pd.DataFrame] = []
     axes: dict[str, charts.Axis] = {}
@@ -88,7 +88,7 @@ def curves_by_cost(
 
 
 def ratios(rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str]) -> None:
-    """Draw cost ratios with 95% intervals, by setting and policy, and where they lack seeds."""
+    """Draw cost ratios with 95% intervals by setting and policy; note missing seeds."""
     seeds = len({row.seed for row in rows})
     compared = [row for row in rows if row.policy in labels and row.metric == RATIO]
     notes: dict[str, list[str]] = {row.setting: [row.setting] for row in compared}
@@ -124,11 +124,11 @@ def distributions(
     """Draw observations as marks with 95% intervals, and theory as lines, a panel per setting.
 
     Args:
-        rows: with two indexed metrics, shares at each of ``grid``.
-        path: the picture.
-        title: what is drawn.
-        settings: titles of the panels.
-        labels: in order.
+        rows: rows with two indexed metrics, shares at each value of ``grid``.
+        path: file of the picture.
+        title: title of the picture.
+        settings: titles of the panels, by setting.
+        labels: labels in order.
         curves: metrics of observations and theory.
         grid: abscissae of the shares.
         unit: label of the horizontal axis.
