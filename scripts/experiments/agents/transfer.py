@@ -37,8 +37,8 @@ LEFT_OUT = {f"without {law}": law for law in ("bursty", "periodic", "deploys", "
 """Laws that are left out of the training of a generalist, by setting."""
 PPO, INDEX, GENERALIST = "ppo", "index", "generalist"
 RANDOM, FORMULA, BELIEF = "RandomCrawl", "GreedyNCIS", "BeliefNCIS"
-FIXED, EVERYWHERE = "given", "all laws"
-"""Names of the settings of formulas, and of the shipped generalist."""
+FIXED = "given"
+"""Name of the setting of formulas and of the shipped generalist."""
 STEPS, EPISODES_OF_LAW = 1_000_000, 120
 FIRST_SEED, EPISODES = 6_000_000, 8
 SOURCE = "our choice of worlds"

@@ -70,7 +70,7 @@ BOUNDS = {J_H: BOUND, J_B: BINARY_BOUND}
 ONLY = {BLC: J_B, GREEDY_B: J_B}
 """The only cost that is drawn of a label; its other cost is or may be infinite."""
 START, LENGTH = (30.0, 100.0), (40.0, 150.0)
-"""Crawls per page and days before the window, and of its length; the longer time counts."""
+"""Start and length of the window, in crawls per page and in days; the longer time counts."""
 QUICK_START, QUICK_LENGTH = (2.0, 5.0), (4.0, 10.0)
 OWN_WINDOW, QUICK_OWN_WINDOW = {"start": 300.0, "end": 600.0}, {"start": 60.0, "end": 80.0}
 """Windows at own pace: Nutch starts at 30 days, and reaches 1 day after 15 changed crawls."""

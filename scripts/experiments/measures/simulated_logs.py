@@ -56,7 +56,7 @@ def weekly(rng: np.random.Generator, rate: FloatArray, days: float) -> Changes:
 
 
 def deploys(rng: np.random.Generator, rate: FloatArray, days: float) -> Changes:
-    """Return Poisson changes, and as many that a fifth of all pages makes at common times."""
+    """Return Poisson changes, and equally many in which a fifth of all pages change together."""
     independent = poisson(rng, rate / 2.0, days)
     time = rng.random(rng.poisson(rate.mean() / 2.0 / 0.2 * days)) * days
     changed, page = np.nonzero(rng.random((time.size, rate.size)) < 0.2)

@@ -35,7 +35,7 @@ def lines_of(figure: Figure) -> dict[tuple[str, str], list[tuple[float, float]]]
     }
 
 
-def test_lines_are_means_beside_a_reference(tmp_path: Path, drawn: list[Figure]) -> None:
+def test_lines_are_means_compared_with_a_reference(tmp_path: Path, drawn: list[Figure]) -> None:
     series = [
         Series("y", "level", labels={"A": "first", "B": "second"}),
         Series("y", "lead", minus="A", factor=100.0, plus=1.0),
@@ -61,7 +61,7 @@ def test_a_setting_without_a_position_is_an_error(tmp_path: Path) -> None:
         draw(ROWS, tmp_path / "x.png")
 
 
-def test_lines_over_an_index_or_given_places(tmp_path: Path, drawn: list[Figure]) -> None:
+def test_lines_over_an_index_have_its_positions(tmp_path: Path, drawn: list[Figure]) -> None:
     by_index = [Series("z", {"m=10": "few"}, labels=("A",), over="B", base="y")]
     figures.lines(by_index, Frame(""), along=(0.5, 1.5))(ROWS, tmp_path / "x.png")
     more = pd.DataFrame({"x": [7.0], "y": [8.0], "label": ["told"], "panel": ["few"]})
@@ -104,7 +104,7 @@ def measure(seed: int, *, size: int) -> dict[str, float]:
     return {"y": float(size + seed)}
 
 
-def test_what_is_declared_is_played() -> None:
+def test_declared_settings_are_simulated() -> None:
     settings = measure_settings(
         {"few": {"size": 1}, "many": {"size": 9}},
         {"A": measure, "B": measure},

@@ -59,7 +59,7 @@ def rows() -> list[Row]:
         (["no", "open"], "does not hold"),
     ],
 )
-def test_one_word_for_a_claim(answers: list[str], word: str) -> None:
+def test_an_answer_follows_from_the_verdicts(answers: list[str], word: str) -> None:
     verdicts = [Verdict("m=2", "A > B", 0.0, 0.0, answer, "x") for answer in answers]
     claim = Claim("A is better.", "section 1", (above("A", "B"),))
     assert answer_of(claim, verdicts, has_rows=True) == word
@@ -133,7 +133,7 @@ def test_a_claim_whose_numbers_take_more_repetitions(tmp_path: Path) -> None:
     assert "| fig1 | So. | too few repetitions to judge |" in page
 
 
-def test_rows_of_something_else_are_refused(tmp_path: Path) -> None:
+def test_rows_of_another_experiment_are_an_error(tmp_path: Path) -> None:
     write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": "other"})
     other = experiment("p-fig1", expected=(above("A", "B"),))
     with pytest.raises(ValueError, match="rows of 'other', not of 'p-fig1'"):
@@ -171,7 +171,7 @@ def test_the_file_has_every_sentence_and_counts_each_test_once(tmp_path: Path) -
     assert answers == {"fig1": {"yes": 1, "no": 1}, "fig2": {"yes": 1}}
 
 
-def test_a_claim_about_a_label_without_rows_says_so(tmp_path: Path) -> None:
+def test_a_claim_about_a_label_without_rows_has_this_answer(tmp_path: Path) -> None:
     module = experiment("p-fig1", claims=(Claim("So.", "1", (above("A", "Bb"),)),))
     write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": module.name})
     page = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")

@@ -69,7 +69,7 @@ def test_tiers_against_a_loop_over_pages(at_signals: bool) -> None:
     assert differed > 0
 
 
-def test_tiers_of_one_slot_are_all_values() -> None:
+def test_tiers_of_one_slot_compute_all_values() -> None:
     env = environment()
     search = TierSearch(env.unwrapped.instance, Tiers(1, False))
     assert search.due(np.zeros(SIZE)).all()

@@ -50,7 +50,7 @@ def means(result: Freshness) -> dict[str, float]:
         (PREDICTED, "even mixture", "even mixture"),
     ],
 )
-def test_same_as_elsewhere(source: str, label: str, other: str) -> None:
+def test_strategies_agree_with_other_experiments(source: str, label: str, other: str) -> None:
     result = experiment.simulated(2, label=label, source=source, **SIZE)
     assert result == means(strategies.play(RUN, other, 0.1)[0])
 
