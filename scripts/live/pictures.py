@@ -51,7 +51,7 @@ def draw_log(path: Path, log: CrawlLog, title: str) -> None:
             grid=False,
         ),
         labels=[name for name in MARKS if name in set(drawn.label)],
-        own={name: {"linestyle": "none", **look} for name, look in MARKS.items()},
+        looks={name: {"linestyle": "none", **look} for name, look in MARKS.items()},
     )
 
 
@@ -74,7 +74,7 @@ def draw_backtest(
             charts.Axis("share of time fresh, with 95% intervals"),
             across=[charts.Rule(own.freshness.mean)],
         ),
-        own={OWN: {"color": charts.LINE_COLOUR, "marker": "D", "linestyle": "none", "zorder": 5}},
+        looks={OWN: {"color": charts.LINE_COLOUR, "marker": "D", "linestyle": "none", "zorder": 5}},
     )
 
 

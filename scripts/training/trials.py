@@ -103,7 +103,7 @@ def draw_trials(
     }
     level = charts.Axis("mean reward on validation seeds")
     frame = charts.Frame(title, axes, level, columns=4, size=(2.8, 2.6), shared="y")
-    charts.lines(data, path, frame, labels=tuple(LOOKS), own=LOOKS)
+    charts.lines(data, path, frame, labels=tuple(LOOKS), looks=LOOKS)
 
 
 def search(tuning: Tuning, study: Any, trials: int, out: Path) -> None:
