@@ -43,7 +43,7 @@ from policies.live.logs.crawl_log import CrawlLog
 from policies.live.logs.imputation import FIRST_PASSES, PASSES, Changes, impute
 from scripts.live.fitting import fit_log, parameters_of
 from scripts.live.replay import crawls_within, freshness_served, in_turn, window
-from scripts.study.entrants import candidate_of, failure, is_own, try_choosing
+from scripts.study.entrants import candidate_of, failure, is_user_policy, try_choosing
 from scripts.study.equal_freshness import crawls_at
 from scripts.study.settings import Measure, Measurement
 from scripts.study.specs import spec
@@ -183,7 +183,7 @@ class Backtest:
         env.reset(seed=0)
         for policy in policies:
             factory, name = candidate_of(policy).factory, policy.partition(":")[0]
-            if not is_own(policy):
+            if not is_user_policy(policy):
                 factory(env)
             else:
                 try:

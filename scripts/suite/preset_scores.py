@@ -24,7 +24,7 @@ from agents.sb3.comparison import FIRST_SEED, mean_rewards
 from crawl_envs import PRESETS
 from crawl_envs.evaluation import mean_and_half_width
 from scripts.cli.commands import command
-from scripts.cli.options import at_least
+from scripts.cli.options import check_counts
 from scripts.present.filled_tables import fill, grid
 from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
 from scripts.suite.bounds import bound_reward
@@ -91,7 +91,7 @@ def main(
     episodes: Annotated[int, typer.Option(help="Number of seeds.")] = 8,
 ) -> None:
     """Measure and write."""
-    at_least(2, episodes=episodes)
+    check_counts(2, episodes=episodes)
     check_folder(out)
     start = time.perf_counter()
     rows = [measure(env_id, episodes) for env_id in tracked([*PRESETS], "presets")]

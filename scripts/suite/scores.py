@@ -23,7 +23,7 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.study.budget import OVER, is_over
-from scripts.study.intervals import MANY, interquartile_lead, interquartile_mean, mean
+from scripts.study.intervals import PAIRED_REPETITIONS, interquartile_lead, interquartile_mean, mean
 from scripts.suite.bounds import BOUND, BUDGET, PLAYED, bound_label
 from scripts.suite.entrants import LEAST_SERVED, YOURS, Entrant
 from scripts.suite.tasks import MEASURED, SUITES, Task
@@ -238,7 +238,7 @@ def track_places(scores: pd.DataFrame) -> pd.DataFrame:
     values = {policy: matrix(scores, policy) for policy in scores.policy.unique()}
     tasks = scores[scores.state == PLAYS].groupby("policy").task.nunique()
     first = values[max(tasks.index, key=lambda policy: values[policy].mean())]
-    places = [(*mean(each), *mean(first - each, MANY)) for each in values.values()]
+    places = [(*mean(each), *mean(first - each, PAIRED_REPETITIONS)) for each in values.values()]
     table = pd.DataFrame(places, index=[*values], columns=PLACE)
     tasks = tasks.reindex(table.index, fill_value=0)
     return table.assign(tied=~(table.behind_low > 0.0), tasks=tasks)

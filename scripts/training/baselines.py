@@ -14,7 +14,7 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import FIRST_SEED, mean_rewards
 from crawl_envs.evaluation import BUDGET_SHARE, Row
 from crawl_envs.types import BoolArray, Policy
-from scripts.study.entrants import candidates_of, chosen_names, place_of
+from scripts.study.entrants import candidates_of, names_to_compare, place_of
 from scripts.study.rows import read_rows, write_rows
 
 REWARD = "reward"
@@ -72,12 +72,12 @@ def baseline_rows(
     """Return the rows of the policies that can act in an environment; see :func:`lane_rows`.
 
     They are saved in the folder and reused for the same environment, policies, seeds and version
-    of the suite; ``specs`` are those of :func:`scripts.study.entrants.chosen_names`.
+    of the suite; ``specs`` are those of :func:`scripts.study.entrants.names_to_compare`.
 
     Raises:
         ValueError: a policy of ``specs`` that is unknown or cannot act here; a foreign file.
     """
-    chosen = chosen_names(arguments.env_id, specs)
+    chosen = names_to_compare(arguments.env_id, specs)
     candidates = candidates_of(chosen)
     about = {
         **{name: getattr(arguments, name) for name in ("env_id", "env_args", "instance")},

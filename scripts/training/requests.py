@@ -15,10 +15,10 @@ from agents.sb3.hyperparameters import read_entry
 from scripts.cli.options import (
     changed,
     default_folder,
-    given_only,
     named_values,
     plain_value,
     read_instance,
+    without_none,
     words_of,
 )
 from scripts.training.options import RunOptions, training_options
@@ -116,7 +116,7 @@ def runs_of(request: Request, out: Path) -> dict[Path, Request]:
 def folder_of_run(request: Request) -> Path:
     """Return the folder of a run that names its environment, seeds and network."""
     of_training = {name: request.options.get(name) for name in ("seed", "network")}
-    named = given_only({**request.env_args, **of_training, "seeds": request.seeds})
+    named = without_none({**request.env_args, **of_training, "seeds": request.seeds})
     words = (f"{name}={value}" for name, value in named.items())
     return default_folder(request.kind, request.env_id, *words)
 

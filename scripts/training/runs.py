@@ -14,9 +14,9 @@ from rich.console import Console
 from agents.sb3.comparison import FIRST_SEED
 from agents.sb3.lanes import pages_in_words
 from crawl_envs.evaluation import Row, mean_and_half_width
-from scripts.cli.options import at_least
+from scripts.cli.options import check_counts
 from scripts.present.tables import console
-from scripts.study.entrants import SIMPLE, candidates_of, chosen_names
+from scripts.study.entrants import SIMPLE, candidates_of, names_to_compare
 from scripts.study.means import table
 from scripts.study.rows import check_folder, write_csv, write_provenance
 from scripts.training import requests
@@ -34,8 +34,8 @@ def train_and_compare(request: Request, out: Path, fresh: bool) -> None:
         ValueError: incompatible arguments, fewer than one episode, or another run in ``out``.
         OSError: ``out`` cannot be written.
     """
-    at_least(1, episodes=request.episodes, seeds=1 if request.seeds is None else request.seeds)
-    candidates_of(chosen_names(request.env_id, request.policies))
+    check_counts(1, episodes=request.episodes, seeds=1 if request.seeds is None else request.seeds)
+    candidates_of(names_to_compare(request.env_id, request.policies))
     runs = requests.runs_of(request, out)
     jobs = {folder: job_of(each) for folder, each in runs.items()}
     begin(out, request, jobs, fresh)

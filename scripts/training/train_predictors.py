@@ -37,7 +37,7 @@ from crawl_envs.evaluation import mean_and_half_width
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import one_of, whole
 from scripts.cli.commands import command_of, one_line_errors
-from scripts.cli.options import given_only
+from scripts.cli.options import without_none
 from scripts.data.offer_samples import (
     TABLE_4,
     ClickWeightedSample,
@@ -127,7 +127,7 @@ class Arguments:
     @property
     def sizes(self) -> dict[str, int]:
         """Those of ``FULL`` or ``QUICK`` that are not named, and the named ones."""
-        return (QUICK if self.quick else FULL) | given_only({n: getattr(self, n) for n in FULL})
+        return (QUICK if self.quick else FULL) | without_none({n: getattr(self, n) for n in FULL})
 
     def check(self) -> None:
         """Raise ValueError for a value outside its range."""

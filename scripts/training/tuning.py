@@ -27,7 +27,7 @@ from agents.sb3.arguments import FALLING
 from agents.sb3.comparison import mean_rewards
 from agents.sb3.validation import VALIDATION_SEED
 from crawl_envs.types.arguments import whole
-from scripts.cli.options import PREFIX, given_only, named_values, read_instance
+from scripts.cli.options import PREFIX, named_values, read_instance, without_none
 from scripts.training.jobs import Job, job_of
 from scripts.training.options import TuneOptions
 from scripts.training.requests import Request, import_own
@@ -149,7 +149,7 @@ def tuning_of(options: TuneOptions) -> Tuning:
         env_id=env_id,
         env_args=named_values(options.env_arg or []),
         instance=read_instance(options.instance),
-        options=given_only({**of_run, "train_pages": options.train_pages}),
+        options=without_none({**of_run, "train_pages": options.train_pages}),
     )
     tuning = Tuning(request, options.episodes)
     tuning.job({"learning_rate": 0.1}).check(None)

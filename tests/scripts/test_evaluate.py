@@ -236,7 +236,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "run", interrupt)
     result = run("Greedy", "CrawlNCIS-v0", *SMALL, *FEW, out=tmp_path)
     assert result.exit_code == 130
-    assert "the same command goes on" in result.stderr
+    assert "the same command resumes" in result.stderr
     assert "Traceback" not in result.output
 
 

@@ -375,7 +375,7 @@ def test_an_interrupted_backtest_goes_on(
     finally:
         signal.signal(signal.SIGINT, heard)
     assert stopped.exit_code == 130, stopped.output
-    assert "the same command goes on" in stopped.stderr
+    assert "the same command resumes" in stopped.stderr
     some, _ = read_rows(tmp_path / "parts" / "rows.parquet")
     done(commands.run(backtest.app, *arguments, out=tmp_path / "parts"))
     parts, _ = read_rows(tmp_path / "parts" / "rows.parquet")

@@ -26,7 +26,7 @@ from agents.sb3.validation import ValidationRow
 from crawl_envs.evaluation import Row, evaluate, mean_and_half_width
 from policies import make
 from scripts.cli.options import named_values
-from scripts.study.entrants import USUAL, candidate_of
+from scripts.study.entrants import DEFAULT_POLICIES, candidate_of
 from scripts.study.means import table
 from scripts.train import app
 from scripts.training import baselines, jobs, seeds
@@ -316,7 +316,7 @@ def test_all_policies_that_can_act_are_rivals(tmp_path):
 def test_the_usual_policies_are_rivals_unless_others_are_named(tmp_path):
     args = TrainArguments(env_args={"num_pages": 3, "bandwidth": 3, "horizon": 3})
     usual = {row.policy for row in baseline_rows(args, 1, tmp_path)}
-    assert {"RandomCrawl", "RoundRobin", "Greedy", "GreedyNCIS"} < usual <= set(USUAL)
+    assert {"RandomCrawl", "RoundRobin", "Greedy", "GreedyNCIS"} < usual <= set(DEFAULT_POLICIES)
 
 
 class Here:

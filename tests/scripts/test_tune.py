@@ -128,7 +128,7 @@ def test_a_search_that_was_stopped_goes_on_as_one_that_was_not(cheap, tmp_path, 
         patch.setattr(Tuning, "score", interrupted)
         result = run(*options, "--trials", 11, out=tmp_path / "parts")
     assert result.exit_code == 130
-    assert "the same command goes on" in result.stderr
+    assert "the same command resumes" in result.stderr
     assert "Traceback" not in result.output
     done(run(*options, "--trials", 11, out=tmp_path / "parts"))
     assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")

@@ -148,7 +148,7 @@ CANNOT_BE_SCORED = (
     ("provenance.json", "{}", "leaderboard.csv or provenance.json is damaged"),
     ("provenance.json", "[]", "leaderboard.csv or provenance.json is damaged"),
     ("rows.parquet", None, "task noisy, bound, seed 0: no rows; the command without --score"),
-    ("rows.parquet", "", "rows.parquet: not a whole Parquet file; delete it to start anew"),
+    ("rows.parquet", "", "rows.parquet must be a complete Parquet file; delete it to start over"),
 )
 
 
