@@ -17,7 +17,7 @@ import typer
 from scripts.cli.commands import command
 from scripts.timing import checkouts, scale
 from scripts.timing.cases import QUICK_SPELL, QUICK_TURNS, SPELL, TURNS, Row, draw, runs
-from scripts.timing.commands import Measurement, Out, Quick, Words, chosen, folder_of, measure
+from scripts.timing.commands import Measurement, Out, Quick, Words, folder_of, measure, select_cases
 
 SPEED = Measurement(
     "scripts.speed", "speed", Row, "Speed on one core: medians and quartiles", 2, draw, True
@@ -42,11 +42,11 @@ def main(
     folder = folder_of(out, quick or bool(case))
     if against is not None:
         turns = (QUICK_TURNS, QUICK_SPELL) if quick else (TURNS, SPELL)
-        cases = chosen(checkouts.cases(against, *turns), case)
+        cases = select_cases(checkouts.cases(against, *turns), case)
         measure(AGAINST, cases, folder, against=str(against))
         return
     measurement = SPEED._replace(draw=None) if case else SPEED
-    measure(measurement, chosen(runs(scale.CASES, quick), case), folder)
+    measure(measurement, select_cases(runs(scale.CASES, quick), case), folder)
 
 
 app = command(main, __doc__)

@@ -46,7 +46,7 @@ def run_in_environment(kind: str, options: RunOptions) -> None:
     """Train in an environment, compare and draw."""
     kind = options.algorithm if isinstance(options, OwnOptions) else kind
     request = requests.request_of(kind, options)
-    requests.import_own(kind, changed(options))
+    requests.import_user_classes(kind, changed(options))
     folder = options.resume or options.out or requests.folder_of_run(request)
     with one_line_errors(f"stopped; resume with --resume {folder}"):
         train_and_compare(request, folder, options.fresh)

@@ -214,8 +214,8 @@ def read_rows(path: Path, job: str = "") -> tuple[list[Row], dict[str, Any]]:
         raise ValueError(f"{path} must have rows of this suite, got another Parquet file")
     about = json.loads(metadata[METADATA_KEY])
     if job and about.get("job") != job:
-        other = repr(about["job"]) if "job" in about else "an older version"
-        text = f"{path} must have rows of {job!r}, got those of {other}; "
+        owner = repr(about["job"]) if "job" in about else "an older version"
+        text = f"{path} must have rows of {job!r}, got those of {owner}; "
         raise ValueError(f"{text}name another --out, or delete it")
     columns = [table.column(name).to_pylist() for name in Row._fields]
     return [Row(*values) for values in zip(*columns, strict=True)], about

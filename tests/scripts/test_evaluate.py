@@ -128,7 +128,7 @@ def test_rows_are_kept_and_gone_on_with(tmp_path):
     for name in SAME[1:]:
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
     result = run(*base, "--env-arg", "horizon=6", out=tmp_path / "parts")
-    refused(result, "other arguments")
+    refused(result, "the same arguments")
 
 
 def test_another_agent_in_the_folder_is_played_anew(folder, tmp_path):

@@ -77,7 +77,9 @@ def test_a_run_from_end_to_end(tmp_path):
     assert candidate_of(out).training_seconds == made["processor_seconds"] > 0.0
     assert agents.load(out).arguments.lanes == 4
 
-    refused(run("a2c", "CrawlNCIS-v0", *SMALL, *SHORT, *NOISY, out=out), "kind 'ppo'", "--fresh")
+    refused(
+        run("a2c", "CrawlNCIS-v0", *SMALL, *SHORT, *NOISY, out=out), "kind must be 'ppo'", "--fresh"
+    )
     other = run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, out=out)
     refused(other, "env_args", "as in the run to resume")
     before = agents.load(out).model.num_timesteps
@@ -359,7 +361,7 @@ def test_runs_of_several_seeds(tmp_path, monkeypatch):
     own = mean_rewards(lambda env: agent, environment, episodes=3)
     assert runs["seed 4"] == pytest.approx(own.mean())
     assert (several / "curve.png").read_bytes().startswith(PNG)
-    refused(run(*arguments, "--seeds", 3, "--seed", 3, out=several), "seeds 2", "got 3")
+    refused(run(*arguments, "--seeds", 3, "--seed", 3, out=several), "seeds must be 2", "got 3")
     done(resume(several))
 
 

@@ -150,7 +150,7 @@ def test_a_database_of_others_is_left_alone(tmp_path):
     before = file.read_bytes()
     for more in ([], ["--fresh"]):
         result = run("ppo", "CrawlNCIS-v0", *SMALL, *FEW, "--storage", file, *more, out=tmp_path)
-        refused(result, "storage", "no file of studies")
+        refused(result, "storage must be a file of studies")
     assert file.read_bytes() == before
 
 
