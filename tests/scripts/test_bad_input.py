@@ -192,7 +192,7 @@ SAID: list[tuple[str, ...]] = [  # a line, and what its error says
     ),
     (
         "training.train_predictors --stored offers-trees",
-        "stored must hold predictors of network, got of trees",
+        "stored must have predictors of network, got those of trees",
     ),
     ("training.train_predictors --per-day 0", "per_day must be an integer >= 1, got 0"),
     ("training.train_predictors --share 1.5", "share must lie in [0, 1], got 1.5"),
