@@ -23,7 +23,7 @@ from scripts.study.means import means, table
 from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement, spec
 from scripts.training.jobs import job_of
-from scripts.training.requests import APART, Request
+from scripts.training.requests import SEED_STEP, Request
 
 TITLE = "Agents in worlds they were not trained in"
 WORLDS = (
@@ -78,7 +78,8 @@ def trained(
 ) -> dict[str, float]:
     """Train PPO or an index in a world, and return its freshness in all worlds."""
     it = TASKS[home]
-    options = {"seed": APART * seed} | ({} if steps is None else {"steps": steps, "validation": 0})
+    short = {} if steps is None else {"steps": steps, "validation": 0}
+    options = {"seed": SEED_STEP * seed} | short
     job = job_of(Request(kind=kind, env_id=it.id, env_args=it.arguments, options=options))
     play = in_lanes if kind == PPO else compiled
     with tempfile.TemporaryDirectory() as folder:

@@ -136,7 +136,7 @@ def test_a_claim_whose_numbers_take_more_repetitions(tmp_path: Path) -> None:
 def test_rows_of_another_experiment_are_an_error(tmp_path: Path) -> None:
     write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": "other"})
     other = experiment("p-fig1", expected=(above("A", "B"),))
-    with pytest.raises(ValueError, match="rows of 'other', not of 'p-fig1'"):
+    with pytest.raises(ValueError, match="rows of 'p-fig1', got those of 'other'"):
         claims.write_claims(tmp_path, "p", [other], quick=False)
 
 

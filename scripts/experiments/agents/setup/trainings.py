@@ -31,7 +31,7 @@ from scripts.study.specs import spec
 from scripts.suite.bounds import bound_reward
 from scripts.suite.entrants import setting_of
 from scripts.suite.tasks import FIRST_DAY, SUITES, Task
-from scripts.training.requests import APART
+from scripts.training.requests import SEED_STEP
 
 RUNS = Path("runs") / "rl"
 """Folder of the trainings; rows may go elsewhere."""
@@ -70,7 +70,7 @@ def trained(
     """
     it = TASKS[task]
     env_args = environment(it, algorithm)
-    options = {"steps": steps, "seed": APART * seed, "belief": belief}
+    options = {"steps": steps, "seed": SEED_STEP * seed, "belief": belief}
     arguments = recommended(algorithm, it.id, env_args=_to_learn(it, env_args), **options)
     out = RUNS / task / f"{algorithm}-{steps}{'-belief' if belief else ''}" / f"seed-{seed}"
     shutil.rmtree(out, ignore_errors=True)
