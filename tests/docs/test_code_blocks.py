@@ -67,6 +67,7 @@ RESULTS: dict[str, Callable[[Names], None]] = {
     "README.md": lambda names: _between(names["env"].unwrapped.ledger().accuracy, 0.8, 1.0),
     "docs/crawlers.md": _crawlers,
     "docs/data.md": _data,
+    "docs/ecosystem.md": lambda names: _between(*names["env"].observation_space.shape, 700, 700),
     "docs/environments.md": _environments,
     "docs/estimators.md": _estimators,
     "docs/index.md": lambda names: _between(names["env"].unwrapped.ledger().accuracy, 0.8, 1.0),
