@@ -30,7 +30,7 @@ def environment() -> Any:
 def test_exact_searches_crawl_as_the_policy_does(label: str) -> None:
     crawls: list[int] = []
     result = played(SEED, label=label, num_pages=SIZE, horizon=HORIZON, each=crawls.append)
-    policy = policies.make("GreedyNCIS", features=("elapsed", "signals", *ncis_tiers.PARAMETERS))
+    policy = policies.make("GreedyNCIS")
     rollout = simulate(environment().unwrapped.instance, policy, HORIZON, SEED)
     assert crawls == rollout.crawls.tolist()
     assert result["freshness"] == pytest.approx(rollout.freshness)
