@@ -8,7 +8,7 @@ import pandas as pd
 from links import ROOT
 
 from policies.base.registry import POLICIES
-from scripts.suite.scores import PLAYS
+from scripts.suite.scores import ACTS
 from scripts.suite.tasks import SUITES
 
 SUITE = "crawl-v1"
@@ -23,7 +23,7 @@ CLOSE = 0.01
 def scores() -> pd.DataFrame:
     """Return the mean scores of all entrants in the tasks in which they act."""
     table = pd.read_csv(ROOT / "results" / SUITE / "scores.csv")
-    return table[table.state == PLAYS]
+    return table[table.state == ACTS]
 
 
 def of_environment(name: str) -> str:

@@ -45,8 +45,8 @@ class ScaledObservation(TransformObservation[Any, Any, Any]):
 class Observing(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Wrapper that calls ``policy.observe`` with the last log after each reset and each step.
 
-    For policies not bound to an environment, which only receive observations. Bound policies read
-    the log themselves; for them it has no effect.
+    For policies of observation columns (``policies.FromColumns``) and others that only receive
+    observations. Policies that are bound to the environment read its logs themselves.
 
     Args:
         env: a single crawl environment, wrapped or not.

@@ -148,8 +148,12 @@ CANNOT_BE_SCORED = (
     ("provenance.json", "{", "leaderboard.csv or provenance.json is damaged"),
     ("provenance.json", "{}", "leaderboard.csv or provenance.json is damaged"),
     ("provenance.json", "[]", "leaderboard.csv or provenance.json is damaged"),
-    ("rows.parquet", None, "task noisy, bound, seed 0: no rows; the command without --score"),
-    ("rows.parquet", "", "rows.parquet: not a whole Parquet file; delete it to start anew"),
+    (
+        "rows.parquet",
+        None,
+        "task noisy, bound, seed 0 must have rows, got none; the command without --score",
+    ),
+    ("rows.parquet", "", "rows.parquet must be a complete Parquet file; delete it to start over"),
 )
 
 
@@ -173,11 +177,11 @@ def test_rows_of_another_version_are_not_scored(
     ranked("--policies", OWN, "--score")
     given = ["small", "--seeds", 2, "--score", "--policies", OWN]
     monkeypatch.setitem(bound_of.spec, "version", 2)  # type: ignore[attr-defined]
-    refused(run(app, *given), "rows of bound in noisy are of another version of it", "--score")
+    refused(run(app, *given), "bound has changed since its rows in noisy", "--score")
     monkeypatch.setitem(bound_of.spec, "version", 1)  # type: ignore[attr-defined]
     (quick / "scripts_suite_own.py").write_text(SOURCE + "\n\n")
     sys.modules.pop("scripts_suite_own")
-    refused(run(app, *given), f"rows of {OWN} in noisy are of another version of it", "--score")
+    refused(run(app, *given), f"{OWN} has changed since its rows in noisy", "--score")
 
 
 def test_an_entrant_that_has_lost_its_rows_of_a_task_is_named(quick: Path) -> None:
@@ -187,7 +191,7 @@ def test_an_entrant_that_has_lost_its_rows_of_a_task_is_named(quick: Path) -> No
     write_rows(path, [row for row in rows if row[1:3] != ("scores", "GreedyNCIS")], about)
     refused(
         run(app, "small", "--seeds", "2", "--score"),
-        "task scores, GreedyNCIS, seed 0: no rows; the command without --score",
+        "task scores, GreedyNCIS, seed 0 must have rows, got none; the command without --score",
         "--fresh",
     )
 
