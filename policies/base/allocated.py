@@ -122,8 +122,8 @@ class AllocatedPolicy(CrawlPolicy):
         """Plan the crawls of an episode."""
         if self.form == ("rates", self.form.batch, None):
             raise ValueError(
-                f"epoch must be the time between two decisions for {self.name} in the form 'rates', "
-                "got None: use in_form('rates', epoch=...)"
+                f"epoch must be the time between two decisions of {self.name} in the form "
+                "'rates', got None: use in_form('rates', epoch=...)"
             )
         tracker = pages.tracker()
         form = self.compile(tracker.problem, pages.num_slots(self.form.epoch), pages.rng())
