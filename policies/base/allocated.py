@@ -140,8 +140,8 @@ class AllocatedPolicy(CrawlPolicy):
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Add the signals of a log to the queue of responses."""
-        assert self.responses is not None
-        self.responses.on_signal(log.signal_page)
+        if self.responses is not None:
+            self.responses.on_signal(log.signal_page)
 
     def choose(self, tracker: Tracker) -> NDArray[Any]:
         """Return the next pages of the schedule, or the rates of the epoch."""

@@ -133,7 +133,7 @@ def least_served(id: str, arguments: Mapping[str, Any], factory: PolicyFactory, 
     """
     env = recorder(id, arguments, seed)
     policy = factory(env)
-    if not getattr(policy, "acts", True):
+    if not getattr(getattr(policy, "policy", None), "acts", True):
         return math.nan
     play(env, policy, seed, compiled=False)
     pages = env.instance.num_pages

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -257,8 +258,8 @@ import policies
 class Eager(policies.RoundRobin):
     seeds = 0
 
-    def __init__(self, env):
-        super().__init__(env)
+    def __init__(self):
+        super().__init__()
         Eager.seeds += 1
         if Eager.seeds > 3:
             self.fail()
@@ -297,10 +298,10 @@ REPAIRED = """
 import policies
 
 class Eager(policies.GreedyNCIS):
-    def __init__(self, env):
-        if env.unwrapped.action_form == "scores":
+    def check(self):
+        if self.form.action == "scores":
             raise ValueError("pages alone")
-        super().__init__(env)
+        super().check()
 """
 
 
@@ -525,7 +526,7 @@ def test_the_clairvoyant_is_fresher_than_all_and_windows_come_in_turn() -> None:
 def test_the_least_served_tenth_is_what_steps_show() -> None:
     """Freshness is sampled at decisions, from the state that observations do not show."""
     arguments = {"num_pages": 20, "bandwidth": 40.0, "horizon": 30.0, "instance": "noisy"}
-    found = least_served(tasks.NCIS, arguments, policies.RoundRobin, seed=4)
+    found = least_served(tasks.NCIS, arguments, partial(policies.make, "RoundRobin"), seed=4)
     env = make_env(tasks.NCIS, **arguments)
     observation, _ = env.reset(seed=4)
     policy, fresh, over = policies.make("RoundRobin", env), [], False
@@ -541,7 +542,9 @@ def test_the_least_served_tenth_is_what_steps_show() -> None:
 
 def test_threshold_policies_have_no_least_served_tenth() -> None:
     given = {"num_pages": 5, "bandwidth": 5.0, "horizon": 4.0}
-    assert np.isnan(least_served(tasks.NCIS, given, policies.ThresholdNCIS, seed=0))
+    assert np.isnan(
+        least_served(tasks.NCIS, given, partial(policies.make, "ThresholdNCIS"), seed=0)
+    )
 
 
 def _freshness(setting: object, label: str, seed: int) -> float:

@@ -18,15 +18,6 @@ from policies.values import kernels as value_kernels
 from policies.values import tables as value_tables
 from scripts.experiments.measures.discrete_optimum import discrete_optimum
 
-COLUMNS = (
-    "elapsed",
-    "signals",
-    "importance",
-    "change_rate",
-    "recall",
-    "false_signal_rate",
-)
-
 
 def tiny(seed, num_pages, bandwidth, signals=True):
     rng = np.random.default_rng(seed)
@@ -131,7 +122,7 @@ def test_the_chain_of_greedy_agrees_with_simulation(seed, num_pages, bandwidth, 
     instance = tiny(seed, num_pages, bandwidth, signals)
     result = solved(instance, index=greedy(instance))
     assert result.high - result.low < 1e-5
-    policy = policies.GreedyNCIS(features=COLUMNS)
+    policy = policies.GreedyNCIS()
     runs = [simulate(instance, policy, 4000.0, seed=number).freshness for number in range(20)]
     error = np.std(runs, ddof=1) / math.sqrt(20)
     start = 1.0 / 4000.0  # a fresh start adds less than one unit of time

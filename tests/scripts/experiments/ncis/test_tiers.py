@@ -32,7 +32,7 @@ def test_exact_searches_crawl_as_the_policy_does(label: str) -> None:
     result = episode_metrics(
         SEED, label=label, num_pages=SIZE, horizon=HORIZON, on_crawl=crawls.append
     )
-    policy = policies.make("GreedyNCIS", features=("elapsed", "signals", *ncis_tiers.PARAMETERS))
+    policy = policies.make("GreedyNCIS")
     rollout = simulate(environment().unwrapped.instance, policy, HORIZON, SEED)
     assert crawls == rollout.crawls.tolist()
     assert result["freshness"] == pytest.approx(rollout.freshness)
