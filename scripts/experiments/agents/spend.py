@@ -85,8 +85,8 @@ EXPERIMENT = Experiment(
     name="agents-spend",
     title=TITLE,
     claim=(
-        "With as many crawls as the agent, ThresholdNCIS is less fresh in three of six "
-        "settings, and fresher in one."
+        "With an equal number of crawls, ThresholdNCIS is less fresh than the agent in three of "
+        "six settings, and fresher in one."
     ),
     metric="freshness",
     references=(stress.AT_INSTANTS,),

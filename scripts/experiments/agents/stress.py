@@ -330,9 +330,9 @@ EXPERIMENT = Experiment(
     name="agents-stress",
     title=TITLE,
     claim=(
-        "Where an assumption of the formulas fails, one trained agent may be fresher than "
-        "every formula on the same events, even the best by its mean, chosen afterwards, and "
-        "than the belief that it corrects."
+        "If an assumption of the formulas fails, one trained agent may be fresher than every "
+        "formula on the same events, even the best formula chosen afterwards, and than the "
+        "belief that it corrects."
     ),
     metric="freshness",
     references=(REFERENCE, *FURTHER_REFERENCES),

@@ -207,9 +207,9 @@ EXPERIMENT = Experiment(
     name="agents-transfer",
     title=TITLE,
     claim=(
-        "An index learned from outcomes of crawls carries over to other budgets, sizes and "
-        "laws, but for one that never saw a false signal; PPO to other sizes and laws, less "
-        "to other budgets."
+        "An index learned from outcomes of crawls works with other budgets, sizes and laws, "
+        "except one that never had a false signal. PPO works with other sizes and laws, and "
+        "less well with other budgets."
     ),
     metric="least score",
     repetitions=3,

@@ -59,9 +59,9 @@ CLAIMS = (
     Claim(
         "It does so by 35%",
         PAPER,
-        note="The number depends on the spread of importance, which is not published but chosen: "
-        "J_h(BLC-eps) is 1.23 to 1.51 times J_h(LC) over the spreads of `spread`. Its value at the "
-        "chosen spread is listed beside the claims, and is no evidence.",
+        note="The number depends on the spread of importance, our choice: J_h(BLC-eps) is 1.23 to "
+        "1.51 times J_h(LC) over the spreads of `spread`. Its value at the chosen spread is listed "
+        "below the claims, and is no evidence.",
     ),
     Claim(
         "Optimising the harmonic cost yields policies that are near-optimal for the binary one",

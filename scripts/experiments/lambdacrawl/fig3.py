@@ -250,8 +250,8 @@ EXPERIMENT = Experiment(
     name="lambdacrawl-fig3",
     title=TITLE,
     claim=(
-        "LLC converges to LC, notably faster than BLLC-eps to BLC-eps. LLCA is even faster, and "
-        "ends above LLC, but below BLLC-eps, most of all in the binary cost."
+        "LLC converges to LC, notably faster than BLLC-eps to BLC-eps. LLCA is even faster. It "
+        "ends above LLC and below BLLC-eps, especially in the binary cost."
     ),
     metric="final",
     repetitions=20,

@@ -84,9 +84,9 @@ EXPERIMENT = Experiment(
     name="lambdacrawl-spread",
     title=TITLE,
     claim=(
-        "Ours: with another spread of importance the order of harmonic costs is still LC, LCA, "
-        "BLC-eps, and CC has the highest of both costs. By how much, where UC stands, whether LLCA "
-        "ends above where LLC starts, and the order of LC, LCA and BLC in the binary cost, changes."
+        "Ours: at all spreads of importance the order of harmonic costs is LC, LCA, BLC-eps, and "
+        "CC has the highest of both costs. The rest depends on the spread: differences, the rank "
+        "of UC, whether LLCA ends above LLC's start, the order of LC, LCA, BLC in the binary cost."
     ),
     metric=J_H,
     references=(LC,),

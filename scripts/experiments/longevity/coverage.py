@@ -195,8 +195,8 @@ EXPERIMENT = Experiment(
     name="longevity-coverage",
     title=TITLE,
     claim=(
-        "Where a new page is worth as much as a refresh of utility v, the threshold T = v "
-        "divides the crawls best between refreshes and new pages."
+        "If a new page has the value of a refresh of utility v, the threshold T = v is the best "
+        "division of crawls between refreshes and new pages."
     ),
     metric=METRIC,
     references=(FS_S,),

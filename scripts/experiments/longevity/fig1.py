@@ -67,7 +67,7 @@ CLAIMS = (
         "What B adds lasts longer than what A adds.",
         SECTION,
         (Trend(PAGE_B, "above", PAGE_A, (MODEL,), SECTION, metric=LIFETIME),),
-        note="Two recorded pages of the shipped site are drawn beside them, chosen to be like A "
+        note="The picture also shows two recorded pages of the shipped site, chosen to be like A "
         "and like B.",
         fitted=True,
     ),

@@ -181,9 +181,9 @@ EXPERIMENT = Experiment(
     name="longevity-fig5",
     title=TITLE,
     claim=(
-        "Among pages that change equally often, lifetimes agree with the generative model, "
-        "given the number of page updates that fragments survive; the end of the record cuts "
-        "off the longest."
+        "On pages that change equally often, lifetimes agree with the generative model with "
+        "the number of page updates that fragments survive. The end of the record cuts off the "
+        "longest lifetimes."
     ),
     metric=METRIC,
     repetitions=20,

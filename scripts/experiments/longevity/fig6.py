@@ -142,8 +142,8 @@ EXPERIMENT = Experiment(
             ),
             "One of the eight comparisons holds, barely, at the least cost; the other seven are "
             "reversed. Ticks of two days limit how often a page is refreshed, so U = D cannot "
-            "spend its crawls on pages that change by the hour. It never refreshes pages of which "
-            "little can change, and most pages of this set are such. Without ticks the sentence "
+            "spend its crawls on pages that change by the hour. It never refreshes pages with "
+            "little moving content, which most pages of this set are. Without ticks the sentence "
             "holds for the static form at seven of eight budgets; one is undecided: see `beyond`.",
         ),
         Claim(

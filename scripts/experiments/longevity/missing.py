@@ -148,8 +148,8 @@ EXPERIMENT = Experiment(
     name="longevity-missing",
     title=TITLE,
     claim=(
-        "A snapshot that is missing and has the content of the previous one hides changes of pages "
-        "that change fast, and few of pages that change slowly."
+        "Missing snapshots that repeat the previous one hide many changes of pages that change "
+        "fast, and few changes of pages that change slowly."
     ),
     metric=METRIC,
     references=(COMPLETE,),

@@ -152,8 +152,8 @@ CLAIMS = (
         trends(
             EARLIER, "above", (FITTING, BOUNDS), AT_BUDGETS, "a seed is a site", metric=LOGARITHM
         ),
-        "On records, whose pages shift: beside the offline policy with curves of earlier days. A "
-        "shift on drawn pages was not simulated.",
+        "On records, whose pages shift, compared with the offline policy with curves of earlier "
+        "days. A shift on drawn pages was not simulated.",
     ),
 )
 
@@ -242,10 +242,9 @@ EXPERIMENT = Experiment(
     name="longevity-real",
     title=TITLE,
     claim=(
-        "On recorded pages the paper's policies are not less stale than uniform refreshing as "
-        "a rule: bulk edits change pages that were static for long, and such pages are not "
-        "refreshed by curves of earlier days or of the crawls so far. Curves of the days that "
-        "are played would suffice."
+        "On recorded pages the paper's policies are often as stale as uniform refreshing. Bulk "
+        "edits change pages that were static for long, and curves of earlier days or crawls do "
+        "not refresh such pages. Curves of the simulated days would suffice."
     ),
     metric="staleness",
     references=(UNIFORM,),

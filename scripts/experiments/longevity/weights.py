@@ -136,8 +136,8 @@ EXPERIMENT = Experiment(
     name="longevity-weights",
     title=TITLE,
     claim=(
-        "Where fragments differ in weight, policies that are told the weights leave copies "
-        "less stale, by weight, than the same policies that count all fragments alike."
+        "If fragments differ in weight, policies that know the weights leave copies less stale, "
+        "by weight, than the same policies with equal weights."
     ),
     metric="staleness",
     references=(UNIFORM,),

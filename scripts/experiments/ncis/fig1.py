@@ -65,7 +65,7 @@ EXPERIMENT = Experiment(
     title=TITLE,
     claim=(
         "Signals are noisy: very few pages, by importance, have a precision and a recall above "
-        "0.8. The measured histogram is not public; drawn here are the laws that stand for it."
+        "0.8. The measured histogram is not public; the picture shows laws that stand for it."
     ),
     metric=METRIC,
     repetitions=10,
@@ -79,8 +79,8 @@ EXPERIMENT = Experiment(
             "Very few pages have a precision and a recall higher than 0.8.",
             SECTION,
             tuple(Range(label, 0.0, 0.05, (SET,), "margin ours", METRIC) for label in LABELS),
-            "The histogram is not public, nor the importance that it is weighted by. `bing-like` "
-            "was chosen to be so. `noisy` is the law of the paper's own experiments: its recall is "
+            "The histogram and the importance in it are not public. `bing-like` was chosen so that "
+            "this holds. `noisy` is the law of the paper's experiments: its recall is "
             "often close to 1, but with false signals at a rate of 0.1 or more few pages are "
             "precise.",
             fitted=True,

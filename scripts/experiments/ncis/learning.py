@@ -254,8 +254,8 @@ EXPERIMENT = Experiment(
     name="ncis-learning",
     title="Learning while crawling",
     claim=(
-        "A policy that is given importance alone comes within 1% of GREEDY-NCIS with the true "
-        "parameters. Forgetting helps where parameters change, and costs nearly nothing elsewhere."
+        "A policy that knows only importance comes within 1% of GREEDY-NCIS with the true "
+        "parameters. Forgetting helps if parameters change, and costs nearly nothing otherwise."
     ),
     metric=METRIC,
     references=(REFERENCE,),

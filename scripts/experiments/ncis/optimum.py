@@ -144,8 +144,8 @@ EXPERIMENT = Experiment(
     name="ncis-optimum",
     title=TITLE,
     claim=(
-        "On worlds of two or three pages the best policy with one crawl per slot can be computed. "
-        "GREEDY-NCIS, which without signals is GREEDY, loses little to it, less with more crawls. "
+        "With two or three pages the best policy with one crawl per slot can be computed. "
+        "GREEDY-NCIS, which is GREEDY without signals, loses little to it, less with more crawls. "
         "The loss of both to the continuous optimum is the cost of slots."
     ),
     metric="freshness",

@@ -213,9 +213,9 @@ EXPERIMENT = Experiment(
     name="ncis-tiers",
     title=TITLE,
     claim=(
-        "The values of pages in a lower tier need not be computed in every slot. A search that "
-        "knows until when a page stays below the largest value computes fewer than tiers that are "
-        "nearly as fresh, and loses nothing."
+        "Tiers save computing values of the lower tier in every slot. The lazy search knows how "
+        "long a page stays below the largest value: it computes fewer values than tiers of nearly "
+        "equal freshness, and loses nothing."
     ),
     metric="freshness",
     references=(EXACT,),

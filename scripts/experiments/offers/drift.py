@@ -128,9 +128,9 @@ EXPERIMENT = Experiment(
     name="offers-drift",
     title=TITLE,
     claim=(
-        "The paper's reason for a bandit over strategies: LambdaCrawl is optimal if rates are "
-        "known and constant, which they are not. So KAB5 should gain on it where rates are "
-        "wrong and not where they are true, and by learning: more than arms drawn at random."
+        "The paper's reason for a bandit over strategies: LambdaCrawl is optimal only if rates "
+        "are known and constant. So KAB5 should gain on it if rates are wrong, not if they are "
+        "true, and gain more than arms drawn at random, since it learns."
     ),
     metric=METRIC,
     references=(LAMBDA, MIXTURE),

@@ -156,9 +156,8 @@ EXPERIMENT = Experiment(
     name="offers-fig5",
     title=TITLE,
     claim=(
-        "Among its five strategies KAB5 learns to prefer the click-weighted one and "
-        "LambdaCrawl, both with predicted rates, and the former more than the latter; with "
-        "the larger budget the probabilities differ less."
+        "Of its five strategies KAB5 learns to prefer the click-weighted one, then LambdaCrawl, "
+        "both with predicted rates. With the larger budget the probabilities differ less."
     ),
     metric=SPREAD,
     repetitions=20,

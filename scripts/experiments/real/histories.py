@@ -200,9 +200,9 @@ EXPERIMENT = Experiment(
     name="real-histories",
     title=TITLE,
     claim=(
-        "A policy that is given importance alone and learns while crawling is fresher than "
-        "round robin at every budget, and where crawls are many as fresh as GREEDY-NCIS with "
-        "parameters fitted to all earlier days."
+        "A policy that knows only importance and learns while crawling is fresher than round "
+        "robin at every budget. With many crawls it is as fresh as GREEDY-NCIS with parameters "
+        "fitted to all earlier days."
     ),
     metric=METRIC,
     references=(REFERENCE,),

@@ -67,9 +67,9 @@ EXPERIMENT = Experiment(
     name="real-laws",
     title=TITLE,
     claim=(
-        "Whatever the law of changes, the 95% intervals of a backtest contain the true saved "
-        "crawls and freshness in at least 90% of the logs, and neither is too high more often "
-        "than too low."
+        "Under every law of changes, the 95% intervals of a backtest contain the true saved "
+        "crawls and freshness in at least 90% of the logs, and estimates are too high as often "
+        "as too low."
     ),
     metric=METRIC,
     repetitions=20,

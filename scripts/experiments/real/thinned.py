@@ -73,9 +73,9 @@ EXPERIMENT = Experiment(
     name="real-thinned",
     title=TITLE,
     claim=(
-        "A log tells what share of its crawls a policy would have saved at the same "
-        "freshness: the 95% interval of a backtest contains the share by the full record in "
-        "at least 90% of the logs."
+        "A backtest of a log estimates the share of crawls that a policy would have saved at "
+        "equal freshness: its 95% interval contains the share by the full record in at least "
+        "90% of the logs."
     ),
     metric=backtests.METRIC,
     repetitions=REPETITIONS,
