@@ -213,7 +213,7 @@ def _check_compiled(policy: Policy, core: Any, pages: list[Any], seed: int) -> N
     if not isinstance(form, CompiledIndex) and lanes.mortal:
         return
     rollout = simulate(
-        core.instance, policy, lanes.horizon, seed, lanes.tape, requests=lanes.requests
+        core.instance, policy, lanes.horizon, seed, lanes.tape, requests=lanes.world.requests
     )
     expect(
         np.array_equal(rollout.crawls[: len(pages)], pages),

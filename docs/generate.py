@@ -21,22 +21,25 @@ SOURCE = re.compile(
     r"(?: and [\d.]+(?<!\.))?",
     re.IGNORECASE,
 )
-ABOUT = """`policies.make(name, env)` builds a policy by name. *compiled*: it has a compiled form;
-*learns*: it learns from the results of its crawls; *oracle*: it reads the true events. Policies for
-`fragments` act in `CrawlLongevity-v0`, those for `offers` in `CrawlOffers-v1`, all others in every
-environment that has one of their forms of action. *best in*: the tasks of
-[crawl-v1](results/crawl-v1/README.md), by track, in which no policy has a score that is higher by
-more than .01. The paper is followed by its first place that the docstring names; without one are
-rules of crawlers, baselines, and policies of this suite."""
+ABOUT = """`policies.make(name, env)` makes a policy by name.
+
+- *compiled*: it has a compiled form. *learns*: it learns from the results of its crawls.
+  *oracle*: it reads the true events.
+- *for*: `fragments` act in `CrawlLongevity-v0`, `offers` in `CrawlOffers-v1`. `pages` act in every
+  environment that has one of their forms of action.
+- *best in*: tasks of [crawl-v1](results/crawl-v1/README.md), by track, where no other policy scores
+  more than .01 higher.
+- *paper*: the source, with the section or equation. Rules of crawlers, baselines and policies of
+  this suite have none."""
 
 SCORES = """## Scores
 
-The three best entrants of [crawl-v1](../results/crawl-v1/README.md) in its tasks of this
-environment, with standard errors over seeds: 0 is random crawling, 1 the bound."""
+These are the three best entrants in each task of [crawl-v1](../results/crawl-v1/README.md) with
+this environment. ± is a standard error over seeds; 0 is random crawling, 1 the bound."""
 
 
 def write() -> None:
-    """Write all pages, in place of those of the build before."""
+    """Write all pages, and remove those of earlier builds."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     pages = {name: mirrored(name) for name in MIRRORED}
     pages |= {f"environments/{name}.md": environment(name) for name in ENVIRONMENTS}
@@ -48,10 +51,10 @@ def write() -> None:
 
 
 def mirrored(name: str) -> str:
-    """Return the page of a Markdown file; that of a paper has its claims as a page below it."""
+    """Return the page of a Markdown file; the page of a paper lists its claims as a subpage."""
     text = rewritten((ROOT / name).read_text("utf-8"), name, f"generated/{name}")
-    below = (ROOT / name).with_name("claims.md").exists() and name.endswith("README.md")
-    return text + "\n```{toctree}\n:hidden:\n\nclaims\n```\n" * below
+    has_claims = (ROOT / name).with_name("claims.md").exists() and name.endswith("README.md")
+    return text + "\n```{toctree}\n:hidden:\n\nclaims\n```\n" * has_claims
 
 
 def overview() -> str:
@@ -72,9 +75,9 @@ def environment(name: str) -> str:
     ]
     heads = "| id | arguments | reward per step: random crawling, best formula |"
     table = "\n".join([heads, "|---|---|---|", *presets])
-    made = f'```python\ngymnasium.make("crawl_envs:{name}")\n```'
+    code = f'```python\ngymnasium.make("crawl_envs:{name}")\n```'
     film = f"![Two policies on the same events](../../films/{name}.gif)"
-    page = [f"# {name}", made, film, markdown(inspect.getdoc(family)), SCORES]
+    page = [f"# {name}", code, film, markdown(inspect.getdoc(family)), SCORES]
     page += [scores.of_environment(name), f"## Presets\n\n{table}\n"]
     return "\n\n".join(page)
 
@@ -122,14 +125,14 @@ def reference() -> str:
 
 def public_modules(package: str) -> list[str]:
     """Return a package, its subpackages, and the modules that their docstrings list as public."""
-    found = []
+    modules = []
     for file in sorted((ROOT / package).rglob("__init__.py")):
         folder = ".".join(file.parent.relative_to(ROOT).parts)
         docstring = ast.get_docstring(ast.parse(file.read_text())) or ""
         listed = re.search(r"Public modules?: ([\w, \n]+)\.", docstring)
-        found += [folder] if docstring else []
-        found += [f"{folder}.{name}" for name in re.split(r",\s+", listed[1])] if listed else []
-    return found
+        modules += [folder] if docstring else []
+        modules += [f"{folder}.{name}" for name in re.split(r",\s+", listed[1])] if listed else []
+    return modules
 
 
 def markdown(text: str) -> str:

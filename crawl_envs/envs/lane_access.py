@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium import logger
 from gymnasium.envs.registration import EnvSpec
@@ -22,20 +20,6 @@ from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import BoolArray, CrawlLog, Instance, Ledger, Tracker
 from crawl_envs.types.arguments import one_of, plain, whole
 from crawl_envs.worlds.lanes import Lanes
-
-
-def _limit_of_make(spec: EnvSpec) -> int | None:
-    """Return the limit of steps of a specification, or of ``gymnasium.make`` that sets it.
-
-    ``make`` keeps its ``max_episode_steps``, and that of the id, for its TimeLimit: it tells them
-    neither to the constructor nor in the specification that it sets. So they are read there.
-    """
-    caller = sys._getframe(3)  # below are the setter and __setattr__
-    if caller.f_code is not gymnasium.make.__code__:
-        return spec.max_episode_steps
-    limit: int | None = caller.f_locals.get("max_episode_steps")
-    of_id = caller.f_locals.get("env_spec")
-    return limit if limit is not None or of_id is None else of_id.max_episode_steps
 
 
 def check_limit(limit: int | None, lanes: Lanes) -> int | None:
@@ -76,6 +60,7 @@ class LaneAccess:
 
     metadata: dict[str, Any]
     np_random: np.random.Generator
+    _np_random: np.random.Generator | None
     render_mode: str | None
     _spec: EnvSpec | None = None
 
@@ -87,14 +72,17 @@ class LaneAccess:
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; AttributeError for an argument, once the environment is made."""
-        if self._spec is not None or ("lanes" in vars(self) and self.lanes.episodes.any()):
+        if self._spec is not None or self._np_random is not None:
             self.check_attribute(name)
         super().__setattr__(name, value)
 
     def check_attribute(self, name: str) -> None:
         """Raise AttributeError for an argument, which only the constructor reads."""
-        kinds = (kind for kind in type(self).__mro__ if issubclass(kind, LaneAccess))
-        if name not in vars(self) and any(name in signature(kind).parameters for kind in kinds):
+        if name.startswith("_") or name in vars(self):
+            return
+        classes = (*type(self).__mro__, *getattr(type(self), "single", object).__mro__)
+        kinds = (kind for kind in classes if issubclass(kind, LaneAccess))
+        if any(name in signature(kind).parameters for kind in kinds):
             raise AttributeError(
                 f"{name!r} cannot be set: it is an argument of the environment, so give it to "
                 "gymnasium.make or gymnasium.make_vec"
@@ -112,8 +100,8 @@ class LaneAccess:
     @spec.setter
     def spec(self, spec: EnvSpec | None) -> None:
         if spec is not None:
-            check_limit(_limit_of_make(spec), self.lanes)
-            steps = spec.max_episode_steps or self.lanes.steps_per_episode()
+            limit = spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
+            steps = check_limit(limit, self.lanes) or self.lanes.steps_per_episode()
             spec = replace(spec, max_episode_steps=steps, kwargs=plain(spec.kwargs))
         self._spec = spec
 

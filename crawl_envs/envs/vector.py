@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import new_class
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import gymnasium
 import numpy as np
@@ -239,16 +238,6 @@ class FamilyVectorEnv(CrawlVectorEnv):
     """
 
     single: type[CrawlEnv]
-    __signature__: ClassVar[inspect.Signature | None]
-
-    def __init_subclass__(cls) -> None:
-        """Show the keywords of the single environment in the signature of the class."""
-        super().__init_subclass__()
-        own = dict(inspect.signature(FamilyVectorEnv.__init__).parameters)
-        del own["self"], own["arguments"]
-        keywords = {**own, **inspect.signature(cls.single).parameters}
-        overridden = "__init__" in vars(cls)
-        cls.__signature__ = None if overridden else inspect.Signature(list(keywords.values()))
 
     def __init__(
         self,

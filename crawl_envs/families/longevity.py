@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Any, Literal, TypeAlias
 
-from crawl_envs.envs.single import SingleEnv
+from crawl_envs.envs.rendering import RenderMode
+from crawl_envs.envs.single import CrawlEnv, SingleEnv
 from crawl_envs.envs.vector import vectorized
-from crawl_envs.families.pages import PageAction, PageArguments, PageFamily
+from crawl_envs.families.pages import PageAction, PageReveal, action_arguments
 from crawl_envs.instances import Generator, generator_of, traces
 from crawl_envs.instances.longevity import LAWS
 from crawl_envs.instances.traces.instance import recorded
+from crawl_envs.spaces.observations import ObservationForm
+from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types.arguments import one_of
 from crawl_envs.types.contents import Contents
 from crawl_envs.types.copies import Sketches, TrueDivergence
+from crawl_envs.worlds.budgets import Overspend
 from crawl_envs.worlds.fragments.lanes import FragmentLanes
 
 PAGES, DAYS = 100, 60.0
@@ -100,7 +104,7 @@ class FragmentAccess:
         return sketches
 
 
-class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
+class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
     """Pages made of fragments: the set-up of Olston and Pandey (2008).
 
     ## Description
@@ -241,7 +245,15 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
         objective: FragmentObjective = "fragments",
         base_versions: int = 2,
         sketch_size: int | None = None,
-        **common: Unpack[PageArguments],
+        batch: int = 1,
+        epoch: float | None = None,
+        overspend: Overspend | None = None,
+        bucket: float | None = None,
+        crawl_cost: float = 0.0,
+        observation: ObservationForm = "table",
+        reveal: PageReveal = "parameters",
+        resample: bool = False,
+        render_mode: RenderMode | None = None,
     ) -> None:
         one_of("objective", objective, REWARD_TERMS)
         of_traces = {
@@ -253,8 +265,18 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
         of_drawn = {"num_pages": num_pages, "bandwidth_steps": bandwidth_steps, "horizon": horizon}
         generator, playing = _generator(instance, signals, bandwidth, of_traces, of_drawn)
         playing |= {"base_versions": base_versions, "sketch_size": sketch_size}
-        make = partial(FragmentLanes, **playing)
-        super().__init__(make, generator, REWARD_TERMS[objective], action, **common)
+        make_lanes = partial(
+            FragmentLanes,
+            generator=generator,
+            **playing,
+            **action_arguments(action, generator, batch, epoch, overspend, bucket),
+            observation=observation,
+            reveal=reveal,
+            resample=resample,
+        )
+        super().__init__(
+            make_lanes, Objective(REWARD_TERMS[objective], crawl_cost), render_mode=render_mode
+        )
 
 
 CrawlLongevityVector = vectorized(CrawlLongevity)

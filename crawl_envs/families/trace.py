@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal, Unpack
+from typing import Literal
 
-from crawl_envs.envs.single import SingleEnv
+from crawl_envs.envs.rendering import RenderMode
+from crawl_envs.envs.single import CrawlEnv, SingleEnv
 from crawl_envs.envs.vector import vectorized
-from crawl_envs.families.pages import PageAction, PageArguments, PageFamily
+from crawl_envs.families.pages import PageAction, PageReveal, action_arguments
 from crawl_envs.instances.traces.instance import recorded
 from crawl_envs.sim.divergence import Penalty
-from crawl_envs.spaces.rewards import penalty_and_reward
+from crawl_envs.spaces.observations import ObservationForm
+from crawl_envs.spaces.rewards import Objective, penalty_and_reward
+from crawl_envs.worlds.budgets import Overspend
 from crawl_envs.worlds.lanes import Lanes
 
 DEFAULT_TRACE = "garden-handbook"
 
 
-class CrawlTrace(PageFamily, SingleEnv):
+class CrawlTrace(CrawlEnv, SingleEnv):
     """A recorded history of a real site, replayed: changes, signals, births and deaths of pages.
 
     ## Description
@@ -99,13 +102,19 @@ class CrawlTrace(PageFamily, SingleEnv):
         action: PageAction = "page",
         objective: Penalty = "binary",
         reward: Literal["freshness", "penalty"] | None = None,
-        **common: Unpack[PageArguments],
+        batch: int = 1,
+        epoch: float | None = None,
+        overspend: Overspend | None = None,
+        bucket: float | None = None,
+        crawl_cost: float = 0.0,
+        observation: ObservationForm = "table",
+        reveal: PageReveal = "parameters",
+        resample: bool = False,
+        render_mode: RenderMode | None = None,
     ) -> None:
         if reward not in (None, "freshness", "penalty"):
-            raise ValueError(
-                "reward must be 'freshness' or 'penalty', since a trace records no requests, "
-                f"got {reward!r}"
-            )
+            expected = "freshness or penalty, since a trace records no requests"
+            raise ValueError(f"reward must be {expected}, got {reward!r}")
         generator = recorded(
             trace,
             signals=signals,
@@ -116,8 +125,18 @@ class CrawlTrace(PageFamily, SingleEnv):
             parameters=parameters,
         )
         penalty, term = penalty_and_reward(objective, reward)
-        make = partial(Lanes, horizon=generator.duration, tape=generator.tape, penalty=penalty)
-        super().__init__(make, generator, term, action, **common)
+        make_lanes = partial(
+            Lanes,
+            generator=generator,
+            horizon=generator.duration,
+            tape=generator.tape,
+            penalty=penalty,
+            **action_arguments(action, generator, batch, epoch, overspend, bucket),
+            observation=observation,
+            reveal=reveal,
+            resample=resample,
+        )
+        super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)
 
 
 CrawlTraceVector = vectorized(CrawlTrace)

@@ -69,7 +69,7 @@ class Episodes:
         self.horizon, self.epoch, self.resample = horizon, world.epoch, resample
         self.most_steps: int | None = None
         self.num_lanes, self.num_pages = world.num_lanes, world.num_pages
-        self.num_sources, self._stride = world.num_sources, world.batch
+        self.num_sources = world.num_sources
         self._roots: list[Roots | None] = [None] * self.num_lanes
         self._instances: list[Instance | None] = [None] * self.num_lanes
         self._pinned = np.zeros(self.num_lanes, np.bool_)
@@ -86,7 +86,7 @@ class Episodes:
         Raises:
             ValueError: too many slots to count, or not one decision fits.
         """
-        slots, stride = slots_until(self.world.clock_of(instance), self.horizon), self._stride
+        slots, stride = slots_until(self.world.clock_of(instance), self.horizon), self.world.batch
         if slots < stride:
             what, given = f"{stride} crawls", f"bandwidth {instance.bandwidth}"
             if self.epoch is not None:
@@ -99,9 +99,9 @@ class Episodes:
 
     def _decisions_left(self) -> IntArray:
         """Return the number of decisions left in each lane, including the current one, (N,)."""
-        left: IntArray = (self._last_slot - self.world.state.lanes["slot"]) // self._stride + 1
+        left: IntArray = (self._last_slot - self.world.state.lanes["slot"]) // self.world.batch + 1
         if self.most_steps is not None:
-            steps = self._last_slot // self._stride + (self.epoch is not None)
+            steps = self._last_slot // self.world.batch + (self.epoch is not None)
             left -= np.maximum(steps - self.most_steps, 0)
         return left
 
@@ -119,7 +119,7 @@ class Episodes:
             last = self._last_slot_of(instance)
         except ValueError:
             return None
-        steps = last // self._stride + (self.epoch is not None)
+        steps = last // self.world.batch + (self.epoch is not None)
         return steps if self.most_steps is None else min(steps, self.most_steps)
 
     def num_slots(self, lane: int) -> int:
@@ -139,7 +139,7 @@ class Episodes:
         allowed, instance = self.crawls_allowed(lane), self.instance(lane)
         if ledger.time < self.horizon:  # a limit of its steps ended it, before this decision
             clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
-            ahead = self._stride if self.epoch is None else 0
+            ahead = self.world.batch if self.epoch is None else 0
             allowed = min(allowed, crawls_between(clock, 0.0, ledger.time) - ahead)
         return ledger.crawls / allowed
 
@@ -217,7 +217,9 @@ class Episodes:
         """
         self.any_ended = bool(self.ended.any())
         self.world.state.lanes["idle"] = self.ended
-        left = np.where(self.ended, NEVER, self._decisions_left())
+        left = self._decisions_left()
+        if self.any_ended:
+            left = np.where(self.ended, NEVER, left)
         self.steps_left = int(left.min()) if self.episodes.all() else 0
 
     def newly_ended(self) -> BoolArray | None:

@@ -24,6 +24,7 @@ from crawl_envs.sim.state import (
     DECLARED,
     DENIED,
     HITS,
+    LANE,
     REQUESTS,
 )
 from crawl_envs.sim.tape import Tape
@@ -61,6 +62,7 @@ from crawl_envs.worlds.step import (
 Reported: TypeAlias = tuple[tuple[str, int], ...]
 """Entries of the info of a step besides the reward: names, and rows of the outcomes."""
 
+LANE_BYTES = np.dtype((np.void, LANE.itemsize))
 MOST_LANES = 1_000_000
 """Largest number of lanes."""
 
@@ -124,8 +126,7 @@ class Lanes(Episodes):
         num_lanes, num_pages = whole("num_envs", num_lanes, 1, MOST_LANES), generator.num_pages
         horizon, resample = quantity("horizon", horizon, above=0.0), flag("resample", resample)
         self.form, self.reveal, self.tape = form, reveal, tape
-        self._tape_sum = None if tape is None else crc32(tape.code.data, crc32(tape.time.data))
-        self.penalty, self.requests, self.mortal = penalty, requests, tape is not None
+        self.penalty, self.mortal = penalty, tape is not None
         self.num_sources: int = getattr(generator, "num_sources", 1)
         epoch = None if epoch is None else quantity("epoch", epoch, above=0.0)
         self.budget: RateBudget | None = None
@@ -134,7 +135,6 @@ class Lanes(Episodes):
             self.budget = RateBudget(num_lanes, num_pages, epoch, reveal, overspend, bucket)
         one_of("observation", observation, ObservationForm)
         self.observation_form = observation
-        self.reported = self._entries()
         self.features = self._columns(show_complete)
         world = World(
             num_lanes,
@@ -152,13 +152,16 @@ class Lanes(Episodes):
             **{"at_random": self.budget is not None, **layout},
         )
         super().__init__(world, generator, horizon, resample)
+        self.reported = self._entries()
         self._buffers, self.finished = Buffers(), np.zeros_like(world.state.lanes)
 
     def _entries(self) -> Reported:
         """Return the entries of the info of a step besides the reward."""
         if self.budget is not None:
             return (("crawls", CRAWLS), ("denied", DENIED), ("declared", DECLARED))
-        return (("requests", REQUESTS), ("hits", HITS)) if self.requests else (("crawls", CRAWLS),)
+        if self.world.requests:
+            return (("requests", REQUESTS), ("hits", HITS))
+        return (("crawls", CRAWLS),)
 
     def _columns(self, complete: bool) -> tuple[str, ...]:
         """Return the names of the columns; with ``complete`` that of complete observation."""
@@ -190,7 +193,7 @@ class Lanes(Episodes):
             ValueError: an instance that does not fit; nothing is changed in this case.
         """
         plans = []
-        for lane in map(int, np.flatnonzero(chosen)):
+        for lane in chosen.nonzero()[0].tolist():
             seed = seeds[lane]
             if seed is None and self._roots[lane] is None and fallback is not None:
                 seed = int(fallback.integers(2**63))
@@ -212,9 +215,7 @@ class Lanes(Episodes):
 
     def _keep_totals(self, chosen: BoolArray) -> None:
         """Keep the records of lanes whose episodes end, as bytes, which NumPy copies fast."""
-        records = self.world.state.lanes
-        kind = f"V{records.dtype.itemsize}"
-        self.finished.view(kind)[chosen] = records.view(kind)[chosen]
+        self.finished.view(LANE_BYTES)[chosen] = self.world.state.lanes.view(LANE_BYTES)[chosen]
 
     def _check(self, instance: Instance) -> None:
         super()._check(instance)
@@ -224,7 +225,7 @@ class Lanes(Episodes):
 
     def _check_events(self, instance: Instance) -> None:
         """Raise ValueError if an episode would have too many events."""
-        check_events(instance, self.horizon, self.requests, self.tape)
+        check_events(instance, self.horizon, self.world.requests, self.tape)
 
     def _prepare(self, plan: Plan) -> None:
         super()._prepare(plan)
@@ -233,7 +234,7 @@ class Lanes(Episodes):
             write_parameters(shown, plan.instance, self.features)
 
     def _restart(self, chosen: BoolArray, play: bool = True) -> None:
-        for lane in map(int, np.flatnonzero(chosen)):
+        for lane in chosen.nonzero()[0].tolist():
             if self.budget is not None:
                 self.budget.start(lane, self.instance(lane))
             self._provide_events(lane)
@@ -430,6 +431,7 @@ class Lanes(Episodes):
 
     def _kind(self) -> dict[str, Any]:
         """Return the settings that must agree between lanes to share states, by name."""
+        tape = self.tape
         return {
             "action": self.form.name,
             "batch": self.form.batch,
@@ -437,7 +439,7 @@ class Lanes(Episodes):
             "reveal": self.reveal,
             "objective": None if self.penalty is None else list(self.penalty),
             "epoch": self.epoch,
-            "tape": self._tape_sum,
+            "tape": None if tape is None else crc32(tape.code.data, crc32(tape.time.data)),
             "overspend": getattr(self.budget, "overspend", None),
             "bucket": getattr(self.budget, "bucket", None),
         }

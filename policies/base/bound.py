@@ -22,8 +22,6 @@ NATIVE = (
     "agents.sb3.bridge.CrawlVecEnv of it, or to the only environment inside"
 )
 """What a policy binds to instead of vector wrappers of single environments."""
-
-
 READ_ATTRIBUTES = (
     *("num_lanes", "action_form", "batch", "features"),
     *("tracker", "last_log", "rng", "num_slots"),
@@ -37,11 +35,10 @@ class LanePages:
     Args:
         core: the environment.
         lane: number of the lane.
-        name: name of the policy, for errors.
     """
 
-    def __init__(self, core: Any, lane: int, name: str) -> None:
-        self._core, self._lane, self._name = core, lane, name
+    def __init__(self, core: Any, lane: int) -> None:
+        self._core, self._lane = core, lane
 
     def tracker(self) -> Tracker:
         """Return the lane's tracker."""
@@ -97,11 +94,13 @@ class Bound:
         core: the crawl environment inside ``env``.
 
     Raises:
-        ValueError: ``env`` is no crawl environment, or does not have what the policy needs.
+        ValueError: ``env`` is no crawl environment, takes other actions than the one inside, or
+            does not have what the policy needs.
     """
 
     def __init__(self, policy: Policy, env: Any) -> None:
         self.core = core = core_of(env)
+        check_actions(env, core)
         for method in policy.methods:
             if not hasattr(core, method):
                 raise ValueError(
@@ -179,7 +178,7 @@ class Bound:
         decision = self._lanes.get(lane)
         if decision is None or decision.episode != tracker.episode:
             policy = copy(self.policy) if decision is None else decision.policy
-            policy.start(LanePages(self.core, lane, policy.name))
+            policy.start(LanePages(self.core, lane))
             decision = Decision(policy, tracker.episode, tracker.time)
             self._lanes[lane] = decision
         elif decision.time != tracker.time:
@@ -234,3 +233,14 @@ def core_of(env: Any) -> Any:
             + (NATIVE if several else f"without {', '.join(missing)}")
         )
     return core
+
+
+def check_actions(env: Any, core: Any) -> None:
+    """Raise ValueError if a wrapper takes other actions than the crawl environment inside."""
+    spaces = [getattr(core, name, None) for name in ("action_space", "single_action_space")]
+    space = getattr(env, "action_space", None)
+    if space is not None and space not in spaces:
+        raise ValueError(
+            f"env must take the actions of the crawl environment inside, {spaces[0]}, got a "
+            f"{type(env).__name__} that takes {space}; bind inside that wrapper"
+        )

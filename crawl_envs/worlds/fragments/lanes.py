@@ -138,7 +138,7 @@ class FragmentLanes(Lanes):
                 f"{type(instance).__name__}"
             )
         end = self.horizon if self.tape is not None else self._end_of(instance)
-        check_events(instance, end, self.requests, self.tape)
+        check_events(instance, end, self.world.requests, self.tape)
 
     def _end_of(self, instance: Instance) -> float:
         """Return the end of the slot after the last decision, or the horizon if that is later."""
