@@ -37,7 +37,7 @@ def kept(seed: int, *, kind: str, memory: str, instance: str, num_pages: int) ->
     env = plays.ticking(instance, num_pages, **entrant.shown)
     records, policy = plays.ledgers(env, partial(entrant.make, knob=THRESHOLDS[kind]), seed)
     footprint = policy.footprint()
-    profiles = policy.profiles.kept
+    profiles = policy.profiles.arrays
     held = ~np.isnan(profiles.base)
     observations = profiles.filled[held]
     late = plays.between(records, *plays.STRETCHES[plays.STEADY], num_pages)
