@@ -253,6 +253,10 @@ def play(
             lanes = core.make_lanes(1, observed=False)
             lanes.begin(ONE_LANE, [seed], [core.instance], play=False)
             return roll(lanes, form).ledger
+    if not hasattr(policy, "predict"):
+        raise ValueError(
+            f"policy must be bound to env to be stepped, got {policy!r}: use policies.bind"
+        )
     observation, _ = env.reset(seed=seed)
     state, start, over = None, np.ones(1, np.bool_), False
     learn = getattr(policy, "observe", None)

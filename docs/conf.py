@@ -27,6 +27,7 @@ FAMILY_CLASSES = {place.partition(":")[2] for place in crawl_envs.FAMILIES.value
 
 project = "crawl_envs"
 author = "The crawl_envs authors"
+project_copyright = f"{author}, MIT licence"
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
@@ -36,11 +37,13 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["cards.css"]
 html_theme = "furo"
 html_title = project
 html_extra_path = ["generated/llms.txt"]
 html_show_sourcelink = False
-myst_enable_extensions = ["attrs_inline"]
+myst_enable_extensions = ["attrs_block", "attrs_inline"]
 myst_heading_anchors = 4
 nb_execution_mode = "off"  # notebooks are kept with their outputs; the tests execute them
 autodoc_member_order = "bysource"

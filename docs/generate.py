@@ -21,22 +21,25 @@ SOURCE = re.compile(
     r"(?: and [\d.]+(?<!\.))?",
     re.IGNORECASE,
 )
-ABOUT = """`policies.make(name, env)` builds a policy by name. *compiled*: it has a compiled form;
-*learns*: it learns from the results of its crawls; *oracle*: it reads the true events. Policies for
-`fragments` act in `CrawlLongevity-v0`, those for `offers` in `CrawlOffers-v1`, all others in every
-environment that has one of their forms of action. *best in*: the tasks of
-[crawl-v1](results/crawl-v1/README.md), by track, in which no policy has a score that is higher by
-more than .01. The paper is followed by its first place that the docstring names; without one are
-rules of crawlers, baselines, and policies of this suite."""
+ABOUT = """`policies.make(name, env)` makes a policy by name.
+
+- *compiled*: it has a compiled form. *learns*: it learns from the results of its crawls.
+  *oracle*: it reads the true events.
+- A policy acts in every environment that has one of its forms of action. Policies for *fragments*
+  act in `CrawlLongevity-v0`, policies for *offers* in `CrawlOffers-v1`.
+- *best in*: tasks of [crawl-v1](results/crawl-v1/README.md), by track, where no other policy scores
+  more than .01 higher; 2/12 is two of twelve tasks.
+- *paper*: the source, with the section or equation. Rules of crawlers, baselines and policies of
+  this suite have none."""
 
 SCORES = """## Scores
 
-The three best entrants of [crawl-v1](../results/crawl-v1/README.md) in its tasks of this
-environment, with standard errors over seeds: 0 is random crawling, 1 the bound."""
+These are the three best entrants in each task of [crawl-v1](../results/crawl-v1/README.md) with
+this environment. ± is a standard error over seeds; 0 is random crawling, 1 the bound."""
 
 
 def write() -> None:
-    """Write all pages, in place of those of the build before."""
+    """Write all pages, and remove those of earlier builds."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     pages = {name: mirrored(name) for name in MIRRORED}
     pages |= {f"environments/{name}.md": environment(name) for name in ENVIRONMENTS}
@@ -48,10 +51,10 @@ def write() -> None:
 
 
 def mirrored(name: str) -> str:
-    """Return the page of a Markdown file; that of a paper has its claims as a page below it."""
+    """Return the page of a Markdown file; the page of a paper lists its claims as a subpage."""
     text = rewritten((ROOT / name).read_text("utf-8"), name, f"generated/{name}")
-    below = (ROOT / name).with_name("claims.md").exists() and name.endswith("README.md")
-    return text + "\n```{toctree}\n:hidden:\n\nclaims\n```\n" * below
+    has_claims = (ROOT / name).with_name("claims.md").exists() and name.endswith("README.md")
+    return text + "\n```{toctree}\n:hidden:\n\nclaims\n```\n" * has_claims
 
 
 def overview() -> str:
@@ -72,16 +75,16 @@ def environment(name: str) -> str:
     ]
     heads = "| id | arguments | reward per step: random crawling, best formula |"
     table = "\n".join([heads, "|---|---|---|", *presets])
-    made = f'```python\ngymnasium.make("crawl_envs:{name}")\n```'
+    code = f'```python\ngymnasium.make("crawl_envs:{name}")\n```'
     film = f"![Two policies on the same events](../../films/{name}.gif)"
-    page = [f"# {name}", made, film, markdown(inspect.getdoc(family)), SCORES]
+    page = [f"# {name}", code, film, markdown(inspect.getdoc(family)), SCORES]
     page += [scores.of_environment(name), f"## Presets\n\n{table}\n"]
     return "\n\n".join(page)
 
 
 def catalogue() -> str:
     """Return the page of policies: a table for each kind, then the docstring of each policy."""
-    columns = ("policy", "for", "forms of action", "what it does", "best in", "paper")
+    columns = ("policy", "forms of action", "what it does", "best in", "paper")
     heads = f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
     text = ["# Catalogue of policies\n", f"{ABOUT}\n"]
     for kind, what in KINDS.items():
@@ -98,6 +101,7 @@ def _row(name: str) -> str:
     words = " ".join(docstring.partition("\n\n")[0].split())
     marks = [word for word in ("compiled", "learns", "oracle") if getattr(tags, word)]
     acts = ", ".join(f"`{form}`" for form in tags.acts) or "none"
+    acts += "" if tags.family == "pages" else f" (*{tags.family}*)"
     module = import_module(POLICIES[name].__module__).__doc__ or ""
     stated = SOURCE.search(docstring) or SOURCE.search(module)
     source = ""
@@ -107,7 +111,7 @@ def _row(name: str) -> str:
         source = f"[{tags.paper} ({authors})](../papers.md#{section}){place}"
     what = f"{markdown(words)} {' '.join(f'*{mark}*' for mark in marks)}"
     best = scores.wins(name)
-    return f"| [{name}](#{name.lower()}) | {tags.family} | {acts} | {what} | {best} | {source} |"
+    return f"| [{name}](#{name.lower()}) | {acts} | {what} | {best} | {source} |"
 
 
 def reference() -> str:
@@ -122,14 +126,14 @@ def reference() -> str:
 
 def public_modules(package: str) -> list[str]:
     """Return a package, its subpackages, and the modules that their docstrings list as public."""
-    found = []
+    modules = []
     for file in sorted((ROOT / package).rglob("__init__.py")):
         folder = ".".join(file.parent.relative_to(ROOT).parts)
         docstring = ast.get_docstring(ast.parse(file.read_text())) or ""
         listed = re.search(r"Public modules?: ([\w, \n]+)\.", docstring)
-        found += [folder] if docstring else []
-        found += [f"{folder}.{name}" for name in re.split(r",\s+", listed[1])] if listed else []
-    return found
+        modules += [folder] if docstring else []
+        modules += [f"{folder}.{name}" for name in re.split(r",\s+", listed[1])] if listed else []
+    return modules
 
 
 def markdown(text: str) -> str:

@@ -46,10 +46,10 @@ THUMBNAIL = re.compile(r'<a href="[^"]*"><img src="([^"]*)" width="(\d+)" alt="(
 
 
 def rewritten(text: str, file: str, page: str) -> str:
-    """Return the text of a Markdown file with the links that its page needs.
+    """Return the text of a Markdown file with links for its page of the site.
 
-    Links to files that have a page lead there, those to other files and pictures are relative to
-    the page, and other folders are named.
+    A link to a file with a page leads to the page. A link to another file or picture becomes
+    relative to the page. A link to a folder without a page becomes its name.
 
     Args:
         text: the text.
@@ -59,15 +59,15 @@ def rewritten(text: str, file: str, page: str) -> str:
 
     def replaced(link: re.Match[str]) -> str:
         picture, words, target, anchor = link.groups()
-        found = os.path.normpath(os.path.join(os.path.dirname(file), target))
-        if found in PAGES:
-            place = DOCS / PAGES[found]
-        elif (ROOT / found).is_dir():
-            named = f"`{found}`"
-            return named if words == named else f"{words} ({named})"
+        path = os.path.normpath(os.path.join(os.path.dirname(file), target))
+        if path in PAGES:
+            destination = DOCS / PAGES[path]
+        elif (ROOT / path).is_dir():
+            folder = f"`{path}`"
+            return folder if words == folder else f"{words} ({folder})"
         else:
-            place = ROOT / found
-        relative = os.path.relpath(place, (DOCS / page).parent)
+            destination = ROOT / path
+        relative = os.path.relpath(destination, (DOCS / page).parent)
         return f"{picture}[{words}]({relative}{anchor or ''})"
 
     return LINK.sub(replaced, THUMBNAIL.sub(r"![\3](\1){width=\2px}", text))

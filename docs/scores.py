@@ -1,4 +1,4 @@
-"""What the committed leaderboard says of an environment and of a policy."""
+"""Read the committed leaderboard: the best entrants of an environment, the wins of a policy."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import pandas as pd
 from links import ROOT
 
 from policies.base.registry import POLICIES
-from scripts.suite.scores import PLAYS
+from scripts.suite.scores import ACTS
 from scripts.suite.tasks import SUITES
 
 SUITE = "crawl-v1"
 PRESETS = ROOT / "results" / "presets" / "presets.csv"
-FIRST = 3
+MAX_ENTRANTS = 3
 """Number of entrants that the page of an environment names for each of its tasks."""
-CLOSE = 0.01
-"""Difference from the best score of a policy that counts as none."""
+SCORE_TOLERANCE = 0.01
+"""A score this far below the best one counts as best."""
 
 
 @cache
 def scores() -> pd.DataFrame:
     """Return the mean scores of all entrants in the tasks in which they act."""
     table = pd.read_csv(ROOT / "results" / SUITE / "scores.csv")
-    return table[table.state == PLAYS]
+    return table[table.state == ACTS]
 
 
 def of_environment(name: str) -> str:
@@ -32,12 +32,12 @@ def of_environment(name: str) -> str:
     for task in SUITES[SUITE]:
         if task.id != name:
             continue
-        best = scores()[scores().task == task.name].nlargest(FIRST, "score")
-        named = ", ".join(
+        best = scores()[scores().task == task.name].nlargest(MAX_ENTRANTS, "score")
+        entrants = ", ".join(
             f"{row.policy} {row.score:.3f} ± {row.error:.3f}" for row in best.itertuples()
         )
-        given = ", ".join(f"{key}={value}" for key, value in task.arguments.items())
-        rows.append(f"| {task.name} | {given} | {named} | {task.bound} |")
+        arguments = ", ".join(f"{key}={value}" for key, value in task.arguments.items())
+        rows.append(f"| {task.name} | {arguments} | {entrants} | {task.bound} |")
     return "\n".join(rows)
 
 
@@ -48,12 +48,12 @@ def gain(preset: str) -> str:
 
 
 def wins(policy: str) -> str:
-    """Return the number of tasks by track in which no policy is better by more than ``CLOSE``."""
-    among = scores()[scores().policy.isin(POLICIES)]
-    best = among.groupby("task").score.transform("max")
-    won = set(among[(among.policy == policy) & (among.score >= best - CLOSE)].task)
+    """Return the number of tasks by track in which the policy is best, or nearly so."""
+    table = scores()[scores().policy.isin(POLICIES)]
+    threshold = table.groupby("task").score.transform("max") - SCORE_TOLERANCE
+    won = set(table[(table.policy == policy) & (table.score >= threshold)].task)
     tracks = pd.Series({task.name: task.track for task in SUITES[SUITE]})
     counts = tracks[tracks.index.isin(won)].value_counts(sort=False)
     return ", ".join(
-        f"{track} {count} of {(tracks == track).sum()}" for track, count in counts.items()
+        f"{track} {count}/{(tracks == track).sum()}" for track, count in counts.items()
     )

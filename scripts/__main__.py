@@ -1,4 +1,4 @@
-"""The commands as one: ``crawl-envs rank mini`` is ``python -m scripts.rank mini``."""
+"""The program ``crawl-envs``: ``crawl-envs rank mini`` is ``python -m scripts.rank mini``."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def commands() -> dict[str, str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that the first argument names."""
     name, *rest = list(sys.argv[1:] if arguments is None else arguments) or HELP
-    known = commands()
+    summaries = commands()
     if name in HELP:
         print("usage: crawl-envs COMMAND [OPTIONS]\n")
-        print("\n".join(f"  {command:<10}  {about}" for command, about in known.items()))
+        print("\n".join(f"  {command:<10}  {summary}" for command, summary in summaries.items()))
         return
     if "" not in sys.path:
-        sys.path.insert(0, "")  # policies of one's own lie in the current folder, as with python -m
+        sys.path.insert(0, "")  # finds policies in the current folder, as python -m does
     try:
-        one_of("command", name, tuple(known))
+        one_of("command", name, tuple(summaries))
         module = importlib.import_module(f"scripts.{name}")
     except ValueError as error:
         sys.exit(_stopped(str(error)))

@@ -1,17 +1,14 @@
-"""Backtest policies on a crawl log: how fresh would each have kept the pages.
+"""Backtest policies on a crawl log: estimate how fresh each would have kept the pages.
 
-The first half of the log is what policies know. In the second half they crawl instead of the log's
-own crawler, at several budgets, and so do agents in folders (--agents). Changes between two crawls
-are not known; they are drawn several times so that they agree with the log, and the intervals tell
-how much that leaves open. Signals are those of the log. RoundRobin is always played, as what a
-crawler reaches without knowing anything.
+Policies and agents (--agents) learn from the first half of the log. In the second half they replace
+the crawler, at several budgets, and receive the signals of the log. When a page changed between two
+crawls is unknown: changes that agree with the log are drawn several times, and the intervals cover
+this uncertainty. RoundRobin, which knows nothing, is always included.
 
-The same command goes on after an interruption; with another log or seed it needs another folder, or
-``--fresh``.
+Prints a summary of the log and how long slow policies take. Writes summary.csv and log.png (the
+summary), rows.parquet (freshness of every draw), backtest.csv, backtest.png and provenance.json.
 
-First it says what the log contains, and how long slow plays take. Writes summary.csv and log.png
-with the former, rows.parquet (freshness of every draw), backtest.csv, backtest.png and
-provenance.json.
+The same command resumes an interrupted run. Another log or seed needs another folder or --fresh.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ from typing import Annotated
 from typer import Option
 
 from scripts.cli.commands import command_of
-from scripts.cli.options import at_least, input_folder
+from scripts.cli.options import check_counts, input_folder
 from scripts.live import backtesting
 from scripts.live.backtest_report import less, report
 from scripts.live.backtest_runs import names_of, played_in
@@ -48,14 +45,14 @@ class BacktestOptions(PlayOptions, ReadingOptions):
     ] = None
     agents: Annotated[
         str | None,
-        Option(help="Agents too: folders, as of scripts.train index --log, or shipped names."),
+        Option(help="Agents: folders of scripts.train index --log, or names of shipped agents."),
     ] = None
     start: Annotated[
-        float | None, Option(help="First played day of the log.", show_default="its middle")
+        float | None, Option(help="First simulated day of the log.", show_default="its middle")
     ] = None
     draws: Annotated[
         int | None,
-        Option(help="Draws of unknown changes.", show_default="20; 6 of large logs"),
+        Option(help="Draws of the unknown changes.", show_default="20; 6 for large logs"),
     ] = None
     seed: Annotated[int, Option(min=0, help="Seed of the draws.")] = 0
     out: Annotated[Path | None, Option(help="Folder.", show_default="runs/backtest-LOG")] = None
@@ -65,7 +62,7 @@ def main(options: BacktestOptions) -> None:
     """Run the backtest."""
     folder = options.out or input_folder("backtest", options.log[0])
     if options.draws is not None:
-        at_least(2, draws=options.draws)
+        check_counts(2, draws=options.draws)
     players = options.players
     recorded = read_log(options)
     effort = backtesting.effort_for(recorded)

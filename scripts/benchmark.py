@@ -2,7 +2,7 @@
 
 Writes rows.parquet, rows.csv, summary.csv, provenance.json and a picture per setting. The settings
 with page fragments (quality, random) use CrawlLongevity-v0 and rank policies by the divergence of
-the copies (lower is better). A suite of tasks is ranked by python -m scripts.rank.
+the copies (lower is better). To rank policies in a suite of tasks, use python -m scripts.rank.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Annotated
 from typer import Option
 
 from scripts.cli.commands import command_of
-from scripts.cli.options import at_least, changed, default_folder, words_of
+from scripts.cli.options import changed, check_counts, default_folder, words_of
 from scripts.present import tables
 from scripts.present.comparison import report
 from scripts.study.comparisons import Sizes, choices, comparisons
@@ -44,7 +44,7 @@ class BenchmarkOptions(PlayOptions):
         str | None,
         Option(
             help="Comma-separated list of Name or Name:key=value.",
-            show_default="those that behave differently in the setting",
+            show_default="all that behave differently in the setting",
         ),
     ] = None
     agents: Annotated[
@@ -105,12 +105,12 @@ class BenchmarkOptions(PlayOptions):
 def main(options: BenchmarkOptions) -> None:
     """Run the benchmark."""
     folder = options.out or folder_of(options)
-    usual = QUICK_SEEDS if options.quick else SEEDS
-    count = usual if options.seeds is None else options.seeds
-    at_least(1, seeds=count)
+    default_seeds = QUICK_SEEDS if options.quick else SEEDS
+    count = default_seeds if options.seeds is None else options.seeds
+    check_counts(1, seeds=count)
     sizes, players, console = options.sizes, options.players, tables.console()
-    chosen_here = options.settings is not None or options.trace
-    names = words_of("--settings", options.settings if chosen_here else SETTINGS)
+    settings_named = options.settings is not None or options.trace
+    names = words_of("--settings", options.settings if settings_named else SETTINGS)
     specs = words_of("--policies", options.policies) + words_of("--agents", options.agents)
     compared = comparisons(names, options.trace, specs, sizes)
     settings = [item.setting for item in compared]
@@ -122,12 +122,14 @@ def main(options: BenchmarkOptions) -> None:
 
 
 def folder_of(options: BenchmarkOptions) -> Path:
-    """Return the default folder, which names the options that the user set."""
-    chosen = changed(options)
-    own = [f"{name}={chosen[name]}" for name in ("trace", *Sizes._fields) if name in chosen]
-    if not own:
+    """Return the default folder, named after the options that the user set."""
+    options_set = changed(options)
+    words = [
+        f"{name}={options_set[name]}" for name in ("trace", *Sizes._fields) if name in options_set
+    ]
+    if not words:
         return QUICK_OUT if options.quick else OUT
-    return default_folder("benchmark", *(["quick"] if options.quick else []), *own)
+    return default_folder("benchmark", *(["quick"] if options.quick else []), *words)
 
 
 app = command_of(main, BenchmarkOptions, __doc__)

@@ -1,10 +1,10 @@
 """Record data sets for offline reinforcement learning, in the format of Minari.
 
-Each family but recorded sites has three: an expert, a medium policy and random crawling, on the
-same events. The same seed gives the same bytes. Data sets that are there are kept.
+Each family except recorded sites has three data sets on the same events: of an expert, of a medium
+policy and of random crawling. The same seed gives the same bytes. Existing data sets are kept.
 
-OUT is a folder of Minari: set MINARI_DATASETS_PATH to it, import crawl_envs, and load them with
-minari.load_dataset("crawl/ncis/expert-v0"). Minari must be installed (pip install minari).
+OUT is a folder of Minari: set MINARI_DATASETS_PATH to it, import crawl_envs, and load a data set
+with minari.load_dataset("crawl/ncis/expert-v0"). Minari must be installed (pip install minari).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rich.table import Table
 from agents.progress import tracked
 from crawl_envs.types.arguments import one_of
 from scripts.cli.commands import command
-from scripts.cli.options import Fresh, at_least, words_of
+from scripts.cli.options import Fresh, check_counts, words_of
 from scripts.data.recording import FAMILIES, LEVELS, dataset_name, is_recorded, metadata_of, record
 from scripts.present.tables import console
 from scripts.study.rows import check_folder
@@ -42,12 +42,12 @@ def main(
     out: Out = OUT,
     fresh: Fresh = False,
 ) -> None:
-    """Record what is not there, and print the mean returns."""
+    """Record the missing data sets, and print their mean returns."""
     names = list(dict.fromkeys(words_of("--families", families))) or list(FAMILIES)
     for family in names:
         one_of("families", family, tuple(FAMILIES))
-    at_least(1, episodes=episodes)
-    at_least(0, seed=seed)
+    check_counts(1, episodes=episodes)
+    check_counts(0, seed=seed)
     if find_spec("minari") is None:
         raise ValueError("scripts.datasets needs Minari: pip install minari")
     check_folder(out)
@@ -60,7 +60,7 @@ def main(
 
 
 def _table(out: Path, families: Sequence[str]) -> Table:
-    """Return the data sets with their sizes and the scores of reference."""
+    """Return the data sets with their sizes, mean returns and normalised scores."""
     table = Table("data set", "policy", title="Data sets", title_justify="left")
     for name in ("episodes", "steps", "mean return", "score", "MB"):
         table.add_column(name, justify="right")
@@ -70,8 +70,8 @@ def _table(out: Path, families: Sequence[str]) -> Table:
             low, high = about["ref_min_score"], about["ref_max_score"]
             score = (about["mean_return"] - low) / (high - low)
             counts = (str(about["total_episodes"]), str(about["total_steps"]))
-            shown = f"{about['mean_return']:.3f}", f"{score:.3f}", f"{about['dataset_size']:.1f}"
-            table.add_row(dataset_name(family, level), about["algorithm_name"], *counts, *shown)
+            means = f"{about['mean_return']:.3f}", f"{score:.3f}", f"{about['dataset_size']:.1f}"
+            table.add_row(dataset_name(family, level), about["algorithm_name"], *counts, *means)
     return table
 
 

@@ -1,20 +1,22 @@
 """Estimate change rates and signal quality from a crawl log, and audit the sources of signals.
 
-First it says what the log contains: rows by outcome, what was left out and why, times, guesses.
-Rates of a page are estimated with those of its host (empirical Bayes), so that a page with few
-crawls has one too; the column evidence tells what its own crawls show, and change_rate_low and
-change_rate_high are a 95% interval by these alone. A log that tells no rate at all is refused. The
-audit tells of each source how many of its signals follow changes (precision), how many changes it
-signals (recall) and how late, and whether to trust it. Recall and false signals of pages are those
-of the audit: late signals and silences of a source count as in it.
+Prints a summary of the log: rows by outcome, rows left out and why, times, and guesses.
 
-Changes between two crawls count as one. Where a page changes several times in a row, such a burst
-counts once: changes per day and their intervals are then too low.
+The change rate of a page is estimated together with its host (empirical Bayes), so pages with few
+crawls have an estimate too. The column evidence says what the crawls of the page alone show;
+change_rate_low and change_rate_high are their 95% interval. A log without any evidence of rates is
+an error. Several changes between two crawls count as one, so the rates of pages with bursts of
+changes, and their intervals, are too low.
 
-Writes summary.csv and log.png; pages.csv, which scripts.schedule reads: url, importance, host,
-change_rate with its interval and evidence, recall and false_signal_rate of each source, signals
-(their number since the last crawl), last_crawl, gone, and for people change_rate_own (by the page's
-crawls alone), standard errors and the number of crawls; and with signals audit.csv and audit.png.
+The audit of a source has its precision (share of signals that follow a change), recall (share of
+changes that it signals), delay, and whether to trust it. The same recall and false signals are in
+the table of pages.
+
+Writes summary.csv and log.png; with signals audit.csv and audit.png; and pages.csv, which
+scripts.schedule reads: url, importance, host, change_rate with its interval and evidence, recall
+and false_signal_rate of each source, signals (their number since the last crawl), last_crawl, gone.
+For people it also has change_rate_own (from the crawls of the page alone), standard errors and the
+number of crawls.
 """
 
 from __future__ import annotations
@@ -61,10 +63,10 @@ def main(options: EstimateOptions) -> None:
 
 
 def tell(log: CrawlLog, fitted: Fitted, path: Path) -> None:
-    """Print what was estimated, and of how many pages from their own crawls."""
+    """Print a summary of the rates, and how many rest on other pages."""
     rate = fitted.quality.change_rate
     low, middle, high = np.quantile(rate, (0.1, 0.5, 0.9))
-    others = log.num_pages - int((fitted.evidence == BOTH).sum())
+    pooled = log.num_pages - int((fitted.evidence == BOTH).sum())
     console, counted = tables.console(), tables.counted
     console.print(
         f"changes per day of {counted(log.num_pages, 'page')} on "
@@ -72,9 +74,9 @@ def tell(log: CrawlLog, fitted: Fitted, path: Path) -> None:
         f"pages below {low:.4g}, half below {middle:.4g}, a tenth above {high:.4g} -> {path}",
         soft_wrap=True,
     )
-    if others:
+    if pooled:
         console.print(
-            f"{counted(others, 'rate')} of {log.num_pages} rest on other pages: their own crawls "
+            f"{counted(pooled, 'rate')} of {log.num_pages} rest on other pages: their own crawls "
             "all found a change, or none did (columns evidence, change_rate_low, _high)",
             soft_wrap=True,
         )

@@ -1,9 +1,9 @@
 """Evaluate an agent on new seeds and compare it with analytic policies on the same events.
 
-MODEL is the output folder of scripts.train, the name of an agent shipped with the package, or an
-analytic policy. In the environment of its training, an agent is evaluated with the arguments of its
-training, unless --env-arg sets others. Agents with a network per page accept any number of pages:
---env-arg num_pages=1000 --env-arg bandwidth=1000.
+MODEL is an output folder of scripts.train, the name of a shipped agent, or an analytic policy. In
+the environment of its training an agent keeps the arguments of its training, unless --env-arg sets
+others. Agents with a network per page accept any number of pages: --env-arg num_pages=1000
+--env-arg bandwidth=1000.
 
 Writes rows.parquet and rows.csv (all metrics of each episode; seed i there is the seed
 1,000,000 + i of the environment), ranking.csv, ranking.png and provenance.json.
@@ -22,16 +22,16 @@ from typer import Argument, Option
 from agents.sb3.comparison import FIRST_SEED
 from crawl_envs.types.arguments import one_of
 from scripts.cli.commands import command_of
-from scripts.cli.options import PREFIX, at_least, default_folder, named_values, words_of
+from scripts.cli.options import PREFIX, check_counts, default_folder, named_values, words_of
 from scripts.present import tables
-from scripts.study.comparisons import METRICS, USUAL_METRICS
+from scripts.study.comparisons import DEFAULT_METRICS, METRICS
 from scripts.study.entrants import (
     Candidate,
     applicable,
     candidate_of,
     candidates_of,
-    chosen_names,
     entered,
+    names_to_compare,
 )
 from scripts.study.runner import opened, play_missing
 from scripts.study.settings import Setting
@@ -78,14 +78,14 @@ class EvaluateOptions(PlayOptions):
 def main(options: EvaluateOptions) -> None:
     """Run the evaluation."""
     folder = options.out or default_folder("evaluate", Path(options.model).name, options.env_id)
-    at_least(1, seeds=options.seeds)
+    check_counts(1, seeds=options.seeds)
     if options.metric is not None:
         one_of("metric", options.metric, METRICS)
     players = options.players
     candidate = candidate_of(options.model)
     specs = words_of("--policies", options.policies)
     setting = evaluation_of(candidate, options.env_id, named_values(options.env_arg or []), specs)
-    scored = options.metric or USUAL_METRICS.get(setting.id, "freshness")
+    scored = options.metric or DEFAULT_METRICS.get(setting.id, "freshness")
     store = opened(folder, "evaluate", [setting], fresh=options.fresh)
     play_missing([setting], options.seeds, store, players, Console(stderr=True))
     publish_setting(setting, store.rows, candidate.label, scored, folder)
@@ -103,20 +103,20 @@ def evaluation_of(
             default to those of its training.
         env_id: id of the environment.
         env_args: arguments of the environment.
-        specs: policies and agents as of :func:`candidate_of`, or ``all`` policies but oracles; the
+        specs: names as of :func:`candidate_of`, or ``all`` for all policies except oracles; the
             default policies if empty.
 
     Raises:
         ValueError: arguments that the environment rejects, an unknown policy, a named policy that
-            cannot act there, an agent of another environment, or two agents of one name.
+            cannot act there, an agent of another environment, or two agents of the same name.
     """
     name = env_id.removeprefix(PREFIX)
     arguments = {**(candidate.env_args if candidate.env_id == name else {}), **env_args}
     named = [] if list(specs) == ["all"] else specs
-    others = candidates_of(named or chosen_names(name, specs))
-    if others.get(candidate.label, candidate).digest != candidate.digest:
+    rivals = candidates_of(named or names_to_compare(name, specs))
+    if rivals.get(candidate.label, candidate).digest != candidate.digest:
         raise ValueError(f"entrants must have different names, got {candidate.label!r} twice")
-    able, refused = applicable({candidate.label: candidate} | others, name, arguments)
+    able, refused = applicable({candidate.label: candidate} | rivals, name, arguments)
     for label, reason in refused.items():
         if named or label == candidate.label:
             raise ValueError(f"{label} cannot act here: {reason}")

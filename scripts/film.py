@@ -1,15 +1,15 @@
 """Film two policies side by side on the same events, as a GIF of each environment.
 
-Without arguments, one film per family: a simple policy beside one of the best, one episode
-each. Other policies, agents and settings:
+Without arguments there is one film per family: a simple policy and one of the best, in one episode.
+Other policies, agents and settings:
 
     python -m scripts.film CrawlNCIS-v0 --policies RoundRobin,my_module:MyPolicy
     python -m scripts.film CrawlNCIS-v0 --policies GreedyNCIS,runs/index --env-arg instance=noisy
     python -m scripts.film CrawlNCIS-v0 --env-arg num_pages=100 --seed 3
 
 The picture shows the truth: fresh and stale pages, the crawls of the last step, the signals since
-the last crawl of each page, and freshness over time. An episode is no comparison; scripts.benchmark
-makes one.
+the last crawl of each page, and freshness over time. One episode proves nothing: to compare
+policies, use scripts.benchmark.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Play an episode yourself in a window, against policies on the same events.
 
-Click a page to crawl it; then time goes on to the next crawl. The window shows what a tracker
-knows: how important pages are, how often they change on average, the time since their last crawl,
-and the signals since then, some of which mislead. It does not show which pages are stale. After the
-last crawl a table compares your accuracy with that of the policies; Escape ends early, without one.
+Click a page to crawl it; time then advances to the next crawl. The window shows the importance and
+the mean change rate of each page, the time since its last crawl, and its signals since then, some
+of which are false. It does not show which pages are stale. After the last crawl a table compares
+your accuracy with that of the policies. Escape ends the episode early, without a table.
 
     python -m scripts.play
     python -m scripts.play --policies GreedyNCIS,my_module:MyPolicy --env-arg num_pages=20
@@ -34,9 +34,13 @@ def scores(game: Game, factories: Mapping[str, PolicyFactory]) -> Table:
     table = Table("", "accuracy", "freshness", "crawls", "of pages that had changed")
     for label in sorted(ledgers, key=lambda label: -ledgers[label].accuracy):
         ledger = ledgers[label]
-        found = f"{ledger.changes_found / max(ledger.crawls, 1):.0%}"
+        share_changed = f"{ledger.changes_found / max(ledger.crawls, 1):.0%}"
         table.add_row(
-            label, f"{ledger.accuracy:.3f}", f"{ledger.freshness:.3f}", f"{ledger.crawls}", found
+            label,
+            f"{ledger.accuracy:.3f}",
+            f"{ledger.freshness:.3f}",
+            f"{ledger.crawls}",
+            share_changed,
         )
     return table
 
@@ -48,7 +52,7 @@ def main(
     env_arg: EnvArgs = None,
     seed: Annotated[int, Option(help="Seed of the episode.")] = 0,
 ) -> None:
-    """Play, and compare."""
+    """Play an episode and compare it with the policies."""
     whole("seed", seed, 0)
     candidates = candidates_of(words_of("--policies", policies))
     game = Game(named_values(env_arg or []), seed)

@@ -1,9 +1,8 @@
-"""Rank all shipped policies and agents in a suite of tasks, and those of your own beside them.
+"""Rank all shipped policies and agents, and your own, in a suite of tasks.
 
-The result is a leaderboard: README.md, leaderboard.csv, tracks.csv, scores.csv, pictures, and
-report.html, one file to open in a browser, whose path is printed last. The rows of the shipped
-entrants are taken from the committed leaderboard, if there is one. The same command goes on after
-an interruption.
+Writes a leaderboard: README.md, leaderboard.csv, tracks.csv, scores.csv, pictures, and report.html,
+which opens in a browser without a network. Results of the shipped entrants are taken from the
+committed leaderboard, if there is one. The same command resumes an interrupted run.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typer import Argument, Option
 
 from crawl_envs.types.arguments import one_of
 from scripts.cli.commands import command_of, one_line_errors
-from scripts.cli.options import at_least, default_folder, words_of
+from scripts.cli.options import check_counts, default_folder, words_of
 from scripts.present import tables
 from scripts.study.runner import STOPPED
 from scripts.study.workers import PlayOptions
@@ -24,7 +23,7 @@ from scripts.suite.tasks import SUITES
 
 SEEDS = {"crawl-v1": 10, "mini": 3}
 OTHER_SEEDS = 20
-"""Number of seeds of other suites than ``SEEDS`` has."""
+"""Number of seeds of suites that are not in ``SEEDS``."""
 Suite = Annotated[str, Argument(help=f"Suite of tasks: {' or '.join(SUITES)}.")]
 
 
@@ -36,14 +35,14 @@ class RankOptions(PlayOptions):
     policies: Annotated[
         str | None,
         Option(
-            help="Policies besides the shipped: comma-separated Name:key=value or module:Class.",
+            help="Additional policies: comma-separated list of Name:key=value or module:Class.",
             show_default="none",
         ),
     ] = None
     agents: Annotated[
         str | None,
         Option(
-            help="Agents besides the shipped: comma-separated output folders of scripts.train.",
+            help="Additional agents: comma-separated output folders of scripts.train.",
             show_default="none",
         ),
     ] = None
@@ -52,7 +51,7 @@ class RankOptions(PlayOptions):
     ] = None
     score: Annotated[
         bool,
-        Option("--score", help="Rebuild tables, pictures and report of a run; play nothing."),
+        Option("--score", help="Rebuild tables, pictures and report; simulate nothing."),
     ] = False
     out: Annotated[
         Path | None,
@@ -69,9 +68,9 @@ def main(options: RankOptions) -> None:
 
     one_of("suite", options.suite, tuple(SUITES))
     if options.fresh and options.score:
-        raise ValueError("--fresh and --score exclude each other")
+        raise ValueError("--fresh must be left out with --score")
     count = SEEDS.get(options.suite, OTHER_SEEDS) if options.seeds is None else options.seeds
-    at_least(1, seeds=count)
+    check_counts(1, seeds=count)
     entrants = [
         *words_of("--policies", options.policies),
         *words_of("--agents", options.agents),

@@ -1,7 +1,7 @@
-"""Reproduce figures of a paper: simulate, summarise, draw, and check what was expected.
+"""Reproduce figures of a paper: simulate, draw, and check the paper's claims.
 
-Rows are saved as they arrive: the same command resumes an interrupted run; ``--fresh`` starts over.
-After each figure, claims.md of the paper is rewritten from all rows that exist.
+Results are saved as they arrive: the same command resumes an interrupted run, ``--fresh`` starts
+over. After each figure, claims.md of the paper is written from all results that exist.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from scripts import experiments
 from scripts.cli.commands import command_of
-from scripts.cli.options import at_least
+from scripts.cli.options import check_counts
 from scripts.experiments.reproducing import reproduce
 from scripts.study.rows import RESULTS, check_folder
 from scripts.study.workers import PlayOptions
@@ -24,8 +24,8 @@ QUICK_OUT = Path("runs")
 Figures = Annotated[
     list[str],
     Argument(
-        help=f"Any of {', '.join(experiments.names())}, or short as fig13; or "
-        f"{', '.join(experiments.papers())}: all figures of that paper."
+        help=f"Any of {', '.join(experiments.names())}; short, fig13, if only one paper has it; "
+        f"or a paper, for all of its figures: {', '.join(experiments.papers())}."
     ),
 ]
 
@@ -51,7 +51,7 @@ class ReproduceOptions(PlayOptions):
     ] = False
     seeds: Seeds = None
     score: Annotated[
-        bool, Option("--score", help="Check and draw the existing rows, without simulation.")
+        bool, Option("--score", help="Check and draw existing results; simulate nothing.")
     ] = False
     out: Annotated[
         Path | None, Option(help="Output folder.", show_default="results; runs with --quick")
@@ -61,15 +61,15 @@ class ReproduceOptions(PlayOptions):
 def main(options: ReproduceOptions) -> None:
     """Run experiments."""
     if options.seeds is not None:
-        at_least(1, seeds=options.seeds)
+        check_counts(1, seeds=options.seeds)
     if options.fresh and options.score:
-        raise ValueError("--fresh and --score exclude each other")
+        raise ValueError("--fresh must be left out with --score")
     players = options.players
     jobs = {}
     for experiment in experiments.select(options.figures):
         out = options.out or (QUICK_OUT if options.quick else RESULTS)
         folder = out / experiment.paper / experiment.figure
-        experiment.playables(options.quick)  # what is wrong with it is an error before any work
+        experiment.playables(options.quick)  # raises its errors before any work
         check_folder(folder)
         jobs[folder] = experiment
     for folder, experiment in jobs.items():

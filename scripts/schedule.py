@@ -1,16 +1,17 @@
-"""Schedule the next fetches of the pages of a table, or answer a crawler live.
+"""Schedule the next fetches of the pages of a table, or serve a running crawler.
 
-The table has a url, and what is known of each page: importance, change_rate, recall and
-false_signal_rate of signals, signals (their number since the last crawl), last_crawl, gone.
-scripts.estimate writes such a table from a crawl log. Pages of a table without rates are fetched in
-turn. Pages that are gone are not fetched, unless --recheck-gone asks for them again.
+The table has the column url and any of importance, change_rate, recall and false_signal_rate of
+signals, signals (their number since the last crawl), last_crawl and gone. scripts.estimate writes
+such a table from a crawl log. Without change rates, pages are fetched in turn. Gone pages are
+skipped, unless --recheck-gone fetches them again.
 
-Writes schedule.csv (time, url, why) and schedule.png (the freshness that a budget can reach).
-With --live nothing is written: lines of JSON are read from standard input and answered on standard
-output (see policies/live/adapters/messages.py), or with --port over HTTP
-(policies/live/adapters/endpoint.py); with --folder the scheduler outlives the process. Each --feed
-is a source of signals, which is polled, and with --learn of new pages
-(policies/live/adapters/feeds.py, the extra feeds).
+Writes schedule.csv (time, url, why) and schedule.png (freshness by budget).
+
+With --live it writes no files and serves a crawler: it answers lines of JSON from standard input on
+standard output (see policies/live/adapters/messages.py), or requests over HTTP with --port
+(policies/live/adapters/endpoint.py). With --folder its state survives a restart. Each --feed is
+polled as a source of signals, and with --learn also of new pages (policies/live/adapters/feeds.py;
+needs the extra feeds).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class ScheduleOptions:
     policy: Annotated[
         str | None,
         Option(
-            help="An index policy, or one that allocates rates.",
+            help="An index policy, or a policy that allocates rates.",
             show_default="GreedyNCIS with signals or --learn; RoundRobin without rates; or Greedy",
         ),
     ] = None
@@ -67,17 +68,20 @@ class ScheduleOptions:
     ] = None
     limit: Annotated[
         list[str] | None,
-        Option(help="HOST:GAP or HOST:GAP:MOST of a host, in days; :GAP of all. Repeatable."),
+        Option(
+            help="Limit HOST:GAP or HOST:GAP:MOST of a host: days between two fetches, fetches at "
+            "once; :GAP for all hosts. Repeatable."
+        ),
     ] = None
     feed: Annotated[
         list[str] | None,
         Option(
-            help="With --live, the URL or file of a feed or sitemap: a source of signals, in the "
-            "order of the table's. Repeatable."
+            help="With --live, URL or file of a feed or sitemap, a source of signals; in the order "
+            "of the sources of the table. Repeatable."
         ),
     ] = None
     poll: Annotated[float, Option(min=1e-4, help="Days between two polls of feeds.")] = 1.0 / 24.0
-    folder: Annotated[Path | None, Option(help="Folder of a live scheduler that goes on.")] = None
+    folder: Annotated[Path | None, Option(help="Folder of the state of a live scheduler.")] = None
     out: Annotated[Path | None, Option(help="Folder.", show_default="runs/schedule-TABLE")] = None
 
 
@@ -91,25 +95,25 @@ def main(options: ScheduleOptions) -> None:
     if policy is None:
         policy = "RoundRobin" if unrated else "GreedyNCIS" if signals else "Greedy"
     if options.live and options.recheck_gone is not None:
-        raise ValueError("recheck-gone must be left out with --live: report a page to have it back")
+        raise ValueError("recheck-gone must be left out with --live: report a page to restore it")
     for name in {"port", "feed", "learn", "folder", "poll"} & changed(options).keys():
         if not options.live:
             raise ValueError(f"{name} must be left out without --live")
     start = schedules.first_day(table, options.start)
-    asked = planning.Schedule(table, policy, options.bandwidth, start, options.limit or [])
+    schedule = planning.Schedule(table, policy, options.bandwidth, start, options.limit or [])
     if options.live:
         feeds = live_answers.Polled(options.feed or [], options.poll)
-        live_answers.answer(asked, options.folder, feeds, learn=options.learn, port=options.port)
+        live_answers.answer(schedule, options.folder, feeds, learn=options.learn, port=options.port)
         return
     if source is None or table is None:
         raise ValueError("PAGES must be given: a table of pages")
     place = options.out or input_folder("schedule", source)
     check_folder(place)
     end = schedules.last_day(options.until, start)
-    plan = schedules.choose(asked, end, options.recheck_gone)
+    plan = schedules.choose(schedule, end, options.recheck_gone)
     cautions = planning.cautions(table, options.recheck_gone is not None, policy)
     cautions += planning.policy_cautions(table, policy)
-    schedules.write(asked, plan, end, cautions, place)
+    schedules.write(schedule, plan, end, cautions, place)
 
 
 app = command_of(main, ScheduleOptions, __doc__)

@@ -1,10 +1,10 @@
-"""Measure the speed and memory of the suite: the table of scale cases, in one run on one core.
+"""Measure the speed and memory of the suite on one core.
 
-Tasks of a case take turns, and are compared within a turn; see :mod:`scripts.timing.turns`.
-Thresholds are for ratios and not for seconds, since machines differ. Writes ``speed.csv``,
-``speed.png`` (the ratios) and ``provenance.json`` (the machine); with ``--against`` only
-``against.csv``, the speed of environments over that of another checkout, and its entry of
-``provenance.json``. With ``--case`` there is no picture.
+Each case times several tasks in turn and compares them within a turn; see
+:mod:`scripts.timing.turns`. Thresholds are for ratios of speeds, since machines differ. Writes
+``speed.csv``, ``speed.png`` (the ratios; none with ``--case``) and ``provenance.json`` (the
+machine). With ``--against`` it compares environments with another checkout and writes
+``against.csv`` only.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import typer
 from scripts.cli.commands import command
 from scripts.timing import checkouts, scale
 from scripts.timing.cases import QUICK_SPELL, QUICK_TURNS, SPELL, TURNS, Row, draw, runs
-from scripts.timing.commands import Measurement, Out, Quick, Words, chosen, folder_of, measure
+from scripts.timing.commands import Measurement, Out, Quick, Words, folder_of, measure, select_cases
 
-OF = Measurement(
+SPEED = Measurement(
     "scripts.speed", "speed", Row, "Speed on one core: medians and quartiles", 2, draw, True
 )
-BESIDE = Measurement(
+AGAINST = Measurement(
     "scripts.speed",
     "against",
     checkouts.Against,
@@ -31,7 +31,7 @@ BESIDE = Measurement(
 )
 OtherCheckout = Annotated[
     Path | None,
-    typer.Option(help="Folder of another checkout; measure the speed over that of it alone."),
+    typer.Option(help="Folder of another checkout; only compare environments with it."),
 ]
 
 
@@ -42,11 +42,11 @@ def main(
     folder = folder_of(out, quick or bool(case))
     if against is not None:
         turns = (QUICK_TURNS, QUICK_SPELL) if quick else (TURNS, SPELL)
-        beside = chosen(checkouts.cases(against, *turns), case)
-        measure(BESIDE, beside, folder, against=str(against))
+        cases = select_cases(checkouts.cases(against, *turns), case)
+        measure(AGAINST, cases, folder, against=str(against))
         return
-    of = OF._replace(draw=None) if case else OF
-    measure(of, chosen(runs(scale.CASES, quick), case), folder)
+    measurement = SPEED._replace(draw=None) if case else SPEED
+    measure(measurement, select_cases(runs(scale.CASES, quick), case), folder)
 
 
 app = command(main, __doc__)

@@ -1,22 +1,21 @@
 """Train an agent and compare it with the analytic policies on the same events.
 
-Each ALGORITHM below has options of its own: python -m scripts.train ppo --help shows those of ppo.
-The algorithms of Stable-Baselines3, "clone" and "index" train in an environment, as in
-python -m scripts.train ppo CrawlNCIS-v0, and so does one of your own, in the form of
-Stable-Baselines3, by the name of its class: my_module:MyPPO. "index --log" and "generalist" take
-none.
+Each ALGORITHM below has its options: python -m scripts.train ppo --help shows those of ppo. The
+algorithms of Stable-Baselines3, "clone" and "index" train in an environment:
+python -m scripts.train ppo CrawlNCIS-v0. A class in the form of Stable-Baselines3 is named by its
+module: my_module:MyPPO. "index --log" and "generalist" take no environment.
 
-With --seeds, runs that differ in their seed are trained side by side, each in a folder of its own
-(seed-0, seed-1, ...); the curve and the reward of the agent are means over them, with intervals.
-Their seeds are 1000 apart, since the episodes of lane i have the seed of the run plus i.
-Common analytic policies that can act in the environment, or those of --policies, are evaluated once
-and saved in OUT: before the training of a single run, whose progress bar shows the best of them.
+--seeds N trains N runs in parallel, in the folders seed-0, seed-1, ...; the learning curve and the
+reward of the agent are means over the runs, with intervals. The seeds of runs are 1000 apart, since
+lane i of a run has the seed of the run plus i. Common analytic policies that can act in the
+environment, or those of --policies, are evaluated once. The progress bar of a single run shows the
+best of them.
 
-OUT receives the agent, run.json (what was asked for), config.json and the learning curve,
-ranking.csv (mean rewards of all policies), rows.csv (rewards per seed), two pictures, and
-provenance.json; also, of algorithms of Stable-Baselines3, validation.csv (rewards on held-out
-seeds while learning) and their logs with --tensorboard. The same command goes on with an
-interrupted run (clone and index start anew), and so does --resume OUT, without an algorithm.
+OUT receives the agent, run.json (the request), config.json, the learning curve, ranking.csv (mean
+rewards of all policies), rows.csv (rewards per seed), two pictures and provenance.json. Algorithms
+of Stable-Baselines3 also write validation.csv (rewards on held-out seeds while learning), and logs
+with --tensorboard. The same command resumes an interrupted run, and so does --resume OUT without an
+algorithm; clone and index start over.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ def run_in_environment(kind: str, options: RunOptions) -> None:
     """Train in an environment, compare and draw."""
     kind = options.algorithm if isinstance(options, OwnOptions) else kind
     request = requests.request_of(kind, options)
-    requests.import_own(kind, changed(options))
+    requests.import_user_classes(kind, changed(options))
     folder = options.resume or options.out or requests.folder_of_run(request)
-    with one_line_errors(f"stopped; go on with --resume {folder}"):
+    with one_line_errors(f"stopped; resume with --resume {folder}"):
         train_and_compare(request, folder, options.fresh)
 
 
@@ -57,7 +56,7 @@ def run_on_log(options: LogOptions) -> None:
     """Learn an index from a log, and print the log-loss of its held-out crawls."""
     folder, started = options.out or default_folder(INDEX, options.title), time.perf_counter()
     if (folder / requests.RUN).exists():
-        raise ValueError(f"{folder} holds a run in an environment; name another --out")
+        raise ValueError(f"--out must hold no run in an environment, got {folder}")
     log = read_log(options)
     _, group = weights_and_groups(log, options)
     until, seed = options.until, options.seed
@@ -66,8 +65,8 @@ def run_on_log(options: LogOptions) -> None:
     seconds = time.perf_counter() - started
     used = {"log": [str(path) for path in options.log], "until": until, "seed": seed}
     write_provenance(folder / "provenance.json", "scripts.train", seconds, used=used)
-    said = f"log-loss of changed / not changed of the last {crawls} crawls: {loss:.4f} -> {folder}"
-    console().print(said, soft_wrap=True)
+    line = f"log-loss of changed / not changed of the last {crawls} crawls: {loss:.4f} -> {folder}"
+    console().print(line, soft_wrap=True)
 
 
 def run_generalist(options: GeneralistOptions) -> None:
@@ -85,10 +84,10 @@ def run_generalist(options: GeneralistOptions) -> None:
 
 
 class Programs(TyperGroup):
-    """The group; the command line names one by its algorithm, or by a run to resume."""
+    """A command per algorithm; the command line names the algorithm, or a run to resume."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the name of the program in front of the words of the command line."""
+        """Put the name of the command in front of the words of the command line."""
         with one_line_errors():
             words = args if args[:1] == ["--help"] else with_program(args)
         return super().parse_args(ctx, words)

@@ -1,12 +1,12 @@
 """Tune the hyperparameters of an algorithm with Optuna, and write the best for scripts.train.
 
-ALGORITHM is one of those of Stable-Baselines3 that scripts.train knows, or module:Class.
+ALGORITHM is an algorithm of Stable-Baselines3 that scripts.train has, or module:Class.
 
-A trial trains for --steps steps in four stages. After each stage, the mean reward
-on validation seeds (distinct from the seeds of training and of comparisons) is measured, and the
-trial is pruned if it is below the median of earlier trials. Trials are saved in a SQLite file as
-they end, so that a resumed search gives the same trials as an uninterrupted one. Optuna must be
-installed (pip install 'crawl-envs[tune]').
+A trial trains for --steps steps in four stages. After each stage its mean reward on validation
+seeds is measured; these differ from the seeds of training and of comparisons. The trial is pruned
+if the reward is below the median of earlier trials. Trials are saved in a SQLite file as they end:
+a resumed search has the same trials as an uninterrupted one. Optuna must be installed
+(pip install 'crawl-envs[tune]').
 
 OUT receives best.yml (in the format of RL-Zoo, for scripts.train --hyperparameters OUT/best.yml),
 trials.csv, trials.png, and study.db unless --storage names another file.
@@ -15,7 +15,7 @@ trials.csv, trials.png, and study.db unless --storage names another file.
 from __future__ import annotations
 
 from scripts.cli.commands import command_of, one_line_errors
-from scripts.cli.options import at_least, default_folder
+from scripts.cli.options import check_counts, default_folder
 from scripts.study.rows import check_folder
 from scripts.training.options import TuneOptions
 from scripts.training.trials import search
@@ -29,10 +29,10 @@ def main(options: TuneOptions) -> None:
     tuning = tuning_of(options)
     folder = options.out or default_folder("tune", tuning.request.kind, tuning.request.env_id)
     file = options.storage or folder / DATABASE
-    at_least(1, trials=options.trials)
+    check_counts(1, trials=options.trials)
     check_folder(folder)
     check_folder(file.parent, shared=True)
-    stopped = f"stopped; {file} has the finished trials; the same command goes on"
+    stopped = f"stopped; {file} has the finished trials; the same command resumes"
     with open_study(tuning, file, fresh=options.fresh) as study, one_line_errors(stopped):
         search(tuning, study, options.trials, folder)
 

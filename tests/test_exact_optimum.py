@@ -111,7 +111,7 @@ def test_the_gaps_that_learning_is_to_close():
 def test_expectations_are_those_of_simulated_episodes(name):
     pages, choose = STALE, {"Greedy": greedy(STALE), "RoundRobin": in_turn}[name]
     instance = Instance(pages.importance, pages.change_rate, bandwidth=pages.bandwidth)
-    policy = policies.make(name, features=("elapsed", "importance", "change_rate"))
+    policy = policies.make(name)
     # The simulation counts from time 0, when all is fresh, and one slot less at the end.
     means = np.array(
         [simulate(instance, policy, SLOTS / pages.bandwidth, seed).freshness for seed in range(400)]

@@ -23,6 +23,8 @@ sys.meta_path[:] = map(Without, sys.meta_path)
 
 import numpy as np
 import crawl_envs, agents, policies
+from agents.catalog import SHIPPED
+from agents.index import load_index
 from crawl_envs.types import Problem
 from policies import estimators, solvers
 from policies.base.live import empty_log
@@ -37,12 +39,12 @@ assert estimators.match_moments(np.ones(2), np.array([True, False])).change_rate
 assert solvers.binary_periodic([1.0, 1.0], rates["change_rate"], 2.0).converged
 columns = {name: np.broadcast_to(column, 2) for name, column in rates.items()}
 problem = Problem(2, 2.0, importance=np.ones(2), **columns)
-for name in ("noisy-index", "generalist"):
+for agent in (load_index(SHIPPED / "noisy-index"), agents.load("generalist")):
     pages = policies.LivePages(problem)
-    agent = agents.load(name, pages)
+    agent.start(pages)
     pages.advance(empty_log(), 1.0)
-    agent.start(pages.tracker())
-    assert agent.choose(pages.tracker()) in (0, 1)
+    agent.update(pages.last_log(), pages.tracker())
+    assert agent.choose(pages.tracker()).tolist() in ([0], [1])
 assert not MISSING & set(sys.modules)
 """
 

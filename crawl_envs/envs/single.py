@@ -14,7 +14,7 @@ from crawl_envs.envs.rendering import RENDERING, PictureArray
 from crawl_envs.envs.window import Window
 from crawl_envs.sim.state import NUM_OUTCOMES
 from crawl_envs.spaces.rewards import Objective
-from crawl_envs.types import BoolArray, Instance, Problem
+from crawl_envs.types import BoolArray, FloatArray, Instance, Problem
 from crawl_envs.worlds.lanes import Lanes
 
 SingleEnv: TypeAlias = Env[Any, Any]
@@ -61,14 +61,14 @@ class CrawlEnv(LaneAccess, SingleEnv):
         Raises:
             ValueError: a negative seed, an unknown option, an instance that does not fit.
         """
-        chosen, seeds, instances = self._reset_arguments(seed, options)
+        lane_mask, seeds, instances = self._reset_arguments(seed, options)
         super().reset(seed=seeds[0])
-        self.lanes.begin(chosen, seeds, instances, self.np_random)
+        self.lanes.begin(lane_mask, seeds, instances, self.np_random)
         if self._spec is not None and instances[0] is not None:
             self._check_length()
         if self.render_mode == "human":
             self.render()
-        return self.lanes.observation(0), self._info(list(np.zeros(NUM_OUTCOMES)))
+        return self.lanes.observation(0), self._info([np.zeros(1)] * NUM_OUTCOMES)
 
     def _check_length(self) -> None:
         """Warn if a pinned instance has longer episodes than ``spec`` tells wrappers."""
@@ -90,23 +90,22 @@ class CrawlEnv(LaneAccess, SingleEnv):
         lanes = self.lanes
         if lanes.any_ended:
             raise ResetNeeded("call reset: the episode has ended")
-        outcomes = [row[0] for row in lanes.play(lanes.form.decode_one(action))]
-        info = self._info(outcomes)
+        info = self._info(lanes.play(lanes.form.decode_one(action)))
         truncated = lanes.newly_ended() is not None
         reward = float(self.objective.total(info))
         if self.render_mode == "human":
             self.render()
         return lanes.observation(0), reward, False, truncated, info
 
-    def _info(self, outcomes: Sequence[float]) -> dict[str, Any]:
+    def _info(self, outcomes: Sequence[FloatArray]) -> dict[str, Any]:
         """Return the info of a step, with the mask of existing pages if they are born and die.
 
-        That of a reset has the same entries: a step in which nothing happened. All are NumPy
-        values, since some libraries read their dtype.
+        The info of a reset has the same entries, all zero. Values are NumPy scalars, since some
+        libraries read their dtype.
         """
-        info: dict[str, Any] = self.objective.terms(outcomes)
+        info = self.objective.terms(outcomes, 0)
         for name, row in self.lanes.reported:
-            info[name] = outcomes[row]
+            info[name] = outcomes[row][0]
         if self.lanes.mortal:
             info["action_mask"] = self.lanes.action_masks()[0].astype(np.int8)
         return info

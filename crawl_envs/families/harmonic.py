@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, TypeAlias, Unpack, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-from crawl_envs.envs.single import SingleEnv
+from crawl_envs.envs.rendering import RenderMode
+from crawl_envs.envs.single import CrawlEnv, SingleEnv
 from crawl_envs.envs.vector import vectorized
-from crawl_envs.families.pages import PageAction, PageArguments, PageFamily
+from crawl_envs.families.pages import PageAction, PageReveal, action_arguments
 from crawl_envs.instances import generator_of
 from crawl_envs.sim.divergence import Penalty
+from crawl_envs.spaces.observations import ObservationForm
+from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types.arguments import one_of
+from crawl_envs.worlds.budgets import Overspend
 from crawl_envs.worlds.lanes import Lanes
 
 HarmonicReward: TypeAlias = Literal["penalty", "freshness"]
 REWARDS: tuple[HarmonicReward, ...] = get_args(HarmonicReward)
 
 
-class CrawlHarmonic(PageFamily, SingleEnv):
+class CrawlHarmonic(CrawlEnv, SingleEnv):
     """Harmonic staleness under mixed observability: the set-up of Kolobov et al. (2019).
 
     ## Description
@@ -122,7 +126,15 @@ class CrawlHarmonic(PageFamily, SingleEnv):
         reward: HarmonicReward | None = None,
         delay: Mapping[str, Any] | None = None,
         num_sources: int | None = None,
-        **common: Unpack[PageArguments],
+        batch: int = 1,
+        epoch: float | None = None,
+        overspend: Overspend | None = None,
+        bucket: float | None = None,
+        crawl_cost: float = 0.0,
+        observation: ObservationForm = "table",
+        reveal: PageReveal = "parameters",
+        resample: bool = False,
+        render_mode: RenderMode | None = None,
     ) -> None:
         if reward is not None:
             one_of("reward", reward, REWARDS, "None")
@@ -134,10 +146,21 @@ class CrawlHarmonic(PageFamily, SingleEnv):
             delay=delay,
             num_sources=num_sources,
         )
-        make = partial(
-            Lanes, horizon=horizon, penalty=objective, requests=False, show_complete=True
+        make_lanes = partial(
+            Lanes,
+            generator=generator,
+            horizon=horizon,
+            penalty=objective,
+            requests=False,
+            show_complete=True,
+            **action_arguments(action, generator, batch, epoch, overspend, bucket),
+            observation=observation,
+            reveal=reveal,
+            resample=resample,
         )
-        super().__init__(make, generator, reward or "penalty", action, **common)
+        super().__init__(
+            make_lanes, Objective(reward or "penalty", crawl_cost), render_mode=render_mode
+        )
 
 
 CrawlHarmonicVector = vectorized(CrawlHarmonic)

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Any, Literal, TypeAlias
 
-from crawl_envs.envs.single import SingleEnv
+from crawl_envs.envs.rendering import RenderMode
+from crawl_envs.envs.single import CrawlEnv, SingleEnv
 from crawl_envs.envs.vector import vectorized
-from crawl_envs.families.pages import PageAction, PageArguments, PageFamily
+from crawl_envs.families.pages import PageAction, PageReveal, action_arguments
 from crawl_envs.instances import Generator, generator_of, traces
 from crawl_envs.instances.longevity import LAWS
 from crawl_envs.instances.traces.instance import recorded
+from crawl_envs.spaces.observations import ObservationForm
+from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types.arguments import one_of
 from crawl_envs.types.contents import Contents
 from crawl_envs.types.copies import Sketches, TrueDivergence
+from crawl_envs.worlds.budgets import Overspend
 from crawl_envs.worlds.fragments.lanes import FragmentLanes
 
 PAGES, DAYS = 100, 60.0
@@ -31,9 +35,9 @@ OF_DRAWN = {"num_pages": None, "bandwidth_steps": (), "horizon": None}
 """Arguments of traces only, and of drawn pages only, with their defaults."""
 
 
-def _refuse(given: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
+def _refuse(arguments: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
     """Raise ValueError where an argument differs from its default."""
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value != defaults[name]:
             raise ValueError(f"{name} must not be given for {where}, got {value!r}")
 
@@ -59,10 +63,10 @@ def _generator(
     """
     if isinstance(instance, str) and instance in LAWS:
         _refuse(of_traces, OF_TRACES, f"instance {instance!r}")
-        given = {name: value for name, value in of_drawn.items() if value is not None}
-        horizon = given.pop("horizon", DAYS)
-        given = {"num_pages": PAGES, **given, "bandwidth": bandwidth, "signals": signals}
-        return generator_of(instance, **given), {"horizon": horizon}
+        arguments = {name: value for name, value in of_drawn.items() if value is not None}
+        horizon = arguments.pop("horizon", DAYS)
+        arguments = {"num_pages": PAGES, **arguments, "bandwidth": bandwidth, "signals": signals}
+        return generator_of(instance, **arguments), {"horizon": horizon}
     shipped = traces.shipped()
     if not isinstance(instance, str | Path) or not (instance in shipped or Path(instance).is_dir()):
         one_of("instance", instance, (*LAWS, *shipped), "the folder of a trace")
@@ -100,7 +104,7 @@ class FragmentAccess:
         return sketches
 
 
-class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
+class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
     """Pages made of fragments: the set-up of Olston and Pandey (2008).
 
     ## Description
@@ -241,7 +245,15 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
         objective: FragmentObjective = "fragments",
         base_versions: int = 2,
         sketch_size: int | None = None,
-        **common: Unpack[PageArguments],
+        batch: int = 1,
+        epoch: float | None = None,
+        overspend: Overspend | None = None,
+        bucket: float | None = None,
+        crawl_cost: float = 0.0,
+        observation: ObservationForm = "table",
+        reveal: PageReveal = "parameters",
+        resample: bool = False,
+        render_mode: RenderMode | None = None,
     ) -> None:
         one_of("objective", objective, REWARD_TERMS)
         of_traces = {
@@ -253,8 +265,18 @@ class CrawlLongevity(FragmentAccess, PageFamily, SingleEnv):
         of_drawn = {"num_pages": num_pages, "bandwidth_steps": bandwidth_steps, "horizon": horizon}
         generator, playing = _generator(instance, signals, bandwidth, of_traces, of_drawn)
         playing |= {"base_versions": base_versions, "sketch_size": sketch_size}
-        make = partial(FragmentLanes, **playing)
-        super().__init__(make, generator, REWARD_TERMS[objective], action, **common)
+        make_lanes = partial(
+            FragmentLanes,
+            generator=generator,
+            **playing,
+            **action_arguments(action, generator, batch, epoch, overspend, bucket),
+            observation=observation,
+            reveal=reveal,
+            resample=resample,
+        )
+        super().__init__(
+            make_lanes, Objective(REWARD_TERMS[objective], crawl_cost), render_mode=render_mode
+        )
 
 
 CrawlLongevityVector = vectorized(CrawlLongevity)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
-from crawl_envs.envs.single import SingleEnv
+from crawl_envs.envs.rendering import RenderMode
+from crawl_envs.envs.single import CrawlEnv, SingleEnv
 from crawl_envs.envs.vector import vectorized
-from crawl_envs.families.pages import PageAction, PageArguments, PageFamily
+from crawl_envs.families.pages import PageAction, PageReveal, action_arguments
 from crawl_envs.instances import generator_of
 from crawl_envs.sim.divergence import Penalty
-from crawl_envs.spaces.rewards import penalty_and_reward
+from crawl_envs.spaces.observations import ObservationForm
+from crawl_envs.spaces.rewards import Objective, penalty_and_reward
+from crawl_envs.worlds.budgets import Overspend
 from crawl_envs.worlds.lanes import Lanes
 
 
-class CrawlNCIS(PageFamily, SingleEnv):
+class CrawlNCIS(CrawlEnv, SingleEnv):
     """Noisy change-indicating signals: the set-up of Busa-Fekete et al. (2025).
 
     ## Description
@@ -118,8 +121,9 @@ class CrawlNCIS(PageFamily, SingleEnv):
     Truncated at the end of the slot that follows the last crawl within the horizon; never
     terminated. ``env.spec.max_episode_steps`` is the number of steps at the bandwidth of the
     arguments, as Gymnasium's ``TimeAwareObservation`` needs it. A pinned instance with another
-    bandwidth has episodes of another length; a reset warns of longer ones. An environment made
-    from ``env.spec`` has a ``TimeLimit`` of that many steps.
+    bandwidth has episodes of another length; a reset warns of longer ones. The argument
+    ``max_episode_steps`` of ``gymnasium.make`` adds a ``TimeLimit``: a shorter one truncates
+    episodes earlier, a longer one never acts.
 
     ## Arguments
 
@@ -171,7 +175,15 @@ class CrawlNCIS(PageFamily, SingleEnv):
         delay: Mapping[str, Any] | None = None,
         num_sources: int | None = None,
         corruption: float | None = None,
-        **common: Unpack[PageArguments],
+        batch: int = 1,
+        epoch: float | None = None,
+        overspend: Overspend | None = None,
+        bucket: float | None = None,
+        crawl_cost: float = 0.0,
+        observation: ObservationForm = "table",
+        reveal: PageReveal = "parameters",
+        resample: bool = False,
+        render_mode: RenderMode | None = None,
     ) -> None:
         generator = generator_of(
             instance,
@@ -183,8 +195,17 @@ class CrawlNCIS(PageFamily, SingleEnv):
             corruption=corruption,
         )
         penalty, term = penalty_and_reward(objective, reward)
-        make = partial(Lanes, horizon=horizon, penalty=penalty)
-        super().__init__(make, generator, term, action, **common)
+        make_lanes = partial(
+            Lanes,
+            generator=generator,
+            horizon=horizon,
+            penalty=penalty,
+            **action_arguments(action, generator, batch, epoch, overspend, bucket),
+            observation=observation,
+            reveal=reveal,
+            resample=resample,
+        )
+        super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)
 
 
 CrawlNCISVector = vectorized(CrawlNCIS)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal, Unpack
+from typing import Literal
 
-from crawl_envs.envs.single import SingleEnv
+from crawl_envs.envs.rendering import RenderMode
+from crawl_envs.envs.single import CrawlEnv, SingleEnv
 from crawl_envs.envs.vector import vectorized
-from crawl_envs.families.pages import PageAction, PageArguments, PageFamily
+from crawl_envs.families.pages import PageAction, PageReveal, action_arguments
 from crawl_envs.instances.traces.instance import recorded
 from crawl_envs.sim.divergence import Penalty
-from crawl_envs.spaces.rewards import penalty_and_reward
+from crawl_envs.spaces.observations import ObservationForm
+from crawl_envs.spaces.rewards import Objective, penalty_and_reward
+from crawl_envs.worlds.budgets import Overspend
 from crawl_envs.worlds.lanes import Lanes
 
 DEFAULT_TRACE = "garden-handbook"
 
 
-class CrawlTrace(PageFamily, SingleEnv):
+class CrawlTrace(CrawlEnv, SingleEnv):
     """A recorded history of a real site, replayed: changes, signals, births and deaths of pages.
 
     ## Description
@@ -31,7 +34,7 @@ class CrawlTrace(PageFamily, SingleEnv):
     ## Instance
 
     Change rate, recall and false-signal rate of each page were fitted by
-    ``python -m scripts.data.fit_trace`` on an earlier window and stored beside the trace. Pages
+    ``python -m scripts.data.fit_trace`` on an earlier window and stored with the trace. Pages
     born later have the pooled prior. These parameters are beliefs, not the truth.
 
     ## Action Space
@@ -71,11 +74,11 @@ class CrawlTrace(PageFamily, SingleEnv):
     - ``window`` (None): first and last day; by default the second half of the trace.
     - ``bandwidth`` (None): crawls per day; by default the mean number of pages alive divided by
       ``days_per_crawl``.
-    - ``days_per_crawl`` (None): mean days between crawls of a page, in place of ``bandwidth``; by
+    - ``days_per_crawl`` (None): mean days between crawls of a page, instead of ``bandwidth``; by
       default 30.
     - ``importance`` ("uniform"): ``uniform`` or ``zipf`` (1 / rank, in an order drawn from the
       seed).
-    - ``parameters`` (None): path of the fitted parameters, if not beside the trace.
+    - ``parameters`` (None): path of the fitted parameters; by default stored with the trace.
     - ``reward`` (None): ``freshness`` or ``penalty``.
     - ``action`` ("page"), ``batch`` (1), ``epoch`` (None), ``overspend`` (None), ``bucket`` (None),
       ``objective`` ("binary"), ``crawl_cost`` (0.0), ``observation`` ("table"), ``reveal``
@@ -99,13 +102,19 @@ class CrawlTrace(PageFamily, SingleEnv):
         action: PageAction = "page",
         objective: Penalty = "binary",
         reward: Literal["freshness", "penalty"] | None = None,
-        **common: Unpack[PageArguments],
+        batch: int = 1,
+        epoch: float | None = None,
+        overspend: Overspend | None = None,
+        bucket: float | None = None,
+        crawl_cost: float = 0.0,
+        observation: ObservationForm = "table",
+        reveal: PageReveal = "parameters",
+        resample: bool = False,
+        render_mode: RenderMode | None = None,
     ) -> None:
         if reward not in (None, "freshness", "penalty"):
-            raise ValueError(
-                "reward must be 'freshness' or 'penalty', since a trace records no requests, "
-                f"got {reward!r}"
-            )
+            expected = "freshness or penalty, since a trace records no requests"
+            raise ValueError(f"reward must be {expected}, got {reward!r}")
         generator = recorded(
             trace,
             signals=signals,
@@ -116,8 +125,18 @@ class CrawlTrace(PageFamily, SingleEnv):
             parameters=parameters,
         )
         penalty, term = penalty_and_reward(objective, reward)
-        make = partial(Lanes, horizon=generator.duration, tape=generator.tape, penalty=penalty)
-        super().__init__(make, generator, term, action, **common)
+        make_lanes = partial(
+            Lanes,
+            generator=generator,
+            horizon=generator.duration,
+            tape=generator.tape,
+            penalty=penalty,
+            **action_arguments(action, generator, batch, epoch, overspend, bucket),
+            observation=observation,
+            reveal=reveal,
+            resample=resample,
+        )
+        super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)
 
 
 CrawlTraceVector = vectorized(CrawlTrace)

@@ -42,11 +42,11 @@ class CustomEvents(Instance):
         return float(event_rates(self, requests).sum()) * horizon
 
 
-def check_expected(what: str, expected: float, most: float = MOST_EVENTS) -> None:
+def check_expected(what: str, expected: float, max_events: float = MOST_EVENTS) -> None:
     """Raise ValueError if ``what``, names of arguments, give too many events in an episode."""
-    if not expected <= most:
+    if not expected <= max_events:
         raise ValueError(
-            f"{what} must give at most {most:g} events in an episode, got {expected:g}"
+            f"{what} must give at most {max_events:g} events in an episode, got {expected:g}"
         )
 
 
@@ -57,7 +57,7 @@ def check_events(
 
     Every change, signal and, with ``requests``, request is an event, for any reward. Importance is
     the rate of requests; it can be scaled, since only its proportions matter to policies.
-    A ``tape`` is of recorded events, in place of those of the instance.
+    A ``tape`` has recorded events, which replace those of the instance.
     """
     if tape is not None:
         count = np.searchsorted(tape.time, horizon, side="right")

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from crawl_envs.sim.divergence import Penalty, penalty_increments
-from crawl_envs.sim.state import (
-    CRAWLS,
-    DIVERGENCE,
-    FRESHNESS,
-    HITS,
-    SIMILARITY,
-)
+from crawl_envs.sim.state import CRAWLS, DIVERGENCE, FRESHNESS, HITS, SIMILARITY
 from crawl_envs.types import FloatArray, FragmentLedger, Ledger, OfferLedger
 from crawl_envs.types.arguments import one_of, quantity
 
@@ -52,15 +46,16 @@ class Objective:
         self._row = ROWS[reward] if row is None else row
         self._negative = reward == "penalty"
 
-    def terms(self, outcomes: Sequence[Amount]) -> dict[str, Amount]:
+    def terms(self, outcomes: Sequence[FloatArray], lane: int | None = None) -> dict[str, Any]:
         """Return the terms of the reward from the outcomes of a step, for one lane or all.
 
         Their names begin with ``reward_``. Arrays are not copied.
         """
-        amount = outcomes[self._row]
+        amount: Any = outcomes[self._row] if lane is None else outcomes[self._row][lane]
         parts = {self._name: -amount if self._negative else amount}
         if self.crawl_cost > 0.0:
-            parts["reward_crawl_cost"] = -self.crawl_cost * outcomes[CRAWLS]
+            crawls: Any = outcomes[CRAWLS] if lane is None else outcomes[CRAWLS][lane]
+            parts["reward_crawl_cost"] = -self.crawl_cost * crawls
         return parts
 
     def total(self, terms: dict[str, Amount]) -> Amount:

@@ -20,7 +20,7 @@ MOST_FRAGMENTS = 2**31 - 1
 """Largest number of fragments of a page, counted exactly."""
 
 
-def _rows(name: str, value: ArrayLike, kinds: str, least: int) -> NDArray[Any]:
+def _rows(name: str, value: ArrayLike, kinds: str, minimum: int) -> NDArray[Any]:
     """Return an array of finite numbers, (m, G); raise ValueError unless it is one."""
     array = np.asarray(value)
     if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in kinds:
@@ -28,8 +28,8 @@ def _rows(name: str, value: ArrayLike, kinds: str, least: int) -> NDArray[Any]:
             f"{name} must have a row per page and a column per region, shape (m, G), got "
             f"dtype {array.dtype} and shape {array.shape}"
         )
-    if not np.all(np.isfinite(array) & (array >= least)):
-        raise ValueError(f"{name} must be finite and >= {least}, got {array.min()}")
+    if not np.all(np.isfinite(array) & (array >= minimum)):
+        raise ValueError(f"{name} must be finite and >= {minimum}, got {array.min()}")
     return array
 
 
@@ -194,8 +194,8 @@ def _earlier(
     """Return the previous spell of the same page and key, -1 for none, (n,)."""
     order = np.lexsort((birth, key, page))
     before, after = order[:-1], order[1:]
-    again = (page[before] == page[after]) & (key[before] == key[after])
-    before, after = before[again], after[again]
+    repeats = (page[before] == page[after]) & (key[before] == key[after])
+    before, after = before[repeats], after[repeats]
     wrong = (death[before] > birth[after]) | (size[before] != size[after])
     if wrong.any():
         row = int(np.argmax(wrong))

@@ -166,9 +166,9 @@ class Instance:
             "recall": recall,
             "false_signal_rate": false_signal_rate,
         }
-        given = {name: floats(name, value) for name, value in named.items()}
-        num_pages = common_length(given)
-        rows = {name: len(given[name]) for name in OF_SOURCES if given[name].ndim == 2}
+        columns = {name: floats(name, value) for name, value in named.items()}
+        num_pages = common_length(columns)
+        rows = {name: len(columns[name]) for name in OF_SOURCES if columns[name].ndim == 2}
         for name, count in rows.items():
             whole(f"number of sources of {name}", count, 1, MOST_SOURCES)
         sources = dict.fromkeys(OF_SOURCES, max(rows.values(), default=1))
@@ -176,7 +176,7 @@ class Instance:
         if not isinstance(delay, Delay | None):
             raise ValueError(f"delay must be a Delay or None, got {delay!r}")
         vars(self).update(
-            {name: per_page(name, x, num_pages, sources.get(name)) for name, x in given.items()},
+            {name: per_page(name, x, num_pages, sources.get(name)) for name, x in columns.items()},
             bandwidth=rate,
             bandwidth_steps=steps,
             delay=Delay() if delay is None else delay,
@@ -296,8 +296,8 @@ class Problem:
     regions: Regions | None = None
 
     def __post_init__(self) -> None:
-        known = 1.0 if math.isnan(self.bandwidth) else self.bandwidth
-        bandwidth_function(known, self.bandwidth_steps)
+        finite = 1.0 if math.isnan(self.bandwidth) else self.bandwidth
+        bandwidth_function(finite, self.bandwidth_steps)
         if self.recall is not None and self.recall.ndim == 2:
             object.__setattr__(self, "num_sources", int(self.recall.shape[0]))
 

@@ -139,7 +139,7 @@ class RateBudget:
     def allowed(
         self, wanted: FloatArray, bandwidth: FloatArray, time: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the actions (N, m) within the budgets, and the declared spending of each lane."""
+        """Return the actions within the budgets, (N, m), and the declared spending, (N,)."""
         believed = self.change_rate
         if self.reveal != "parameters":
             believed = (self.signals + 0.5) / (time[:, None] + 0.5)
@@ -164,7 +164,7 @@ class RateBudget:
         return crawls_between(clock, start, end) / (end - start)
 
     def keeps_to(self, form: CompiledRates, instance: Instance, length: int) -> bool:
-        """Return whether a policy of rates would be applied unchanged, in ``length`` epochs.
+        """Return whether lanes would apply a policy of rates unchanged, in ``length`` epochs.
 
         True if there is no bucket, change rates are revealed, the rules start with epochs and
         respond to signals only of pages with complete observation, and no rule declares more than

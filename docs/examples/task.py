@@ -14,7 +14,7 @@ import policies
 from crawl_envs.evaluation import Row, evaluate, summarize
 from scripts.present.tables import console, plus_minus
 from scripts.suite.bounds import BOUND, bound_of
-from scripts.suite.scores import LEAST, scores_of
+from scripts.suite.scores import MIN_SCORE, scores_of
 from scripts.suite.tasks import FIRST_SEED, Task
 
 ID = "crawl_envs:CrawlNCIS-v0"
@@ -42,7 +42,7 @@ def scores(label: str, policy: Callable[[Any], Any], seeds: int) -> list[Row]:
     rows = evaluate(ID, entrants, chosen, setting=TASK.name, bounds=bounds, **ARGUMENTS)
     table = scores_of([TASK], list(rows), {})
     return [
-        Row(ID, TASK.name, row.policy, row.seed, "score", max(row.plain, LEAST))
+        Row(ID, TASK.name, row.policy, row.seed, "score", max(row.plain, MIN_SCORE))
         for row in table.itertuples(index=False)
     ]
 

@@ -9,7 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from crawl_envs.types import CrawlLog, Tracker
+from policies.base.bound import Bound
 from policies.base.choices import Action
+from policies.base.columns import FromColumns
 from policies.base.policy import PAGE_FORMS, RATE_FORMS, Form, Pages, Policy
 
 Arm: TypeAlias = Policy | Any
@@ -31,6 +33,10 @@ class ModelPolicy(Policy):
 
     def __init__(self, label: str, model: Any) -> None:
         self.label, self.model = label, model
+
+    def start(self, pages: Pages) -> None:
+        """Pass the first log of the episode to a model that learns."""
+        self.update(pages.last_log(), pages.tracker())
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Pass the log to a model that learns."""
@@ -67,6 +73,11 @@ def as_policies(arms: Mapping[str, Arm]) -> dict[str, Policy]:
     for label, arm in arms.items():
         if isinstance(arm, type) or not (isinstance(arm, Policy) or hasattr(arm, "predict")):
             raise ValueError(f"arm {label!r} must be a policy or a model with predict, got {arm!r}")
+        if isinstance(arm, Bound | FromColumns):
+            raise ValueError(
+                f"arm {label!r} must be the policy {arm.policy.name} itself, got a "
+                f"{type(arm).__name__}; make it without env and features"
+            )
         if isinstance(arm, Policy) and not arm.acts:
             raise ValueError(f"arm {label!r} must have actions, got {arm.name} without any")
         policies[label] = arm if isinstance(arm, Policy) else ModelPolicy(label, arm)

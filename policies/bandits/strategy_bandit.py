@@ -76,7 +76,10 @@ class StrategyBandit(Policy):
         weights: RateSource | None = None,
         record: bool = False,
         seed: int | Sequence[int] | None = None,
+        **unknown: Any,
     ) -> None:
+        for name in unknown:
+            raise TypeError(f"{self.name}.__init__() got an unexpected keyword argument {name!r}")
         self._make_bandit, self.seed = bandit, seed
         self._reward = StepReward(reward, gain_bound, weights)
         self.record = flag("record", record)

@@ -122,8 +122,8 @@ class AllocatedPolicy(CrawlPolicy):
         """Plan the crawls of an episode."""
         if self.form == ("rates", self.form.batch, None):
             raise ValueError(
-                f"epoch must be the time between two decisions for {self.name} in the form 'rates', "
-                "got None: use in_form('rates', epoch=...)"
+                f"epoch must be the time between two decisions of {self.name} in the form "
+                "'rates', got None: use in_form('rates', epoch=...)"
             )
         tracker = pages.tracker()
         form = self.compile(tracker.problem, pages.num_slots(self.form.epoch), pages.rng())
@@ -140,8 +140,8 @@ class AllocatedPolicy(CrawlPolicy):
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Add the signals of a log to the queue of responses."""
-        assert self.responses is not None
-        self.responses.on_signal(log.signal_page)
+        if self.responses is not None:
+            self.responses.on_signal(log.signal_page)
 
     def choose(self, tracker: Tracker) -> NDArray[Any]:
         """Return the next pages of the schedule, or the rates of the epoch."""
@@ -153,19 +153,19 @@ class AllocatedPolicy(CrawlPolicy):
 
     def _next_pages(self, count: int, alive: BoolArray) -> IntArray:
         """Return the next ``count`` distinct alive pages; the first alive page if none is left."""
-        chosen: list[int] = []
+        pages: list[int] = []
         if self.responses is not None:
             first = [self.responses.take() for _ in range(min(count, len(self.responses)))]
-            chosen = [page for page in first if alive[page]]
-        if len(chosen) < count:
-            remaining = alive[self.distinct].sum() - np.isin(chosen, self.distinct).sum()
-            count = min(count, len(chosen) + int(remaining))
-        while len(chosen) < count:
+            pages = [page for page in first if alive[page]]
+        if len(pages) < count:
+            remaining = alive[self.distinct].sum() - np.isin(pages, self.distinct).sum()
+            count = min(count, len(pages) + int(remaining))
+        while len(pages) < count:
             page = int(self.pages[self.position])
             self.position = (self.position + 1) % self.pages.size
-            if alive[page] and page not in chosen:
-                chosen.append(page)
-        return np.array(chosen or [int(np.argmax(alive))], dtype=np.int64)
+            if alive[page] and page not in pages:
+                pages.append(page)
+        return np.array(pages or [int(np.argmax(alive))], dtype=np.int64)
 
 
 def even_rates(problem: Problem, bandwidth: float) -> FloatArray:

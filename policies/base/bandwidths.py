@@ -17,13 +17,13 @@ ROUNDING = 1e-12
 def slot_bandwidths(problem: Problem, slots: int) -> list[tuple[float, int]]:
     """Return the bandwidths of an episode of ``slots`` crawls, and the number of crawls at each."""
     periods: list[tuple[float, int]] = []
-    made, begin, rate, due = 0, 0.0, problem.bandwidth, 0.0
+    crawls, begin, rate, due = 0, 0.0, problem.bandwidth, 0.0
     for time, next_rate in (*problem.bandwidth_steps, (math.inf, rate)):
         due += (time - begin) * rate
         end = slots if due >= slots else math.floor(due * (1.0 + ROUNDING))
-        if end > made:
-            periods.append((rate, end - made))
-        made, begin, rate = end, time, next_rate
+        if end > crawls:
+            periods.append((rate, end - crawls))
+        crawls, begin, rate = end, time, next_rate
     return periods or [(problem.bandwidth, 0)]
 
 

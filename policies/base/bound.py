@@ -94,11 +94,13 @@ class Bound:
         core: the crawl environment inside ``env``.
 
     Raises:
-        ValueError: ``env`` is no crawl environment, or does not have what the policy needs.
+        ValueError: ``env`` is no crawl environment, takes other actions than the one inside, or
+            does not have what the policy needs.
     """
 
     def __init__(self, policy: Policy, env: Any) -> None:
         self.core = core = core_of(env)
+        check_actions(env, core)
         for method in policy.methods:
             if not hasattr(core, method):
                 raise ValueError(
@@ -231,3 +233,14 @@ def core_of(env: Any) -> Any:
             + (NATIVE if several else f"without {', '.join(missing)}")
         )
     return core
+
+
+def check_actions(env: Any, core: Any) -> None:
+    """Raise ValueError if a wrapper takes other actions than the crawl environment inside."""
+    spaces = [getattr(core, name, None) for name in ("action_space", "single_action_space")]
+    space = getattr(env, "action_space", None)
+    if space is not None and space not in spaces:
+        raise ValueError(
+            f"env must take the actions of the crawl environment inside, {spaces[0]}, got a "
+            f"{type(env).__name__} that takes {space}; bind inside that wrapper"
+        )

@@ -96,8 +96,10 @@ class FromColumns:
 
         A log without crawls, as after a reset, begins an episode.
         """
-        if log.page.size == 0 and lane in self._lanes:
-            self._lanes[lane] = self._lanes[lane][0], None
+        if log.page.size == 0:
+            self._logs[lane] = []
+            if lane in self._lanes:
+                self._lanes[lane] = self._lanes[lane][0], None
         self._logs.setdefault(lane, []).append(log)
 
     def of_lane(self, lane: int = 0) -> Any:

@@ -119,6 +119,8 @@ class IndexPolicy(CrawlPolicy):
 
         A birth counts as a crawl. A page whose elapsed time began after its last crawl was born.
         """
+        if not self.reads_log:
+            return
         start = tracker.time - tracker.elapsed
         np.maximum.at(self.last_crawl, log.page, log.time)
         born = tracker.alive & (start > self.last_crawl + ROUNDING * tracker.time)

@@ -62,17 +62,17 @@ def random(rates: ArrayLike, slots: int, rng: np.random.Generator) -> IntArray:
 
 def _shares(rates: ArrayLike) -> tuple[IntArray, FloatArray]:
     """Return the pages of positive rate, and their shares of the slots."""
-    given = np.asarray(rates, dtype=np.float64)
-    if given.ndim != 1:
-        raise ValueError(f"rates must have shape (m,), got shape {given.shape}")
-    bad = ~(np.isfinite(given) & (given >= 0.0))
+    values = np.asarray(rates, dtype=np.float64)
+    if values.ndim != 1:
+        raise ValueError(f"rates must have shape (m,), got shape {values.shape}")
+    bad = ~(np.isfinite(values) & (values >= 0.0))
     if bad.any():
-        raise ValueError(f"rates must be finite and >= 0, got {given[bad][0]}")
-    largest = given.max(initial=0.0)
-    pages = np.flatnonzero(given / largest if largest > 0.0 else given)
+        raise ValueError(f"rates must be finite and >= 0, got {values[bad][0]}")
+    largest = values.max(initial=0.0)
+    pages = np.flatnonzero(values / largest if largest > 0.0 else values)
     if len(pages) == 0:
         raise ValueError("rates must be positive for at least one page, got none")
-    relative = given[pages] / largest
+    relative = values[pages] / largest
     return pages, relative / relative.sum()
 
 
@@ -92,7 +92,7 @@ def _window(share: float, crawls: int) -> tuple[float, float]:
 def _earliest_deadline(shares: FloatArray, slots: int) -> IntArray:
     """Return the page of each slot. A page is in the list of its release slot, or in the heap."""
     num_pages = shares.size
-    chosen = np.empty(slots, np.int64)
+    schedule = np.empty(slots, np.int64)
     crawls = np.zeros(num_pages, np.int64)
     due = np.empty(num_pages)
     released_at = np.full(slots, -1, np.int64)
@@ -109,14 +109,14 @@ def _earliest_deadline(shares: FloatArray, slots: int) -> IntArray:
             set_due(heap, page, due[page])
             page = next_released[page]
         page = heap.entries[0]
-        chosen[slot] = page
+        schedule[slot] = page
         crawls[page] += 1
         opens, due[page] = _window(shares[page], crawls[page])
         set_due(heap, page, due[page] if opens <= slot else np.inf)
         if slot < opens < slots:
             next_released[page] = released_at[int(opens)]
             released_at[int(opens)] = page
-    return chosen
+    return schedule
 
 
 def response_share(rates: FloatArray, change_rate: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Command lines: options, arguments of programs, errors in one line.
+"""What all commands share: options, and errors in one line.
 
 Public modules: commands, options.
 """

@@ -1,4 +1,4 @@
-"""The frame of every command: the look of its help, errors in one line, and exit codes.
+"""Make commands of functions: help texts, errors in one line, and exit codes.
 
 Bad input ends a command with exit code 2, a failed write or a killed worker with 1, an interrupt
 with 130. Each prints one line on standard error.
@@ -29,7 +29,7 @@ USAGE_ERROR: Any = typer.BadParameter.__base__
 
 
 class Command(TyperCommand):
-    """A command that refuses empty arguments; an empty path would be the current folder."""
+    """A command that rejects empty arguments; an empty path would be the current folder."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words of the command line; errors take one line."""
@@ -43,16 +43,21 @@ class Command(TyperCommand):
             try:
                 return super().parse_args(ctx, args)
             except USAGE_ERROR as error:
-                if option := getattr(error, "option_name", ""):  # an unknown one
-                    known = [name for each in self.params for name in each.opts if name[:2] == "--"]
-                    one_of(f"option of {ctx.info_name}", option, [*known, "--help"])
+                if option := getattr(error, "option_name", ""):  # it is unknown
+                    option_names = [
+                        name
+                        for parameter in self.params
+                        for name in parameter.opts
+                        if name[:2] == "--"
+                    ]
+                    one_of(f"option of {ctx.info_name}", option, [*option_names, "--help"])
                 message = error.format_message().removesuffix(".")
                 words = shlex.join(line) or "nothing"
                 raise ValueError(f"{ctx.info_name}: {message}, got {words}") from None
 
 
 def group(about: str | None, cls: type[Any] | None = None) -> typer.Typer:
-    """Return a command without a function yet, or one of several; ``cls`` chooses among them."""
+    """Return a typer application without commands; ``cls`` is the class of the group, if any."""
     look: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
     return typer.Typer(cls=cls, help=about, add_completion=False, **look)
 
@@ -68,8 +73,8 @@ def command(
     Args:
         main: the function; its errors are printed in one line.
         about: help of the command.
-        name: name of the program, if it is one of several.
-        among: the command of these, as of :func:`group`.
+        name: name of the command in a group.
+        among: the group that receives the command, from :func:`group`; None for a new one.
     """
     app = among or group(None)
 
@@ -89,9 +94,9 @@ def command_of(
     name: str | None = None,
     among: typer.Typer | None = None,
 ) -> typer.Typer:
-    """Return the command of a function of a dataclass, whose fields have typer's annotations.
+    """Return the command of a function whose argument is a dataclass with typer's annotations.
 
-    The help has the fields of a class before those of its base. See :func:`command`.
+    The help lists the fields of a class before those of its base. See :func:`command`.
     """
     hints, entries = get_type_hints(kind, include_extras=True), {f.name: f for f in fields(kind)}
     own_first = dict.fromkeys(n for base in kind.__mro__ for n in inspect.get_annotations(base))
@@ -117,8 +122,8 @@ def one_line_errors(
     """Exit with one line on bad input, a failed read or write, or an interrupt.
 
     Args:
-        stopped: message after an interrupt: what was saved, and how to go on.
-        place: what is written, for errors that name no file.
+        stopped: message after an interrupt: what was saved, and how to resume.
+        place: file or folder to name in errors that name no file.
     """
     try:
         yield

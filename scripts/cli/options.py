@@ -1,4 +1,4 @@
-"""Values of options, and options of several commands."""
+"""Options that several commands share, and functions that parse and check values of options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EnvArgs = Annotated[
     list[str] | None,
     Option(help="Argument of the environment, such as num_pages=20; can be repeated."),
 ]
-Fresh = Annotated[bool, Option("--fresh", help="Discard what is there and start anew.")]
+Fresh = Annotated[bool, Option("--fresh", help="Discard earlier results and start over.")]
 MAX_COUNT = 10**6
 """Largest count of seeds, draws, trials or workers."""
 PREFIX = "crawl_envs:"
@@ -34,7 +34,7 @@ def plain_value(text: str) -> Any:
 def named_values(
     pairs: Iterable[str], option: str = "env-arg", read: Callable[[str], Any] = plain_value
 ) -> dict[str, Any]:
-    """Parse ``name=value`` pairs, whose values ``read`` makes of text.
+    """Parse ``name=value`` pairs; ``read`` converts the text of a value.
 
     Raises:
         ValueError: a pair without ``=``, or without a name.
@@ -65,16 +65,16 @@ def read_instance(path: Path | None) -> dict[str, Any] | None:
     return instance
 
 
-def given_only(options: Mapping[str, Any]) -> dict[str, Any]:
+def without_none(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that are not None."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def words_of(option: str, text: str | None) -> list[str]:
-    """Return the comma-separated words of an option, none of None.
+    """Return the comma-separated words of an option; an empty list for None.
 
     Raises:
-        ValueError: a text without words.
+        ValueError: the text has no words.
     """
     words = [word.strip() for word in (text or "").split(",") if word.strip()]
     if text is not None and not words:
@@ -82,28 +82,28 @@ def words_of(option: str, text: str | None) -> list[str]:
     return words
 
 
-def at_least(least: int, **named: int) -> None:
-    """Raise ValueError unless named integers are at least ``least`` and at most ``MAX_COUNT``."""
+def check_counts(minimum: int, **named: int) -> None:
+    """Raise ValueError unless all ``minimum <= value <= MAX_COUNT``; names are those of options."""
     for name, value in named.items():
-        if not least <= value <= MAX_COUNT:
-            bound = f">= {least}" if value < least else f"<= {MAX_COUNT}"
+        if not minimum <= value <= MAX_COUNT:
+            bound = f">= {minimum}" if value < minimum else f"<= {MAX_COUNT}"
             raise ValueError(f"{name.replace('_', '-')} must be an integer {bound}, got {value}")
 
 
 def default_folder(*words: str) -> Path:
-    """Return the folder under ``runs`` of a name of several words."""
+    """Return the folder ``runs/a-b-c`` of the words a, b and c."""
     return Path("runs") / "-".join(words).replace(":", "-").replace("/", "-")
 
 
 def input_folder(command: str, path: Path) -> Path:
-    """Return the default folder of a command on a file, named after the file and its folder."""
+    """Return the default output folder of a command that reads a file, named after that file."""
     path = path.absolute()
     words = [path.name] if path.parent == Path.cwd() else [path.parent.name, path.name]
     return default_folder(command, *filter(None, words))
 
 
 def changed(options: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass of options that are not at their defaults, by name."""
+    """Return the fields of a dataclass that differ from their defaults, by name."""
     values = {entry.name: getattr(options, entry.name) for entry in fields(options)}
     plain = {entry.name: entry.default for entry in fields(options)}
     return {name: value for name, value in values.items() if value not in (None, [], plain[name])}

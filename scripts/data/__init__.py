@@ -1,4 +1,4 @@
-"""Commands that make data: recorded histories, URL tables, markets and episodes of policies.
+"""Make data sets: recorded histories of sites, URL tables, markets, and episodes of policies.
 
 Public modules: fit_trace, offer_samples, recording, replays.
 """

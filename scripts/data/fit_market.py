@@ -1,11 +1,10 @@
-"""Compare markets of a shape with the published numbers of Han et al. 2020.
+"""Compare simulated markets with the published numbers of Han et al. 2020.
 
 Three shares of offers (section 4.1.1) and nine AUCs (Table 4) are compared. As in the paper,
 predictors are trained on the days from August 1 to the end of the year, selected on the next nine
 days and tested on the following 91. Training and test offers are different offers of the same
-world, so that brand and merchant together do not identify an offer, as in the paper's 1.3 million
-offers. There is no search: try other shapes with ``--set``. Writes ``market.csv`` and
-``provenance.json``.
+world: as among the paper's 1.3 million offers, brand and merchant do not identify an offer. Nothing
+is fitted; ``--set`` tries other shapes of a market. Writes ``market.csv`` and ``provenance.json``.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ QUICK_SETTINGS: dict[str, dict[str, Any]] = {"network": {"epochs": 1}, "trees": 
 
 
 class Figure(NamedTuple):
-    """A measured number beside the paper's.
+    """A measured number and the paper's.
 
-    ``what`` is ``positives``, a share of offers per day, or ``auc``; ``model`` and ``features`` are
-    those of the predictor of an AUC. ``band`` is the tolerance.
+    ``what`` is ``positives``, a share of offers per day, or ``auc``; ``model`` and ``features``
+    describe the predictor of an AUC. ``band`` is the tolerance.
     """
 
     what: str
@@ -81,12 +80,12 @@ def make_tables(
     """Log one market, or two of the same world, and return examples from them.
 
     Args:
-        shape: of the world and the markets.
-        offers: of each market.
-        days: of the record, >= 3.
+        shape: shape of the world and the markets.
+        offers: number of offers in each market.
+        days: number of days of the record, >= 3.
         per_day: examples per training day; twice as many per validation or test day.
-        seed: of the market to test on.
-        train_seed: of the market for training and validation.
+        seed: seed of the test market.
+        train_seed: seed of the market for training and validation.
 
     Raises:
         ValueError: an argument outside its range.
@@ -139,7 +138,7 @@ def shape_of(changes: Sequence[str]) -> MarketShape:
 
 
 def table_of(figures: Sequence[Figure]) -> Table:
-    """Return the table of measured numbers beside the paper's, for the terminal."""
+    """Return the table of measured numbers and the paper's, for the terminal."""
     table = Table(
         *Figure._fields, "near", title="A market of this shape, and that of Han et al. 2020"
     )
@@ -151,7 +150,7 @@ def table_of(figures: Sequence[Figure]) -> Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Arguments of the command."""
+    """Options of the command."""
 
     seed: Annotated[int, Option(help="Seed of the test market.")] = 0
     train_seed: Annotated[

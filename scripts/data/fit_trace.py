@@ -9,22 +9,21 @@ is
     n \sim \mathrm{Poisson}(\Delta T),\quad h \sim \mathrm{Binomial}(n, \lambda),\quad
     f \sim \mathrm{Poisson}(\nu T),
 
-with distributions of the rates and of the recall that all pages share, and the posterior mean of
-each page (:mod:`policies.estimators.count_priors`); a page that did not exist in the window gets
-the pooled value. Data outside the window are not used.
+All pages share the distributions of the rates and of the recall, and a page gets its posterior mean
+(:mod:`policies.estimators.count_priors`). A page that did not exist in the window gets the pooled
+value. Data outside the window are not used.
 
 A directory is signalled at every commit to it, so the recall of directory signals is 1 by
-construction. With recall 1 the rate of unsignalled changes is 0, so that a page without signals
-would have value 0 at any elapsed time, on the evidence of a finite record. Therefore recall is
-capped at ``RECALL_CAP``: one change in a hundred is assumed to be unsignalled. The choice matters
-little: on five recorded sites, caps from .9 to .999 change the freshness of greedy crawling by at
-most .01.
+construction. With recall 1 the rate of unsignalled changes is 0, and a page without signals would
+have value 0 at any elapsed time. Therefore recall is capped at ``RECALL_CAP``: one change in a
+hundred is assumed to be unsignalled. The cap matters little: on five recorded sites, caps from .9
+to .999 change the freshness of greedy crawling by at most .01.
 
 With both kinds of signals there are two sources, each with a recall and a false-signal rate. In the
-model a change is signalled by at most one source, so a change signalled by both is credited to the
-mention, which names the page. All signals not credited to a change are false, so that the signal
-rate of each source is as recorded. The directory's recall is fitted to the changes without a
-mention, and the cap applies to the sum.
+model at most one source signals a change, so a change signalled by both is credited to the mention,
+which names the page. All other signals are false, so that the signal rate of each source is as
+recorded. The directory's recall is fitted to the changes without a mention, and the cap applies to
+the sum.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Counts(NamedTuple):
 
 
 def count_events(trace: Trace, start: float, end: float, signals: Signals) -> Counts:
-    """Count each page's changes and signals in the window; a change is credited to one source.
+    """Count the changes and signals of each page; a change is credited to one source.
 
     Raises:
         ValueError: the window does not lie in the record, or ``signals`` is unknown.
@@ -91,7 +90,7 @@ def count_events(trace: Trace, start: float, end: float, signals: Signals) -> Co
 
 
 def _by_source(values: NDArray[Scalar]) -> NDArray[Scalar]:
-    """Return values by source as they are, or those of the only one."""
+    """Return values by source; without the axis of sources if there is only one."""
     return values[0] if len(values) == 1 else values
 
 
@@ -124,14 +123,14 @@ def fit_false_rate(counts: Counts) -> tuple[FloatArray, Pooled]:
 
 
 def _pooled(values: list[float]) -> Pooled:
-    """Return the pooled values by source, or that of the only one."""
+    """Return the pooled values by source, or a number if there is only one."""
     return values[0] if len(values) == 1 else tuple(values)
 
 
 def fit(
     trace: Trace, start: float = 0.0, end: float | None = None, signals: Signals = "directory"
 ) -> Parameters:
-    """Fit the parameters of every page from what was recorded in one window.
+    """Fit the parameters of every page to a window of the record.
 
     Args:
         trace: the recorded site.
@@ -166,7 +165,7 @@ def fit(
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
-    """Arguments of the command."""
+    """Options of the command."""
 
     folder: Annotated[str, Argument(help="Folder of a trace, or name of a shipped one.")]
     start: Annotated[float, Option(help="Start of the training window, in days.")] = 0.0

@@ -14,7 +14,7 @@ The set is described at github.com/microsoft/Optimal-Freshness-Crawl-Scheduling,
 :mod:`scripts.data.bing.importing` describes the output and the fit of rates.
 ``crawl_envs.instances.urls.pool`` reads the table, and its path is the name of an instance.
 
-OUT appears when the import is complete; an import that was stopped is run again from the start.
+OUT is written when the import is complete; an interrupted import starts over.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OUT = "urls.parquet"
 
 @dataclass(frozen=True, kw_only=True)
 class ImportOptions:
-    """Arguments of the command."""
+    """Options of the command."""
 
     folder: Annotated[Path, Argument(help="Folder of the five files of the set.")]
     out: Annotated[
@@ -64,8 +64,8 @@ def main(options: ImportOptions) -> None:
         table = pd.read_parquet(path, columns=["importance", "change_rate", "complete"])
         message = f"{len(table)} URLs, {summary(table)} -> {path}"
         if left_out:
-            reason = f"neither a history nor a change rate, URL id {left_out[0]} for one"
-            message = f"{len(left_out)} URLs are left out, with {reason}; {message}"
+            reason = f"no history and no change rate, such as URL id {left_out[0]}"
+            message = f"{len(left_out)} URLs are left out: {reason}; {message}"
     Console().print(message, soft_wrap=True, highlight=False)
 
 

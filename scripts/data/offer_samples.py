@@ -1,7 +1,4 @@
-"""Markets, days and samples of examples for predictors, and the AUCs of the paper.
-
-After Han et al. 2020, section 4.1.1.
-"""
+"""Training samples for predictors, and the AUCs of the paper (Han et al. 2020, section 4.1.1)."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ def logged(seed: int, num_offers: int, num_days: int, **arguments: Any) -> Marke
 
 
 class Split(NamedTuple):
-    """Days of training, validation and test; each range later than the one before."""
+    """Days of training, validation and test, in this order in time."""
 
     train: range
     validation: range
@@ -64,7 +61,7 @@ class UniformSample:
     """A uniform sample of each day's offers.
 
     Attributes:
-        per_day: offers per day, >= 1; all where there are fewer.
+        per_day: offers per day, >= 1; all if there are fewer.
     """
 
     per_day: int
@@ -82,9 +79,9 @@ class UniformSample:
 class ClickWeightedSample:
     """The union of a uniform sample of each day and one that is weighted by past clicks.
 
-    Weights are the clicks of the last 30 days before the day. Only the uniform part includes offers
-    without clicks. Probabilities depend on the past and not on the label, so that the sample does
-    not change the share of positives among offers with equal history.
+    Weights are the clicks of the 30 days before. Only the uniform part includes offers without
+    clicks. Probabilities depend on the past only, so that the sample keeps the share of positives
+    among offers with equal history.
 
     Attributes:
         per_day: offers per day before repeats are dropped, >= 1.
@@ -109,13 +106,13 @@ class ClickWeightedSample:
 
 
 def weighted_draw(weights: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
-    """Draw pages one after the other, each in proportion to weight among the remaining ones.
+    """Draw pages without replacement, in proportion to weight among the remaining ones.
 
     By exponential keys (Efraimidis and Spirakis 2006, Weighted random sampling with a reservoir).
 
     Args:
         weights: (m,), >= 0; a page of weight 0 is never drawn.
-        count: number of pages to draw, >= 0; fewer where fewer have a weight > 0.
+        count: number of pages to draw, >= 0; fewer if fewer have a weight > 0.
         rng: the random numbers.
 
     Returns:

@@ -1,6 +1,6 @@
-"""Episodes of policies as Minari data sets, the same bytes for the same seed.
+"""Record episodes of policies as Minari data sets; the same seed gives the same bytes.
 
-Every data set of a family has the same pages and events, so that their returns compare. The
+All data sets of a family have the same pages and events, so their returns can be compared. The
 reference scores, for ``minari.get_normalized_score``, are the mean returns of random crawling and
 of the expert.
 """
@@ -29,7 +29,7 @@ LEVELS = ("expert", "medium", "random")
 
 
 class Task(NamedTuple):
-    """What is recorded of a family: the id, its arguments, and the policies of LEVELS."""
+    """The environment of a family with its arguments, and the policies of LEVELS."""
 
     id: str
     arguments: Mapping[str, Any]
@@ -66,7 +66,7 @@ def dataset_name(family: str, level: str) -> str:
 
 
 def descriptions(family: str, seeds: range) -> dict[str, str]:
-    """Return by level the description of a data set, which tells it from those of other seeds."""
+    """Return the description of a data set by level; it differs between seeds."""
     task = FAMILIES[family]
     arguments = json.dumps(dict(task.arguments), sort_keys=True)
     return {
@@ -83,7 +83,7 @@ def metadata_of(folder: Path, family: str, level: str) -> dict[str, Any]:
 
 
 def is_recorded(folder: Path, family: str, seeds: range) -> bool:
-    """Return whether the data sets of a family are in a folder; ValueError if others are."""
+    """Return whether a folder has the data sets of a family; ValueError if it has other ones."""
     if not (folder / "crawl" / family).exists():
         return False
     for level, description in descriptions(family, seeds).items():
@@ -98,7 +98,7 @@ def is_recorded(folder: Path, family: str, seeds: range) -> bool:
 
 @contextmanager
 def minari_folder(folder: str | Path) -> Iterator[None]:
-    """Have Minari keep its data sets in a folder."""
+    """Make Minari use a folder for its data sets."""
     before = os.environ.get(PATH)
     os.environ[PATH] = os.path.abspath(folder)
     try:

@@ -1,4 +1,4 @@
-"""Environments that play days of a record, with parameters that are fitted to others."""
+"""Environments that replay days of a record, with parameters that are fitted to earlier days."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scripts.data.fit_trace import fit
 
 
 class Split(NamedTuple):
-    """Days that parameters are fitted to, and days that are played."""
+    """Days that parameters are fitted to, and days that are replayed."""
 
     fit_start: float
     fit_end: float
@@ -37,7 +37,7 @@ def replayed(
     known: Mapping[str, Any] | None = None,
     reveal: Reveal = "parameters",
 ) -> CrawlEnv:
-    """Return an environment that plays a split of a trace.
+    """Return an environment that replays days of a trace.
 
     Args:
         trace: the record.
@@ -45,8 +45,8 @@ def replayed(
         signals: which signals are sent: directory, mentions, both or none.
         days_per_crawl: days between crawls of a page under an even share of the budget, > 0.
         importance: uniform or zipf.
-        fit_to_played: fit the parameters to the days that are played, as in hindsight.
-        known: fields of ``Parameters`` to reveal instead of those that are fitted.
+        fit_to_played: fit the parameters to the replayed days, as in hindsight.
+        known: fields of ``Parameters`` to reveal instead of fitted ones.
         reveal: whether parameters are revealed.
     """
     days = (split.start, split.end) if fit_to_played else (split.fit_start, split.fit_end)

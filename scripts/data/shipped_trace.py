@@ -1,11 +1,11 @@
 """Make the trace shipped with the package: 200 days of a synthetic garden handbook.
 
 A git repository of about sixty pages is generated from a seed and read by
-``scripts.data.trace_from_git`` like any other. The shipped trace therefore has all features of a
-real one: pages that change every few days and pages that never change, busy weekends, a slow spring
-and a fast summer, commits that touch a whole directory or half of the site, commits with and
-without the name of the page, births, deaths, a page that returns, renames, white-space edits and
-merged branches. Then parameters are fitted to the first half for every kind of signals.
+``scripts.data.trace_from_git``. The shipped trace has all features of a real one: pages that change
+every few days and pages that never change, busy weekends, a slow spring and a fast summer, commits
+that touch a directory or half of the site, commits with and without the name of the page, births,
+deaths, a page that returns, renames, white-space edits and merged branches. Parameters are fitted
+to the first half for every kind of signals.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Handbook:
         return " ".join(self.pick(self._words) for _ in range(9))
 
     def commit(self, second: int, subject: str, edits: Sequence[str], drafted: int = 0) -> None:
-        """Write one commit of ``edits`` (fast-import commands), after that of a draft, if any."""
+        """Write a commit of ``edits`` (fast-import commands), merged from a draft, if any."""
         tip = self._tip
         if drafted:
             self._write("draft", drafted, subject, edits, [f"from :{tip}"])

@@ -5,27 +5,27 @@ Rules:
 - Only the main line of a branch is read, by default of HEAD: a merge is one change, at the time of
   the merge.
 - Time is the committer's, made monotone: a commit dated before its predecessor gets the
-  predecessor's time, and equal times are separated by 1e-6 day. ``t_author`` is the author's time;
-  for a merge, that of the merged tip.
-- A rename keeps the page and is no change by itself. A path that returns within 30 days is the
-  same page, without a gap. Links and submodules are no pages.
-- ``kind`` is whitespace if the old and the new version are equal bytes without white space (so that
-  re-wrapped text is white space as well; git's ``-w`` compares by line).
+  predecessor's time, and equal times are separated by 1e-6 day. ``t_author`` is the author's time,
+  for a merge that of the merged tip.
+- A rename keeps the page and is not a change. A path that returns within 30 days is the same page,
+  without a gap. Links and submodules are not pages.
+- ``kind`` is whitespace if both versions are equal without white space. Re-wrapped text is white
+  space too (git's ``-w`` compares by line).
 - ``staleness`` is the Jaccard distance of the sets of three successive words before and after, 1
   for a creation or a deletion; only the first MiB of a file is read (``--max-bytes``).
 - ``fragments`` are platform-independent hashes of three successive words, of pages with at least
   three changes, from birth (null: present at the window's start) to death (null: alive at its end).
   A fragment that returns has one row per appearance. About one in ``fragment_modulus`` (see
-  ``meta.json``) is kept, in all versions or in none.
+  ``meta.json``) is sampled, in all versions.
 - A page's directory is its last one; a directory with more than 100 pages is split by the first
   letters of the file names. A commit signals every directory in which it touched any file.
 - A mention is a commit whose subject contains the file name or stem of a living page as a word.
 - ``n_dir`` (pages changed in the directory) and ``n_site`` (page events in the commit) are the
-  hidden causes of a signal, never shown to a policy.
-- A partial clone lacks blobs, and nothing is downloaded: renames are found by equal content alone,
-  lines are not counted, ``staleness`` is null where a version is missing, and pages with a missing
-  version have no fragments. ``meta.json`` has the number of missing versions. A shallow clone is
-  refused.
+  hidden causes of a signal; no policy observes them.
+- A partial clone lacks blobs, and nothing is downloaded: only renames with equal content are found,
+  lines are not counted, ``staleness`` is null if a version is missing, and pages with a missing
+  version have no fragments. ``meta.json`` has the number of missing versions. A shallow clone is an
+  error.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from scripts.data.git.trace_writing import Tables, check_target, tables, write_t
 COMMAND_VERSION = 2
 HEAD, MAX_BYTES = "HEAD", 1 << 20
 MAX_BRANCHES = 50
-"""Branches, those of the latest commits, whose files are counted."""
+"""Number of branches, the latest first, whose files are counted."""
 NO_FRAGMENTS = (
-    "warning: no fragment was sampled, so the trace has no pages with fragments; about one in {} "
-    "is kept (--fragment-modulus), from pages that change at least three times"
+    "warning: the trace has no fragments; about one in {} is sampled (--fragment-modulus), from "
+    "pages that change at least three times"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TraceOptions:
-    """Arguments of the command."""
+    """Options of the command."""
 
     path: Annotated[Path, Argument(help="Top folder of a repository, or a bare one.")]
     out: Annotated[Path, Option(help="Output folder.")]
@@ -82,13 +82,13 @@ class TraceOptions:
     branch: Annotated[str, Option(help="Branch, tag or commit whose main line is read.")] = HEAD
     force: Annotated[bool, Option("--force", help="Replace the trace in OUT.")] = False
     fragment_modulus: Annotated[
-        int, Option(help="Keep about one fragment in so many; 1 keeps all.")
+        int, Option(help="Keep about one fragment in this number; 1 keeps all.")
     ] = 8
     max_bytes: Annotated[int, Option(help="Bytes of a file that are read.")] = MAX_BYTES
 
     @property
     def first_day(self) -> datetime.date | None:
-        """First day of the window, None for the default; ValueError if it is no date."""
+        """First day of the window, None for the default; ValueError if it is not a date."""
         try:
             return None if self.start is None else datetime.date.fromisoformat(self.start)
         except ValueError:
@@ -99,9 +99,9 @@ def make_trace(options: TraceOptions) -> dict[str, Any]:
     """Write the trace of a repository and return its ``meta.json``.
 
     Raises:
-        ValueError: git is missing, the repository is invalid, shallow or empty, there is no such
-            branch, a file's content is missing in a clone that is not partial, no commit is in the
-            window, ``out`` exists, or ``fragment_modulus`` or ``max_bytes`` is below 1.
+        ValueError: git is missing, the repository is invalid, shallow or empty, the branch does not
+            exist, a file's content is missing in a clone that is not partial, the window has no
+            commit, ``out`` exists, or ``fragment_modulus`` or ``max_bytes`` is below 1.
         OSError: the folder cannot be written.
     """
     path, modulus = options.path, options.fragment_modulus
@@ -114,7 +114,8 @@ def make_trace(options: TraceOptions) -> dict[str, Any]:
     window = choose_window(main_line(repository), start, options.days)
     history = read_history(repository, window, modulus, options.max_bytes)
     if not history.num_fragments:
-        raise ValueError(f"{path}: no file exists in the {window.days:g} days from {window.start}")
+        text = f"{path} must have files in the {window.days:g} days from {window.start}, got none"
+        raise ValueError(text)
     contents = tables(history)
     meta = _metadata(options, repository, window, history, contents)
     write_trace(options.out, contents, meta)
@@ -175,13 +176,13 @@ def main(options: TraceOptions) -> None:
 
 
 def _larger_branch(path: Path) -> str | None:
-    """Return a sentence that names a branch of over ten times the files of HEAD, if any."""
+    """Return a warning if a branch has more than ten times the files of HEAD."""
     here = num_files(path, HEAD)
     sizes = {name: num_files(path, name) for name in branches(path)[:MAX_BRANCHES]}
     largest = max(sizes, key=lambda name: sizes[name], default=HEAD)
     if sizes.get(largest, 0) <= 10 * here:
         return None
-    return f"HEAD has {here} files and {largest} {sizes[largest]}: --branch {largest} records that"
+    return f"HEAD has {here} files, {largest} has {sizes[largest]}: use --branch {largest}"
 
 
 app = command_of(

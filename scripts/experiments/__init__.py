@@ -1,20 +1,19 @@
-"""One module per figure or table of a paper, as data; new modules are discovered.
+"""Find experiments: one module per figure or table of a paper, which declares it as data.
 
 A module ``<paper>.<figure>`` declares ``EXPERIMENT``, an
-:class:`scripts.present.experiment.Experiment`, whose attributes are described there: a name, a
-title, a claim, what is played, what is expected, and pictures. What is played is a function of
-whether the run is quick:
+:class:`scripts.present.experiment.Experiment`. Its attribute ``settings`` is a function of whether
+the run is quick, made by one of:
 
 * :func:`scripts.present.experiment.policy_settings`: policies in an environment, and bounds;
 * :func:`scripts.present.experiment.measure_settings`: functions of a seed that return numbers by
   metric. :mod:`scripts.experiments.measures` has functions for several experiments;
 * any other function that returns settings and measurements of :mod:`scripts.study.settings`.
 
-The runner plays them in worker processes, saves rows as they arrive and can resume. Kept rows are
-recognised by the declared name, and functions by their :func:`scripts.study.specs.spec`. Arrays of
-numbers, such as one per page, are indexed metrics (:func:`scripts.study.rows.indexed` and
-``gathered``). Rows should hold raw numbers as far as possible, so that everything else can be
-derived without simulation. :mod:`scripts.experiments.figures` makes the usual pictures.
+The runner simulates them in worker processes, saves rows as they arrive and can resume. Saved rows
+are identified by the declared name, and by the :func:`scripts.study.specs.spec` of functions.
+Arrays of numbers, such as one per page, are indexed metrics (:func:`scripts.study.rows.indexed`
+and ``gathered``). Save raw numbers where possible: everything else can be derived from them.
+:mod:`scripts.experiments.figures` makes pictures.
 
 Public modules: reproducing.
 """
@@ -31,7 +30,7 @@ from crawl_envs.types.arguments import one_of
 from scripts.present.experiment import Experiment
 
 SHARED = "measures"
-"""The folder of what experiments share."""
+"""The folder of functions that experiments share."""
 
 
 def names() -> tuple[str, ...]:
@@ -55,20 +54,21 @@ def find(name: str) -> Experiment:
     """Return an experiment by its full name, or by its name without the paper.
 
     Raises:
-        ValueError: no such experiment, a name that several papers have, or a module without one.
+        ValueError: there is no such experiment, several papers have one of this name, or the
+            module declares none.
     """
     matching = [full for full in names() if name in (full, full.partition("_")[2])]
     if len(matching) > 1:
         raise ValueError(f"figure {name!r} is in several papers: name {' or '.join(matching)}")
     if not matching:  # a module may have another name than its experiment
-        matching = [each for each in names() if _load(each).name == name.replace("_", "-", 1)]
+        matching = [full for full in names() if _load(full).name == name.replace("_", "-", 1)]
     if not matching:
         one_of("figure", name, tuple(dict.fromkeys((*_shortest(), *names(), *papers()))))
     return _load(matching[0])
 
 
 def _load(full: str) -> Experiment:
-    """Return the experiment of a module, by the module's full name."""
+    """Return the experiment that a module declares, by the module's full name."""
     module = importlib.import_module(f"{__name__}.{full.replace('_', '.', 1)}")
     experiment = vars(module).get("EXPERIMENT")
     if not isinstance(experiment, Experiment):
@@ -81,7 +81,7 @@ def _load(full: str) -> Experiment:
 
 
 def _shortest() -> list[str]:
-    """Return the names, without the paper where the rest is unique."""
+    """Return all names, without the paper if the rest is unique."""
     short = [full.partition("_")[2] for full in names()]
     return [
         figure if short.count(figure) == 1 else full
@@ -95,13 +95,17 @@ def papers() -> tuple[str, ...]:
 
 
 def of_paper(paper: str) -> tuple[Experiment, ...]:
-    """Return the experiments of a paper, in order; ValueError if two have one name."""
+    """Return the experiments of a paper, in order.
+
+    Raises:
+        ValueError: two experiments have the same name.
+    """
     modules: dict[str, str] = {}
     every = [(full, _load(full)) for full in names() if full.partition("_")[0] == paper]
     for full, experiment in every:
-        other = modules.setdefault(experiment.name, full)
-        if other != full:
-            raise ValueError(f"{other} and {full} must have two names, got {experiment.name!r}")
+        first = modules.setdefault(experiment.name, full)
+        if first != full:
+            raise ValueError(f"names of {first} and {full} must differ, got {experiment.name!r}")
     return tuple(experiment for _, experiment in every)
 
 
@@ -109,9 +113,9 @@ def select(names: Sequence[str]) -> list[Experiment]:
     """Return the experiments of these names, each once; a paper's name selects all its figures.
 
     Raises:
-        ValueError: an unknown name, or two experiments of one name.
+        ValueError: a name is unknown, or two experiments have the same name.
     """
-    selected = [each for name in names for each in of_paper(name) or (find(name),)]
+    selected = [experiment for name in names for experiment in of_paper(name) or (find(name),)]
     for paper in {experiment.paper for experiment in selected}:
         of_paper(paper)
     return list({experiment.name: experiment for experiment in selected}.values())

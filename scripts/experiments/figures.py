@@ -1,8 +1,7 @@
-"""The usual pictures of experiments, as functions of rows and a path for ``PICTURES``.
+"""Make pictures of rows: lines, dots and bars of metrics that are averaged over seeds.
 
-What is drawn is a sequence of :class:`Series`: metrics by setting and label, averaged over seeds.
-What is around it is a :class:`scripts.present.charts.Frame`, whose title may have ``{seeds}``, the
-number of seeds drawn.
+A picture shows :class:`Series` in a :class:`scripts.present.charts.Frame`. The title of the frame
+may contain ``{seeds}``, the number of seeds.
 """
 
 from __future__ import annotations
@@ -25,26 +24,26 @@ __all__ = ["Axis", "Frame", "Rule", "Series", "averages", "bars", "dots", "lines
 
 Places = Sequence[float] | NDArray[Any]
 Text = str | Mapping[str, str]
-"""A text with ``{setting}`` and ``{policy}`` in it; or one by setting, of the settings drawn."""
+"""A text, which may contain ``{setting}`` and ``{policy}``; or a text by setting to draw."""
 
 
 class Series(NamedTuple):
-    """A metric by setting and label, as it is or beside that of a reference on the same seeds.
+    """A metric by setting and label, or its comparison with a reference on the same seeds.
 
-    A reference is not beside itself, unless by another metric.
+    A reference is not compared with itself, except when ``base`` is another metric.
 
     Attributes:
         metric: the metric, without index.
         panel: title of its panel.
         label: its label in the legend.
-        labels: labels of the rows drawn; empty: all. A mapping gives their names in the legend.
-        settings: settings drawn; empty: all.
-        minus: a reference whose values are subtracted.
-        over: a reference by whose values others are divided.
-        of: metric of the reference, if it is another one. It may lack an index.
-        factor: what the result is multiplied by.
-        plus: what is then added.
-        within: largest absolute average that is drawn.
+        labels: labels of rows to draw; empty: all. A mapping has their names in the legend.
+        settings: settings to draw; empty: all.
+        minus: label of a reference to subtract.
+        over: label of a reference to divide by.
+        base: metric of the reference, if it is another one; it may lack an index.
+        factor: factor of the result.
+        plus: number that is then added.
+        within: largest absolute average to draw.
     """
 
     metric: str
@@ -54,7 +53,7 @@ class Series(NamedTuple):
     settings: Sequence[str] = ()
     minus: str = ""
     over: str = ""
-    of: str = ""
+    base: str = ""
     factor: float = 1.0
     plus: float = 0.0
     within: float = np.inf
@@ -64,11 +63,11 @@ class Series(NamedTuple):
         values = entries(rows, self.metric) if indexed else table(rows, self.metric)
         if self.minus or self.over:
             label = self.minus or self.over
-            base = table(rows, self.of) if self.of else values
-            others = values if self.of else values[values.policy != label]
-            values = paired(others, base[base.policy == label], ratio=bool(self.over))
-        for column, kept in (("policy", self.labels), ("setting", self.settings)):
-            values = values[values[column].isin(list(kept))] if kept else values
+            base = table(rows, self.base) if self.base else values
+            compared = values if self.base else values[values.policy != label]
+            values = paired(compared, base[base.policy == label], ratio=bool(self.over))
+        for column, names in (("policy", self.labels), ("setting", self.settings)):
+            values = values[values[column].isin(list(names))] if names else values
         if isinstance(self.panel, Mapping):
             values = values[values.setting.isin(list(self.panel))]
         return values.assign(value=self.factor * values["value"] + self.plus)
@@ -95,8 +94,8 @@ def averages(
     """Return averages over seeds, and the number of seeds.
 
     Args:
-        rows: of an experiment.
-        series: what is averaged.
+        rows: rows of an experiment.
+        series: what to average.
         indexed: whether the metrics have an index.
         median: medians with ``low`` and ``high``, instead of means with ``half``.
 
@@ -125,50 +124,50 @@ def lines(
     series: Sequence[Series],
     frame: Frame,
     *,
-    at: Mapping[str, float] | None = None,
+    positions: Mapping[str, float] | None = None,
     along: Places | Mapping[str, Places] = (),
     labels: Sequence[str] = (),
     black: Sequence[str] = (),
     bands: bool = False,
-    own: Mapping[str, Mapping[str, Any]] | None = None,
+    looks: Mapping[str, Mapping[str, Any]] | None = None,
     median: bool = False,
     more: pd.DataFrame | None = None,
 ) -> Picture:
     """Return a picture with a line per label.
 
     Args:
-        series: what is drawn.
+        series: what to draw.
         frame: everything around it.
-        at: place of each setting that is drawn.
-        along: without ``at``, of metrics with an index: the place of each index, in all settings
-            or by setting.
+        positions: horizontal position of each setting.
+        along: without ``positions``, for metrics with an index: the position of each index, in
+            all settings or by setting.
         labels: labels in order; empty: all.
         black: references among them, drawn black and dashed.
         bands: draw intervals as bands without markers, instead of bars.
-        own: properties of the lines of some labels, instead of those of the style.
+        looks: line properties by label, which replace those of the style.
         median: draw medians, instead of means.
-        more: further marks, with the columns of the chart.
+        more: additional marks, with the columns of the chart.
     """
 
     def picture(rows: Sequence[Row], path: Path) -> None:
-        data, seeds = averages(rows, series, indexed=at is None, median=median)
-        data = _placed_along(data, along) if at is None else _placed(data, at)
+        data, seeds = averages(rows, series, indexed=positions is None, median=median)
+        data = _placed_along(data, along) if positions is None else _placed(data, positions)
         data = pd.concat([data.rename(columns={"average": "y"}), more])
         titled = _titled(frame, seeds=seeds)
-        charts.lines(data, path, titled, labels=labels, black=black, bands=bands, own=own)
+        charts.lines(data, path, titled, labels=labels, black=black, bands=bands, looks=looks)
 
     return picture
 
 
-def _placed(data: pd.DataFrame, at: Mapping[str, float]) -> pd.DataFrame:
-    """Add the column ``x``, the place of the setting."""
-    if missing := sorted({*data.setting} - at.keys()):
-        raise ValueError(f"at must have a place of every setting drawn, got none of {missing[0]}")
-    return data.assign(x=data.setting.map(at))
+def _placed(data: pd.DataFrame, positions: Mapping[str, float]) -> pd.DataFrame:
+    """Add the column ``x``, the position of the setting."""
+    if missing := sorted({*data.setting} - positions.keys()):
+        raise ValueError(f"positions must have every setting, got none of {missing[0]!r}")
+    return data.assign(x=data.setting.map(positions))
 
 
 def _placed_along(data: pd.DataFrame, along: Places | Mapping[str, Places]) -> pd.DataFrame:
-    """Add the column ``x``, the place of the index."""
+    """Add the column ``x``, the position of the index."""
     if isinstance(along, Mapping):
         pairs = zip(data.setting, data["index"], strict=True)
         return data.assign(x=[along[setting][index] for setting, index in pairs])
@@ -184,12 +183,12 @@ def dots(
     names: Sequence[str] = (),
     black: Sequence[str] = (),
 ) -> Picture:
-    """Return a picture with a dot per line of text, or one per label where there are several.
+    """Return a picture with a dot per text line and label.
 
     Args:
-        series: what is drawn.
+        series: what to draw.
         frame: everything around it.
-        y: the lines of text.
+        y: the text lines.
         labels: labels in order; empty: all.
         names: texts from the top; empty: all.
         black: references among the labels.
@@ -210,27 +209,27 @@ def bars(
     *,
     settings: Sequence[str],
     names: Sequence[str],
-    said: Mapping[tuple[str, str], str],
+    replacements: Mapping[tuple[str, str], str],
     texts: Callable[[float], str] = "{:,.0f}".format,
 ) -> Picture:
     """Return a picture with a horizontal bar per label of one setting.
 
     Args:
-        series: what is drawn.
-        frame: everything around it; the title may have ``{setting}``, too.
-        settings: the first of these that has rows is drawn.
+        series: what to draw.
+        frame: everything around it; the title may also contain ``{setting}``.
+        settings: candidates; the first that has rows is drawn.
         names: labels from the top.
-        said: texts in place of bars, by panel and label.
-        texts: function of a value that returns the text beside its bar.
+        replacements: texts instead of bars, by panel and label.
+        texts: function of a value that returns the text next to its bar.
     """
 
     def picture(rows: Sequence[Row], path: Path) -> None:
-        played = {row.setting for row in rows}
-        setting = next(name for name in settings if name in played)
+        with_rows = {row.setting for row in rows}
+        setting = next(name for name in settings if name in with_rows)
         data, seeds = averages([row for row in rows if row.setting == setting], series)
         data = data.assign(text=data.average.map(texts))
-        data = data[[key not in said for key in zip(data.panel, data.policy, strict=True)]]
-        instead = [(panel, name, 0.0, text) for (panel, name), text in said.items()]
+        data = data[[key not in replacements for key in zip(data.panel, data.policy, strict=True)]]
+        instead = [(panel, name, 0.0, text) for (panel, name), text in replacements.items()]
         more = pd.DataFrame(instead, columns=["panel", "policy", "average", "text"])
         columns = {"policy": "y", "average": "x"}
         charts.bars(

@@ -1,4 +1,4 @@
-"""Play an experiment and report: summary, pictures and tables, and which expectations hold."""
+"""Simulate an experiment and report: summary, pictures, tables, and which expectations hold."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def reproduce(
 
     Args:
         experiment: the experiment.
-        folder: its folder, which is in that of the paper.
-        players: where units are simulated.
+        folder: folder of the experiment, in that of the paper.
+        players: workers that simulate.
         seeds: number of seeds; None for that of the experiment.
         quick: whether it is a smoke test, with few pages and short episodes.
         fresh: whether to discard the rows of an earlier run.
-        score: whether to report the rows that are there, without simulation.
+        score: whether to report the existing rows, without simulation.
 
     Raises:
-        ValueError: no rows to score, rows of an older version, or of another experiment.
+        ValueError: there are no rows to score, or rows of an older version or another experiment.
     """
     console, settings = tables.console(), experiment.playables(quick)
     if not score:
@@ -52,25 +52,23 @@ def reproduce(
     store = opened(folder, experiment.name, settings, fresh=fresh)
     if score and store.changed:
         raise ValueError(
-            f"{store.path}: rows of {min(store.changed)} are of an older version: "
-            "without --score, the same command simulates them again"
+            f"{store.path}: rows of {min(store.changed)} are of an older version; "
+            "run without --score to simulate them again"
         )
     console.print(f"\n{experiment.title}\n{experiment.claim}\n")
     if not score:
         count = seeds or (experiment.quick_repetitions if quick else experiment.repetitions)
         if play_missing(settings, count, store, players, console):
-            made = {"workers": players.count, "rows": len(store.rows)}
+            counts = {"workers": players.count, "rows": len(store.rows)}
             path, entry = provenance_at(folder)
-            write_provenance(path, "scripts.reproduce", store.seconds, entry, **made)
+            write_provenance(path, "scripts.reproduce", store.seconds, entry, **counts)
         else:
             console.print("All rows exist, and one per label was checked; --fresh starts over.")
     if not store.rows:
-        raise ValueError(
-            f"{folder} has no rows to score: without --score, the same command makes them"
-        )
+        raise ValueError(f"{folder} has no rows to score; run without --score to simulate them")
     rows = experiment.current(store.rows, quick)
     if former := {row.policy for row in store.rows} - {row.policy for row in rows}:
-        console.print(f"left out, as no longer played: {', '.join(sorted(former))}")
+        console.print(f"ignored, no longer in the experiment: {', '.join(sorted(former))}")
     report(experiment, rows, folder, console, quick=quick)
     paper = experiment.paper
     page = write_claims(folder.parent, paper, experiments.of_paper(paper), quick=quick)
@@ -81,10 +79,10 @@ def reproduce(
 
 
 def report(
-    experiment: Experiment, kept: Sequence[Row], folder: Path, console: Console, *, quick: bool
+    experiment: Experiment, raw_rows: Sequence[Row], folder: Path, console: Console, *, quick: bool
 ) -> None:
     """Write summary, pictures and tables; print which expectations hold."""
-    rows = experiment.with_derived(kept)
+    rows = experiment.with_derived(raw_rows)
     metrics = dict.fromkeys(row.metric for row in rows if row.metric == base(row.metric))
     records = tables.summary_records(rows, experiment.references or ("",), metrics)
     write_csv(folder / "summary.csv", tables.SUMMARY_COLUMNS, records)
@@ -96,20 +94,18 @@ def report(
     sentences = experiment.sentences(rows, quick)
     console.print()
     if quick:
-        whole = RESULTS / experiment.paper / experiment.figure
-        full = experiment.sentences(rows_of(whole, experiment), False)
+        full_folder = RESULTS / experiment.paper / experiment.figure
+        full = experiment.sentences(rows_of(full_folder, experiment), False)
         console.print(claims_table(full, sentences))
-        if whole.exists():
-            console.print(f"The full run and its pictures: {whole}")
+        if full_folder.exists():
+            console.print(f"The full run and its pictures: {full_folder}")
     else:
         console.print(claims_table(sentences))
-    tests = [test for each in sentences for test in each.claim.tests]
+    tests = [test for sentence in sentences for test in sentence.claim.tests]
     if experiment.metric not in {row.metric for row in rows}:
-        console.print(
-            f"metric is {experiment.metric!r}, of which there are no rows", soft_wrap=True
-        )
+        console.print(f"there are no rows of the metric {experiment.metric!r}", soft_wrap=True)
     every = experiment.settings(False) if quick else ()
     planned = {x for setting in every for x in (setting.name, *setting.labels)}
     if named := without_rows(rows, experiment.metric, tests, planned):
-        console.print(f"named in tests, but without rows: {', '.join(named)}", soft_wrap=True)
+        console.print(f"in tests, but without rows: {', '.join(named)}", soft_wrap=True)
     console.print(f"\n-> {folder}")

@@ -1,4 +1,4 @@
-"""One's own crawl log: estimates, backtests and schedules.
+"""Tools for crawl engineers: estimates, backtests and schedules from a crawl log.
 
 Public modules: audit, backtest_report, backtest_runs, backtesting, example_log, fitting, learning,
 live_answers, options, pictures, planning, replay, replayed_web, schedules, summary.

@@ -1,4 +1,4 @@
-"""The audit of a log's sources of signals: its file, its picture, its table."""
+"""Write, draw and print the audit of the sources of signals in a log."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from scripts.study.rows import write_csv
 
 AUDITED = ("precision", "recall", "delay")
 ENDS = ("", ", low", ", high")
-"""An estimate and the ends of its interval."""
+"""Suffixes of an estimate and the ends of its interval."""
 
 
 def write_audit(log: CrawlLog, audit: SignalAudit, folder: Path) -> None:
-    """Write and print the audit of the sources of signals, and draw it."""
+    """Write, draw and print the audit."""
     from scripts.live.pictures import draw_audit
 
     table = Table(title="Audit of signals, with 95% intervals", title_justify="left")
@@ -45,7 +45,7 @@ def write_audit(log: CrawlLog, audit: SignalAudit, folder: Path) -> None:
 
 
 def _reason(log: CrawlLog, audit: SignalAudit, source: int) -> str:
-    """Return the reason of a verdict, with silences of the source and signals left out."""
+    """Return the reason of a verdict, with silences of the source and omitted signals."""
     words = [audit.reason[source], *words_of(log, audit.silences[source])]
     outside = int((log.signal_source == source).sum() - audit.num_signals[source])
     if outside:

@@ -1,4 +1,4 @@
-"""What a backtest prints and writes: the table, the picture, and how to read them."""
+"""Print, write and draw the results of a backtest, with warnings where they mislead."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from pathlib import Path
 from rich.table import Table
 
 from scripts.live import backtesting
-from scripts.live.backtesting import OWN, REFERENCE, SHARES, STANDARD, Backtest, Effort, Outcome
+from scripts.live.backtesting import LOG, REFERENCE, SHARES, STANDARD, Backtest, Effort, Outcome
 from scripts.present import tables
 from scripts.study.rows import write_csv
 
 SLOW = "BeliefNCIS"
-"""A policy that is left out of large logs unless it is named."""
+"""A slow policy that is left out for large logs unless it is named."""
 CAVEAT = (
-    "Intervals (95%) allow for changes in bursts, for rates that rise or fall, and for pages that "
-    "change together. Of those of logs simulated by eight laws, 95 to 99% contained the truth, and "
-    "by each law at least 80%."
+    "Intervals (95%) allow for bursts of changes, for rates that rise or fall, and for pages that "
+    "change together. On logs simulated by eight laws, 95 to 99% of them contained the truth, at "
+    "least 80% for each law."
 )
 NO_AIM = (
-    "Your crawls are less fresh than as many in turn ({ahead} for RoundRobin), so that they aimed "
-    "at something else. RoundRobin alone saves {saved}: compare policies with it. Savings against "
-    "your crawls say little about a policy."
+    "Your crawls kept pages less fresh than as many of RoundRobin ({gain} for RoundRobin), so they "
+    "had another aim. RoundRobin alone saves {saved}: compare policies with RoundRobin, since "
+    "savings against your crawls say little about a policy."
 )
 ARCHIVE = (
-    "This is the index of an archive, whose captures were seldom chosen to keep pages fresh: "
-    "compare policies with RoundRobin."
+    "This is the index of an archive, which seldom crawls to keep pages fresh: compare policies "
+    "with RoundRobin."
 )
 
 
 def less(effort: Effort, named: bool) -> str:
-    """Return what is done less for a large log, given whether its policies are named."""
+    """Return a sentence about the smaller effort for a large log; ``named``: policies are named."""
     _, draws, first, passes, shares = STANDARD
     left_out = effort.shares != SHARES and not named
     end = f"; {SLOW} is left out." * left_out
     return (
-        f"{effort.draws} draws (else {draws}) after {effort.first} passes (else {first}), "
-        f"{effort.passes} apart (else {passes}), and {len(effort.shares)} budgets (else "
-        f"{len(shares)}), as the log has over {effort.above} crawls{end or '.'}"
+        f"The log has over {effort.above} crawls: {effort.draws} draws (default {draws}) after "
+        f"{effort.first} passes (default {first}) and {effort.passes} (default {passes}) between "
+        f"draws, and {len(effort.shares)} budgets (default {len(shares)}){end or '.'}"
     )
 
 
@@ -59,29 +59,29 @@ def report(test: Backtest, outcomes: Sequence[Outcome], title: str, folder: Path
     if test.log.of_archive:
         console.print(ARCHIVE)
     [alike] = [item for item in outcomes if item.policy == REFERENCE and item.share == 1.0]
-    if alike.ahead.mean > alike.ahead.half_width:
-        ahead = tables.plus_minus(*alike.ahead, signed=True)
-        console.print(NO_AIM.format(ahead=ahead, saved=saved_in_words(alike)))
+    if alike.gain.mean > alike.gain.half_width:
+        gain = tables.plus_minus(*alike.gain, signed=True)
+        console.print(NO_AIM.format(gain=gain, saved=saved_in_words(alike)))
 
 
 def table_of(test: Backtest, outcomes: Sequence[Outcome], title: str) -> Table:
-    """Return the freshness with as many crawls as the log, and the saved crawls."""
+    """Return the table of freshness with as many crawls as in the log, and of saved crawls."""
     days = test.end - test.start
     table = Table(
         title=f"{title}: the last {days:.3g} days, {test.crawls_per_day:.4g} crawls per day",
         title_justify="left",
     )
-    for name in ("policy", "freshness", f"minus {OWN}", "crawls saved at the same freshness"):
+    for name in ("policy", "freshness", f"minus {LOG}", "crawls saved at the same freshness"):
         table.add_column(name, justify="left" if name == "policy" else "right")
     for item in (item for item in outcomes if item.share == 1.0):
-        ahead, saved = tables.plus_minus(*item.ahead, signed=True), saved_in_words(item)
-        cells = ("", "") if item.policy == OWN else (ahead, saved)
+        gain, saved = tables.plus_minus(*item.gain, signed=True), saved_in_words(item)
+        cells = ("", "") if item.policy == LOG else (gain, saved)
         table.add_row(item.policy, tables.plus_minus(*item.freshness), *cells)
     return table
 
 
 def saved_in_words(item: Outcome) -> str:
-    """Return the saved crawls as a percentage with its interval, or the bound that is known."""
+    """Return the saved crawls as a percentage with its interval, or their bound."""
     mean, half = 100.0 * item.saved.mean, 100.0 * item.saved.half_width
     if item.saved.mean >= 1.0 - SHARES[0] - 1e-9:
         return f"at least {mean:.0f}%"

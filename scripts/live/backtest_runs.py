@@ -1,4 +1,4 @@
-"""Plays of a backtest: which policies, and their rows in a folder, with which it goes on."""
+"""Simulate the policies of a backtest, and store their rows in a folder, to resume from."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scripts.cli.commands import one_line_errors
 from scripts.cli.options import words_of
 from scripts.live import backtesting
 from scripts.live.backtest_report import SLOW
-from scripts.live.backtesting import OWN, REFERENCE, SHARES, Backtest, Effort
+from scripts.live.backtesting import LOG, REFERENCE, SHARES, Backtest, Effort
 from scripts.present.tables import counted
 from scripts.study.entrants import candidate_of, failure
 from scripts.study.runner import STOPPED, Store, opened, play_missing
@@ -24,8 +24,8 @@ from scripts.study.workers import Workers
 def names_of(policies: str | None, agents: str | None, log: CrawlLog, effort: Effort) -> list[str]:
     """Return the names of policies and agents, the reference first.
 
-    ``policies`` and ``agents`` are names separated by commas. Where no policies are given, they
-    depend on the log and the effort of its backtest.
+    ``policies`` and ``agents`` are names separated by commas. Default policies depend on the log
+    and the effort of its backtest.
 
     Raises:
         ValueError: an unknown name.
@@ -33,10 +33,10 @@ def names_of(policies: str | None, agents: str | None, log: CrawlLog, effort: Ef
     slow = [] if effort.shares != SHARES else [SLOW]
     defaults = ["Greedy", *["GreedyNCIS"] * bool(log.sources), *slow]
     names = defaults if policies is None else words_of("--policies", policies)
-    chosen = list(dict.fromkeys([REFERENCE, *names, *words_of("--agents", agents)]))
-    for name in chosen:
+    selected = list(dict.fromkeys([REFERENCE, *names, *words_of("--agents", agents)]))
+    for name in selected:
         candidate_of(name)
-    return chosen
+    return selected
 
 
 def played_in(
@@ -49,32 +49,32 @@ def played_in(
     seed: int,
     fresh: bool,
 ) -> Store:
-    """Play the policies in draws of a seed where the folder has no rows yet; return the rows."""
+    """Simulate the policies in the draws of a seed that have no rows yet; return all rows."""
     digest = test.digest(seed)
-    plays = backtesting.measurements(test, digest, names, effort.shares)
-    store = opened(folder, "backtest", plays, fresh=fresh)
+    runs = backtesting.measurements(test, digest, names, effort.shares)
+    store = opened(folder, "backtest", runs, fresh=fresh)
     units = {
-        (each.name, name, k) for each in plays for name in each.labels for k in range(effort.draws)
+        (run.name, name, k) for run in runs for name in run.labels for k in range(effort.draws)
     }
     if missing := units - store.done:
         with one_line_errors(STOPPED.format(folder)):
             test = test.drawn(effort.draws, seed)
             print_time(test, effort.shares, missing, players.count)
-            plays = [replace(each, test=test) for each in plays]
-            play_missing(plays, effort.draws, store, players, Console(stderr=True))
+            runs = [replace(run, test=test) for run in runs]
+            play_missing(runs, effort.draws, store, players, Console(stderr=True))
     return store
 
 
 def print_time(
     test: Backtest, shares: Sequence[float], missing: Set[tuple[str, str, int]], workers: int
 ) -> None:
-    """Print about how long the missing plays of each policy take, if it is over a minute."""
-    for name, count in Counter(policy for _, policy, _ in missing if policy != OWN).items():
+    """Print about how long the missing plays of each policy take, if more than a minute."""
+    for name, count in Counter(policy for _, policy, _ in missing if policy != LOG).items():
         try:
             minutes = test.seconds(name, shares) * count / workers / 60.0
         except Exception as error:
             raise failure(f"{name} in a short play", error, candidate_of(name).factory) from error
         if minutes > 1.0:
-            plays = f"{counted(count, 'play')} of {name} take about {minutes:.0f} minutes"
-            way_out = "fewer --policies or --draws take less"
-            Console(stderr=True).print(f"{plays}; {way_out}", soft_wrap=True)
+            message = f"{counted(count, 'play')} of {name} take about {minutes:.0f} minutes"
+            way_out = "use fewer --policies or --draws to save time"
+            Console(stderr=True).print(f"{message}; {way_out}", soft_wrap=True)

@@ -1,18 +1,17 @@
-"""What a policy would have served, had it made the crawls of a log.
+"""Estimate how fresh a policy would have kept the pages of a crawl log.
 
-Changes between two crawls are not known. They are drawn several times so that they agree with the
-log (:mod:`policies.live.logs.imputation`); each draw is played by every policy at every
-budget, and by the log's own crawls. What varies between draws is what the log does not tell.
+The times of changes between two crawls are unknown. They are drawn several times in agreement with
+the log (:mod:`policies.live.logs.imputation`). In each draw every policy is simulated at every
+budget, and so are the crawls of the log. The variation between draws is the uncertainty.
 
-Policies know what crawls before the played days tell, so that they have no hindsight. All copies
-are fresh when the played days begin.
+Policies know only what the crawls before the simulated days show. All copies are fresh when the
+simulated days begin.
 
-The draws allow for changes of a page in bursts, for rates that rise or fall in the course of the
-log, and for late signals. A silence of a source is not allowed for: there its changes count as
-changes without a signal. Pages that change together (in one deployment, say) are outside their
-model: they are drawn as if on their own, and intervals are widened by :func:`dispersion`. How often
-intervals contain the truth is measured by ``python -m scripts.reproduce laws``, and on recorded
-sites by ``thinned``.
+The draws allow for bursts of changes, for rates that rise or fall, and for late signals. They do
+not allow for silences of a source: changes during a silence count as changes without a signal.
+Pages that change together, as in a deployment, are drawn independently; :func:`dispersion` widens
+the intervals for them. The coverage of the intervals is measured by
+``python -m scripts.reproduce laws``, and on recorded sites by ``thinned``.
 """
 
 from __future__ import annotations
@@ -43,21 +42,21 @@ from policies.live.logs.crawl_log import CrawlLog
 from policies.live.logs.imputation import FIRST_PASSES, PASSES, Changes, impute
 from scripts.live.fitting import fit_log, parameters_of
 from scripts.live.replay import crawls_within, freshness_served, in_turn, window
-from scripts.study.entrants import candidate_of, failure, is_own, try_choosing
+from scripts.study.entrants import candidate_of, failure, is_user_policy, try_choosing
 from scripts.study.equal_freshness import crawls_at
 from scripts.study.settings import Measure, Measurement
 from scripts.study.specs import spec
 
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
-"""Budgets, as shares of the log's crawls."""
-OWN, REFERENCE = "your crawls", "RoundRobin"
+"""Budgets, as shares of the crawls of the log."""
+LOG, REFERENCE = "your crawls", "RoundRobin"
 NO_CHANGES = Changes(np.empty(0, np.int64), np.empty(0))
 
 
 class Effort(NamedTuple):
-    """Draws of the changes, passes of the chain before the first and up to each, and budgets.
+    """Draws of the changes, passes of the chain before the first and between draws, and budgets.
 
-    It is that of logs of more than ``above`` crawls.
+    It is used for logs of more than ``above`` crawls.
     """
 
     above: int
@@ -80,31 +79,31 @@ def effort_for(log: CrawlLog) -> Effort:
 
 
 LOG_ARRAYS = ("page", "time", "changed", "gone", "signal_page", "signal_time", "signal_source")
-KNOWN = ("importance", "change_rate", "recall", "false_signal_rate")
+PARAMETERS = ("importance", "change_rate", "recall", "false_signal_rate")
 
 
 @dataclass(frozen=True, eq=False)
 class Backtest:
-    """A log, what policies know, and changes that agree with the log.
+    """A log, estimated parameters of its pages, and changes that agree with the log.
 
     Attributes:
         log: crawls and signals.
-        known: the pages' ``importance`` and estimated parameters, as of an Instance.
-        start: the first played day.
-        end: the last one.
+        parameters: ``importance`` and estimated parameters of the pages, as of an Instance.
+        start: first simulated day.
+        end: last simulated day.
         group: group of each page, (m,).
         changes: draws of the changes.
     """
 
     log: CrawlLog
-    known: Mapping[str, FloatArray]
+    parameters: Mapping[str, FloatArray]
     start: float
     end: float
     group: IntArray
     changes: tuple[Changes, ...] = ()
 
     def drawn(self, draws: int, seed: int) -> Backtest:
-        """Return the backtest with draws of the changes, of which fewer are the first ones."""
+        """Return the backtest with draws of the changes; fewer draws are the first of more."""
         log, effort = self.log, effort_for(self.log)
         drawn = impute(
             log,
@@ -117,26 +116,26 @@ class Backtest:
         return replace(self, changes=tuple(islice(drawn, draws)))
 
     def digest(self, seed: int) -> str:
-        """Return a digest of all that determines the draws of a seed, and the plays of each."""
+        """Return a digest of everything that determines the results of a seed."""
         numbers = (self.start, self.end, seed, self.log.sources)
         digest = hashlib.sha256(repr(numbers).encode())
-        arrays = [self.group, *(self.known[name] for name in KNOWN)]
+        arrays = [self.group, *(self.parameters[name] for name in PARAMETERS)]
         for values in arrays + [getattr(self.log, name) for name in LOG_ARRAYS]:
             digest.update(np.ascontiguousarray(values).data)
         return digest.hexdigest()[:16]
 
     @property
     def widening(self) -> float:
-        """Factor of the intervals, at least 1: pages may change together."""
+        """Factor of the intervals, at least 1, for pages that change together."""
         return max(1.0, math.sqrt(dispersion(self.log)))
 
     @property
     def crawls_per_day(self) -> float:
-        """Crawls of the log that could refresh a copy, per played day."""
+        """Crawls of the log that could refresh a copy, per simulated day."""
         return crawls_within(self.log, self.start, self.end).size / (self.end - self.start)
 
     def budget(self, share: float) -> tuple[float, float]:
-        """Return the crawls per day of a share of the log's crawls, and the days until the last.
+        """Return the crawls per day for a share of the log's crawls, and the day of the last one.
 
         The slot of the last crawl ends with the log.
         """
@@ -146,26 +145,27 @@ class Backtest:
         return per_day, number / per_day
 
     def own_freshness(self, changes: Changes) -> float:
-        """Return the freshness under the log's own crawls."""
-        return freshness_served(self.log, changes, self.known["importance"], self.start, self.end)
+        """Return the freshness under the crawls of the log."""
+        importance = self.parameters["importance"]
+        return freshness_served(self.log, changes, importance, self.start, self.end)
 
     def freshness(self, policy: str, share: float, changes: Changes, seed: int = 0) -> float:
         """Return the freshness under a policy with a share of the log's crawls.
 
-        Round robin crawls whatever changes: its crawls are those of a log.
+        Round robin ignores changes, so its crawls are computed without an environment.
         """
         if policy == REFERENCE:
             per_day, days = self.budget(share)
             log, end = in_turn(self.log, self.start, self.start + days, per_day)
-            return freshness_served(log, changes, self.known["importance"], self.start, end)
+            return freshness_served(log, changes, self.parameters["importance"], self.start, end)
         env = self._env(share, changes)
         env.reset(seed=seed)
         return float(play(env, candidate_of(policy).factory(env), seed).freshness)
 
     def seconds(self, policy: str, shares: Sequence[float]) -> float:
-        """Return about how long a play takes, the mean over shares of the crawls.
+        """Return the estimated seconds of a simulation, the mean over shares of the crawls.
 
-        Plays of ever more crawls are timed, up to a second; the time is linear in their number.
+        Simulations of more and more crawls are timed, up to a second, and extrapolated linearly.
         """
         times: dict[float, float] = {}
         for share in (0.0, 0.0, *(min(shares) / 16.0 ** np.arange(3.0, -1.0, -1.0))):
@@ -183,7 +183,7 @@ class Backtest:
         env.reset(seed=0)
         for policy in policies:
             factory, name = candidate_of(policy).factory, policy.partition(":")[0]
-            if not is_own(policy):
+            if not is_user_policy(policy):
                 factory(env)
             else:
                 try:
@@ -191,10 +191,10 @@ class Backtest:
                 except Exception as error:
                     raise failure(f"{policy} in the backtest", error, factory) from error
             if name in POLICIES and name not in crawl_policies.names("page"):
-                raise ValueError(f"policies must keep to a budget, page by page, got {policy!r}")
+                raise ValueError(f"policies must crawl page by page in a budget, got {policy!r}")
 
     def _env(self, share: float, changes: Changes) -> CrawlEnv:
-        """Return an environment that plays the log with a share of its crawls."""
+        """Return an environment that replays the log with a share of its crawls."""
         tape = window(self.log, changes, self.start, self.end)
         per_day, days = self.budget(share)
         generator = Recorded(
@@ -205,13 +205,13 @@ class Backtest:
             tape=tape,
         )
         form = action_form("page", generator.num_pages, 1)
-        given: dict[str, Any] = {"horizon": days, "tape": tape}
-        return CrawlEnv(partial(Lanes, generator=generator, form=form, **given), Objective())
+        world: dict[str, Any] = {"horizon": days, "tape": tape}
+        return CrawlEnv(partial(Lanes, generator=generator, form=form, **world), Objective())
 
     def _draw(self, rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
-        """Return the pages as policies know them."""
-        given: dict[str, Any] = {**self.known, **more}
-        return Instance(**given)
+        """Return the pages with the parameters that policies know."""
+        values: dict[str, Any] = {**self.parameters, **more}
+        return Instance(**values)
 
 
 def backtest(
@@ -223,12 +223,12 @@ def backtest(
     draws: int = STANDARD.draws,
     seed: int = 0,
 ) -> Backtest:
-    """Estimate what policies know, and draw changes.
+    """Estimate the parameters of the pages before the start, and draw changes.
 
     Args:
         log: crawls and signals.
-        start: the first played day; by default halfway between the first crawl and the last.
-        importance: weight of each page, (m,); all alike by default.
+        start: first simulated day; by default halfway between the first crawl and the last.
+        importance: weight of each page, (m,); equal by default.
         group: group of each page, from 0, (m,); one group by default.
         draws: number of draws of changes.
         seed: seed of the draws.
@@ -244,19 +244,19 @@ def backtest(
     count, fewest = crawls_within(log, begin, end).size, math.ceil(1.0 / min(SHARES))
     if count < fewest:
         raise ValueError(
-            f"log must have at least {fewest} crawls after day {begin:g} of pages that it had "
+            f"log must have at least {fewest} crawls after day {begin:g} of pages that were "
             f"crawled before, got {count}"
         )
     quality = fit_log(log, group, until=begin).quality
     weight = np.ones(log.num_pages) if importance is None else importance
-    known = {"importance": weight, **parameters_of(log, quality)}
+    parameters = {"importance": weight, **parameters_of(log, quality)}
     number = np.zeros(log.num_pages, np.int64) if group is None else group
-    return Backtest(log, known, begin, end, number).drawn(draws, seed)
+    return Backtest(log, parameters, begin, end, number).drawn(draws, seed)
 
 
 @spec("backtest-own-crawls")
 def served(seed: int, *, test: Backtest) -> Mapping[str, float]:
-    """Return the freshness under the log's own crawls in one draw."""
+    """Return the freshness under the crawls of the log in one draw."""
     return {"freshness": test.own_freshness(test.changes[seed])}
 
 
@@ -264,24 +264,24 @@ def served(seed: int, *, test: Backtest) -> Mapping[str, float]:
 def crawled(
     seed: int, *, test: Backtest, policy: str, share: float, file_digest: str = ""
 ) -> Mapping[str, float]:
-    """Return the freshness under a policy in one draw; ``file_digest`` tells agents apart."""
+    """Return the freshness under a policy in one draw; ``file_digest`` identifies agents."""
     return {"freshness": test.freshness(policy, share, test.changes[seed], seed)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plays(Measurement):
-    """Plays of a backtest; its digest, in the arguments, is what their rows are recognised by."""
+class BacktestRuns(Measurement):
+    """Simulations of a backtest; their rows are identified by its digest, in the arguments."""
 
     test: Backtest
 
     @property
     def policies(self) -> Mapping[str, PolicyFactory]:
-        """What makes each policy, by which errors of one of the user's own are told apart."""
-        names = [name for name in self.labels if name != OWN]
+        """Factories of the policies; errors of user policies are recognised by them."""
+        names = [name for name in self.labels if name != LOG]
         return {name: candidate_of(name).factory for name in names}
 
     def play(self, label: str, seed: int) -> list[Row]:
-        """Return the rows of one policy, or of the log's own crawls, in one draw."""
+        """Return the rows of one policy, or of the crawls of the log, in one draw."""
         arguments = {**self.arguments, "test": self.test}
         del arguments["digest"]
         return Measurement(self.name, self.measures, arguments).play(label, seed)
@@ -289,16 +289,16 @@ class Plays(Measurement):
 
 def measurements(
     test: Backtest, digest: str, names: Sequence[str], shares: Sequence[float]
-) -> list[Plays]:
-    """Return the plays of a backtest: of the log, and of every policy at every budget."""
+) -> list[BacktestRuns]:
+    """Return the simulations of a backtest: the log's, and every policy's at every budget."""
     measures: dict[str, Measure] = {}
     for name in names:
         measures[name] = partial(crawled, policy=name)
         if file_digest := candidate_of(name).digest:
             measures[name] = partial(crawled, policy=name, file_digest=file_digest)
-    own = Plays(OWN, {OWN: served}, {"digest": digest}, test=test)
-    return [own] + [
-        Plays(setting_of(share), measures, {"digest": digest, "share": share}, test=test)
+    log_runs = BacktestRuns(LOG, {LOG: served}, {"digest": digest}, test=test)
+    return [log_runs] + [
+        BacktestRuns(setting_of(share), measures, {"digest": digest, "share": share}, test=test)
         for share in shares
     ]
 
@@ -309,14 +309,14 @@ def setting_of(share: float) -> str:
 
 
 class Estimate(NamedTuple):
-    """Mean over draws, and half-width of the 95% interval of what happened."""
+    """Mean over draws, and half-width of the 95% interval of the true value."""
 
     mean: float
     half_width: float
 
 
 def estimate(values: Sequence[float], widening: float = 1.0) -> Estimate:
-    """Return the mean of draws, and the interval of the true value, which is like one more draw."""
+    """Return the mean of draws, and the interval of the true value, as of one more draw."""
     count = len(values)
     spread = float(np.std(values, ddof=1)) if count > 1 else math.nan
     half_width = float(stdtrit(count - 1.0, 0.975)) * spread * math.sqrt(1.0 + 1.0 / count)
@@ -324,33 +324,33 @@ def estimate(values: Sequence[float], widening: float = 1.0) -> Estimate:
 
 
 def dispersion(log: CrawlLog) -> float:
-    """Return the variance of the changes found in a time over that of pages that change apart.
+    """Return the variance of changes found per period, over that of independent pages.
 
-    Times are as long as the median time between crawls of a page. A page is expected to be found
-    changed with the probability of its change rate (Pearson's dispersion; McCullagh and Nelder
-    1989, section 4.5). Rates are fitted to the same crawls, which makes it too small: 100 pages
-    that change apart have .65, .81, .83 and .96 with 2, 3, 5 and 10 intervals each, on average.
+    A period is the median time between crawls of a page. A crawl is expected to find a change with
+    the probability of its page's change rate (Pearson's dispersion; McCullagh and Nelder 1989,
+    section 4.5). Rates are fitted to the same crawls, so the result is too small: 100 independent
+    pages have .65, .81, .83 and .96 with 2, 3, 5 and 10 intervals each, on average.
     """
-    known = log.intervals()
-    kept = known.elapsed > 0.0
-    page, elapsed, changed = known.page[kept], known.elapsed[kept], known.changed[kept]
+    gaps = log.intervals()
+    valid = gaps.elapsed > 0.0
+    page, elapsed, changed = gaps.page[valid], gaps.elapsed[valid], gaps.changed[valid]
     offsets = np.append(0, np.cumsum(np.bincount(page, minlength=log.num_pages)))
     rate = match_moments(elapsed, changed, offsets).change_rate
     frequency = -np.expm1(-rate[page] * elapsed)
-    time = ((known.start[kept] + elapsed - log.time[0]) / np.median(elapsed)).astype(np.int64)
+    time = ((gaps.start[valid] + elapsed - log.time[0]) / np.median(elapsed)).astype(np.int64)
     time = np.unique(time, return_inverse=True)[1]
     excess = np.bincount(time, changed - frequency)
     variance = float((frequency * (1.0 - frequency)).sum())
     return float((excess**2).sum()) / variance if variance > 0.0 else 1.0
 
 
-def fewer_crawls(own: float, shares: Sequence[float], freshness: Sequence[float]) -> float:
-    """Return the share of crawls that a policy saves at the log's own freshness.
+def fewer_crawls(target: float, shares: Sequence[float], freshness: Sequence[float]) -> float:
+    """Return the share of crawls that a policy saves at the freshness of the log's crawls.
 
-    It is that of :func:`crawls_at`, at most that of the smallest budget, 1 - shares[0], and at
-    least that of the largest.
+    It is computed by :func:`crawls_at`, and lies between the savings of the largest and the
+    smallest budget, 1 - shares[-1] and 1 - shares[0].
     """
-    return 1.0 - min(max(crawls_at(own, shares, freshness), shares[0]), shares[-1])
+    return 1.0 - min(max(crawls_at(target, shares, freshness), shares[0]), shares[-1])
 
 
 MEASURED = (
@@ -361,44 +361,44 @@ MEASURED = (
 
 
 class Outcome(NamedTuple):
-    """What a policy reached with a share of the log's crawls.
+    """The result of a policy with a share of the log's crawls.
 
     Attributes:
-        policy: its name, or OWN for the log's crawls.
-        share: its crawls over those of the log.
-        freshness: share of the time in which copies were current.
-        ahead: the freshness minus that of the log's crawls, in the same draws.
-        saved: share of the crawls that the policy saves at the log's freshness; the same at every
-            share.
+        policy: its name, or LOG for the log's crawls.
+        share: its crawls divided by those of the log.
+        freshness: share of time in which copies were fresh.
+        gain: freshness minus that of the log's crawls, in the same draws.
+        saved: share of crawls that the policy saves at the log's freshness; equal at all shares.
     """
 
     policy: str
     share: float
     freshness: Estimate
-    ahead: Estimate
+    gain: Estimate
     saved: Estimate
 
     def numbers(self) -> tuple[float, ...]:
-        """Return the columns MEASURED."""
-        return (*self.freshness, *self.ahead, *self.saved)
+        """Return the values of the columns MEASURED."""
+        return (*self.freshness, *self.gain, *self.saved)
 
 
 def outcomes(
     rows: Sequence[Row], names: Sequence[str], shares: Sequence[float], widening: float
 ) -> list[Outcome]:
-    """Return the outcome of the log's own crawls, and of every policy at every budget."""
+    """Return the outcome of the crawls of the log, and of every policy at every budget."""
     values: dict[tuple[str, str], dict[int, float]] = {}
     for row in rows:
         values.setdefault((row.setting, row.policy), {})[row.seed] = row.value
-    own = values[OWN, OWN]
+    base = values[LOG, LOG]
     none = Estimate(0.0, 0.0)
-    found = [Outcome(OWN, 1.0, estimate(list(own.values()), widening), none, none)]
+    results = [Outcome(LOG, 1.0, estimate(list(base.values()), widening), none, none)]
     for name in names:
-        played = [values[setting_of(share), name] for share in shares]
+        runs = [values[setting_of(share), name] for share in shares]
         saved = estimate(
-            [fewer_crawls(own[k], shares, [of[k] for of in played]) for k in own], widening
+            [fewer_crawls(base[k], shares, [draws[k] for draws in runs]) for k in base], widening
         )
-        for share, of in zip(shares, played, strict=True):
-            ahead = estimate([of[k] - own[k] for k in own], widening)
-            found.append(Outcome(name, share, estimate(list(of.values()), widening), ahead, saved))
-    return found
+        for share, draws in zip(shares, runs, strict=True):
+            gain = estimate([draws[k] - base[k] for k in base], widening)
+            freshness = estimate(list(draws.values()), widening)
+            results.append(Outcome(name, share, freshness, gain, saved))
+    return results

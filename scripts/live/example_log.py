@@ -1,8 +1,8 @@
-"""Write an example of a crawl log: the included site, as a crawler would have seen it.
+"""Write an example of a crawl log: crawls of a recorded site.
 
-Every page is crawled now and then, and each crawl tells only whether the page changed since the
-last one. Writes log.csv (url, time, changed, status) and signals.csv (url, time, source: the page
-was named in the announcement of an update).
+Pages are crawled from time to time, and a crawl shows only whether the page has changed since the
+last one. Writes log.csv (url, time, changed, status) and signals.csv (url, time, source: an
+announcement named the page).
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def _date(day: float) -> str:
 def thinned_log(
     trace: Trace, days_per_crawl: float, schedule: str, rng: np.random.Generator
 ) -> tuple[CrawlLog, Changes]:
-    """Return a log of crawls of a recorded site, and the true changes between them.
+    """Return a log of crawls of a recorded site, and the true changes.
 
-    Pages are crawled first when they are created, and then at even intervals from a random first
-    one on, or after exponential times, until a crawl finds them gone. Mentions are signals.
+    Pages are crawled when they are created, and then at even intervals after a random first one, or
+    after exponential times, until a crawl finds them gone. Mentions are signals.
 
     Args:
         trace: the record.
@@ -78,8 +78,8 @@ def thinned_log(
     order = np.lexsort((time, page))
     page, time, late = page[order], time[order], late[order]
     first = np.append(True, page[1:] != page[:-1])
-    kept = ~late | first | ~np.append(False, late[:-1])
-    page, time, gone = page[kept], time[kept], late[kept]
+    seen_alive = ~late | first | ~np.append(False, late[:-1])
+    page, time, gone = page[seen_alive], time[seen_alive], late[seen_alive]
     after = trace.change_time > born[trace.change_page]
     true = Changes(trace.change_page[after], trace.change_time[after])
     changed = changes_found(page, time, true) & ~gone

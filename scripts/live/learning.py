@@ -1,9 +1,8 @@
-"""An index learned from the crawls of a log: whether each found a change.
+"""Learn an index from the crawls of a log, which found changes or none.
 
-The last crawls are held out. Change rates and signal quality of pages are those that the crawls
-before tell; so is what the index is learned from, and the held-out crawls choose between rounds: of
-the fit of staleness by the log-loss of changed / not changed, of the fit of values by their
-likelihood, as if exponential.
+The last crawls are held out. The index, change rates and signal quality are learned from the crawls
+before. The held-out crawls choose the best round of each fit: of staleness by the log-loss of
+changed / not changed, of values by their likelihood as exponential variables.
 """
 
 from __future__ import annotations
@@ -36,28 +35,28 @@ from scripts.live.fitting import fit_log, intervals_until, parameters_of
 from scripts.study.rows import check_folder, write_csv
 
 HELD_OUT = 0.25
-"""Share of the crawls, the last ones."""
+"""Share of the crawls that are held out, the last ones."""
 HIDDEN, LEARNING_RATE = 32, 0.003
 FEWEST = {"crawls of pages crawled before": 400, "changes": 40, "crawls without a change": 40}
-"""What a log must have at least, and of paths FEWEST_PATHS before the held-out crawls and after."""
+"""Least numbers in a log; FEWEST_PATHS paths are needed in both parts."""
 FEWEST_PATHS = 20
 
 
 def histories_of(log: CrawlLog, group: IntArray, until: float) -> tuple[History, History]:
-    """Return what a log tells before its held-out crawls, and these.
+    """Return the histories before the held-out crawls, and of these.
 
-    Pages that were gone by then are left out, since nothing tells how they would have changed.
+    Gone pages are left out, since their changes are unknown.
 
     Raises:
         ValueError: the log is too small.
     """
-    known = intervals_until(log, until)
-    living = ~np.isin(known.page, log.page[log.gone & (log.time <= until)])
-    end, changes = (known.start + known.elapsed)[living], int(known.changed[living].sum())
-    found = dict(zip(FEWEST, (end.size, changes, end.size - changes), strict=True))
+    gaps = intervals_until(log, until)
+    living = ~np.isin(gaps.page, log.page[log.gone & (log.time <= until)])
+    end, changes = (gaps.start + gaps.elapsed)[living], int(gaps.changed[living].sum())
+    counts = dict(zip(FEWEST, (end.size, changes, end.size - changes), strict=True))
     for name, fewest in FEWEST.items():
-        if found[name] < fewest:
-            raise ValueError(f"log must have at least {fewest} {name}, got {found[name]}")
+        if counts[name] < fewest:
+            raise ValueError(f"log must have at least {fewest} {name}, got {counts[name]}")
     split = float(np.quantile(end, 1.0 - HELD_OUT))
     parameters = parameters_of(log, fit_log(log, group, until=split).quality)
     rest: dict[str, Any] = {"num_sources": max(len(log.sources), 1), **parameters}
@@ -66,19 +65,19 @@ def histories_of(log: CrawlLog, group: IntArray, until: float) -> tuple[History,
     last = min(until, float(log.time[-1]))
 
     def part(first: float, final: float) -> History:
-        finish = known.start + known.elapsed
+        finish = gaps.start + gaps.elapsed
         crawls = np.flatnonzero(living & (finish > first) & (finish <= final))
         crawls = crawls[np.argsort(finish[crawls], kind="stable")]
-        heard = (log.signal_time > first) & (log.signal_time <= final)
+        mask = (log.signal_time > first) & (log.signal_time <= final)
         record = Record(
-            known.page[crawls],
+            gaps.page[crawls],
             finish[crawls] - first,
-            known.elapsed[crawls],
-            known.signals[:, crawls].astype(np.float64),
-            known.changed[crawls],
-            log.signal_page[heard],
-            log.signal_time[heard] - first,
-            log.signal_source[heard],
+            gaps.elapsed[crawls],
+            gaps.signals[:, crawls].astype(np.float64),
+            gaps.changed[crawls],
+            log.signal_page[mask],
+            log.signal_time[mask] - first,
+            log.signal_source[mask],
         )
         history = History(record, problem, final - first)
         paths = paths_of(history)[2].size
@@ -101,54 +100,54 @@ def learn_from_log(
 
     Args:
         log: crawls and signals.
-        group: group of each page, (m,); pages of a group are taken to be alike.
+        group: group of each page, (m,); pages of a group are assumed to be similar.
         out: folder; ``curve.csv`` has the losses on held-out crawls after each round.
         until: crawls after this day are left out.
-        seed: of the start and the choice of examples.
-        fresh: replace an index that is there.
+        seed: seed of the initial weights and the choice of examples.
+        fresh: whether to replace an index in the folder.
 
     Raises:
-        ValueError: the log is too small, or there is an agent already.
+        ValueError: the log is too small, or the folder has an agent.
         OSError: ``out`` cannot be written.
     """
     check_vacant(out, but=INDEX if fresh else "")
     history, held_out = histories_of(log, group, until)
     check_folder(out)
     started, curve, rounds = time.perf_counter(), [], []
-    given = HIDDEN, LEARNING_RATE, np.random.default_rng(seed), [held_out]
+    settings = HIDDEN, LEARNING_RATE, np.random.default_rng(seed), [held_out]
     with ProgressBar("") as bar:
         task = bar.add_task("learning", total=ROUNDS)
-        for each in learned([history], *given):
-            rounds.append(each)
+        for item in learned([history], *settings):
+            rounds.append(item)
             curve.append(
-                (each.fit, len(rounds), each.loss, round(time.perf_counter() - started, 3))
+                (item.fit, len(rounds), item.loss, round(time.perf_counter() - started, 3))
             )
             bar.advance(task)
     write_csv(out / CURVE, ("fit", "round", "held_out_loss", "seconds"), curve)
     by_fit = [
-        [each for each in rounds if (each.weights is None) == first] for first in (True, False)
+        [item for item in rounds if (item.weights is None) == first] for first in (True, False)
     ]
-    staleness, value = (min(part, key=lambda each: each.loss) for part in by_fit)
+    staleness, value = (min(part, key=lambda item: item.loss) for part in by_fit)
     assert value.weights is not None
-    made = {"log": first_crawl(log), "until": min(until, float(log.time[-1])), "seed": seed}
-    StoredIndex(value.weights, made).save(out)
+    about = {"log": first_crawl(log), "until": min(until, float(log.time[-1])), "seed": seed}
+    StoredIndex(value.weights, about).save(out)
     return staleness.loss, held_out.record.page.size
 
 
 def first_crawl(log: CrawlLog) -> str:
-    """Return the time and page of the first crawl, by which a log is known when it grows."""
+    """Return the time and page of the first crawl, which identify a log when it grows."""
     return f"{log.origin} {log.urls[log.page[0]]}".strip()
 
 
 def check_hindsight(names: Sequence[str], log: CrawlLog, start: float) -> None:
-    """Raise ValueError for an index that was learned from days of a log that it is to play."""
+    """Raise ValueError for an index that was learned from the simulated days of a log."""
     for name in names:
         if name in POLICIES or not (Path(name) / INDEX).exists():
             continue
-        made = StoredIndex.read(name).made
-        if made.get("log") == first_crawl(log) and made["until"] > start:
+        training = StoredIndex.read(name).made
+        if training.get("log") == first_crawl(log) and training["until"] > start:
             day = math.floor(1000.0 * start) / 1000.0
             raise ValueError(
-                f"agents must not know the played days: {name} was learned from this log until day "
-                f"{made['until']:.6g}, play starts after day {day:g}; learn it with --until {day:g}"
+                f"agents must be learned from days before {day:g}, got {name}, learned from this "
+                f"log until day {training['until']:.6g}; learn it with --until {day:g}"
             )

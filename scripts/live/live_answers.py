@@ -1,4 +1,4 @@
-"""A live scheduler that answers lines of standard input or requests over HTTP, and polls feeds."""
+"""Run a live scheduler: answer lines of standard input or HTTP requests, and poll feeds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from scripts.live import planning
 from scripts.present import tables
 
 FETCHES_SAVED = 20.0
-"""Least number of fetches that may be saved where pages are asked for over HTTP."""
+"""Least number of unused fetches that are saved up for requests over HTTP."""
 
 
 def answer(
@@ -39,7 +39,7 @@ def answer(
         wanted = wanted._replace(table=replace(wanted.table, urls=urls))
     scheduler, table = None, None
     if folder is not None and DurableScheduler.holds(folder):
-        resumes = f"{folder} goes on with its own pages, signals, policy and bandwidth, not these"
+        resumes = f"resuming {folder}: its pages, signals, policy and bandwidth replace these"
         typer.echo(resumes, err=True)
     else:
         scheduler, table = wanted.scheduler(learn=learn, feeds=count), wanted.table
@@ -48,23 +48,23 @@ def answer(
             typer.echo(sentence, err=True)
     policy = wanted.policy if ":" in wanted.policy else None  # a folder names no code
     durable = None if folder is None else DurableScheduler(folder, scheduler, policy=policy)
-    with nullcontext(scheduler) if durable is None else durable as asked:
-        assert asked is not None
+    with nullcontext(scheduler) if durable is None else durable as loop:
+        assert loop is not None
         if scheduler is None:
-            messages.take_back(asked, messages.day_of(None))
-        planning.limit_hosts(asked, wanted.limits)
-        with polling(asked, feeds, folder) as polls:
+            messages.take_back(loop, messages.day_of(None))
+        planning.limit_hosts(loop, wanted.limits)
+        with polling(loop, feeds, folder) as polls:
             if table is not None:
-                page_tables.report_signals(asked, table, table.urls, wanted.start)
+                page_tables.report_signals(loop, table, table.urls, wanted.start)
             if listening is not None:
-                serve_requests(asked, listening, polls)
+                serve_requests(loop, listening, polls)
                 return
-            for line in messages.answers(asked, sys.stdin):
+            for line in messages.answers(loop, sys.stdin):
                 print(line, flush=True)
 
 
 class Polled(NamedTuple):
-    """Feeds, and the days between two polls of them."""
+    """Feeds, and the days between two polls of each."""
 
     addresses: Sequence[str]
     every: float
@@ -74,7 +74,7 @@ class Polled(NamedTuple):
 def polling(
     scheduler: CrawlScheduler | DurableScheduler, feeds: Polled, folder: Path | None
 ) -> Iterator[Any]:
-    """Poll feeds at once, and then again and again until the end; yield their polls."""
+    """Poll feeds at once and then regularly until the end; yield their polls."""
     if not feeds.addresses:
         yield None
         return
@@ -82,8 +82,8 @@ def polling(
 
     if len(feeds.addresses) > scheduler.num_sources:
         raise ValueError(
-            f"feed must be given once for each source of signals, there are "
-            f"{scheduler.num_sources}, got {len(feeds.addresses)}"
+            f"feed must be given at most {scheduler.num_sources} times, once for each source of "
+            f"signals, got {len(feeds.addresses)}"
         )
     end, columns = threading.Event(), dict[str, Any]() if scheduler.learns else None
 

@@ -26,20 +26,20 @@ from scripts.present.tables import console, counted
 Column = Annotated[
     list[str] | None,
     Option(
-        help="Name of a column in the file, such as url=page or hash=hash.md5 (in a JSON object), "
-        "or status= for none; can be repeated."
+        help="Name of a column in the file, such as url=page or hash=hash.md5 (nested JSON); "
+        "status= if the file has none; can be repeated."
     ),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
-    """Arguments of the commands that read a crawl log."""
+    """Options of the commands that read a crawl log."""
 
     log: Annotated[
         list[Path],
         Argument(
-            help="Crawl log, in one file or several: CSV, JSON lines, Parquet, Heritrix's "
+            help="Crawl log in one or several files: CSV, JSON lines, Parquet, Heritrix's "
             "crawl.log, CDX or CDXJ, also gzipped."
         ),
     ]
@@ -48,13 +48,13 @@ class ReadingOptions:
         str | None, Option(help="Format.", show_default="by the first line of the file")
     ] = None
     events: Annotated[
-        Path | None, Option(help="Signals with times: a file with url, time and maybe source.")
+        Path | None, Option(help="File of signals: url, time and optionally source.")
     ] = None
     event_column: Annotated[
         list[str] | None, Option(help="Name of a column of --events, as --column; can be repeated.")
     ] = None
     pages: Annotated[
-        Path | None, Option(help="Table of url, importance, host or group; other pages count 0.")
+        Path | None, Option(help="Table of url, importance, host or group; others: importance 0.")
     ] = None
     time_unit: Annotated[
         str | None,
@@ -64,18 +64,18 @@ class ReadingOptions:
         ),
     ] = None
     clock_tolerance: Annotated[
-        float, Option(min=0.0, help="Seconds by which Last-Modified and the log may disagree.")
+        float, Option(min=0.0, help="Allowed seconds between Last-Modified and times of the log.")
     ] = 60.0
     max_bad: Annotated[
-        float, Option(min=0.0, max=1.0, help="Share of unreadable rows to leave out; one may be.")
+        float, Option(min=0.0, max=1.0, help="Allowed share of unreadable rows; one always is.")
     ] = 0.01
     merge: Annotated[
-        list[str] | None, Option(help="scheme or www: take URLs that differ in it for one page.")
+        list[str] | None, Option(help="scheme or www: URLs that differ only in it are one page.")
     ] = None
 
     @property
     def title(self) -> str:
-        """Name of the log: that of its first file."""
+        """Name of the first file of the log."""
         return self.log[0].name
 
 
@@ -101,11 +101,11 @@ def read_log(options: ReadingOptions) -> CrawlLog:
 def weights_and_groups(log: CrawlLog, options: ReadingOptions) -> tuple[FloatArray, IntArray]:
     """Return importance and group of the log's pages, (m,) each.
 
-    They are those of the page table, if there is one; pages that are not in it are left at
-    importance 0, which is printed. The group is the host where none is given.
+    They come from the page table, if there is one; other pages get importance 0, which is printed.
+    The default group is the host.
 
     Raises:
-        ValueError: the page table is not complete, or has none of the log's pages.
+        ValueError: the page table is incomplete, or has none of the log's pages.
     """
     pages = options.pages
     if pages is None:
@@ -117,20 +117,20 @@ def weights_and_groups(log: CrawlLog, options: ReadingOptions) -> tuple[FloatArr
     row = {normal_url(url, *merged): number for number, url in enumerate(table.urls)}
     place = np.array([row.get(normal_url(url, *merged), -1) for url in log.urls])
     if (place < 0).all():
-        raise ValueError(f"{pages}: expected pages of the log, such as {log.urls[0]!r}, got none")
+        raise ValueError(f"{pages} must have pages of the log, such as {log.urls[0]!r}, got none")
     labels = table.host if table.group is None else table.group
-    known = place >= 0
-    unused = table.num_pages - np.unique(place[known]).size
-    if unused or not known.all():
+    listed = place >= 0
+    unused = table.num_pages - np.unique(place[listed]).size
+    if unused or not listed.all():
         console().print(
-            f"{counted(int((~known).sum()), 'page')} of the log not in {pages}: importance 0, "
-            f"never fetched; {counted(unused, 'row')} of it without a page of the log",
+            f"{counted(int((~listed).sum()), 'page')} of the log not in {pages}: importance 0, "
+            f"never fetched; {counted(unused, 'row')} of it not in the log",
             soft_wrap=True,
         )
-    importance = np.where(known, table.importance[place], 0.0)
+    importance = np.where(listed, table.importance[place], 0.0)
     if not importance.any():
-        raise ValueError(f"{pages}: expected importance above 0 for a page of the log, got none")
-    group = np.where(known, labels[place], hosts_of(log.urls))
+        raise ValueError(f"{pages} must have importance > 0 for a page of the log, got none")
+    group = np.where(listed, labels[place], hosts_of(log.urls))
     return importance, _numbers(group)
 
 

@@ -1,4 +1,4 @@
-"""Pictures of logs, backtests, audits and schedules."""
+"""Draw logs, backtests, audits and schedules."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from crawl_envs.types import FloatArray
 from policies.estimators import SignalAudit
 from policies.live.logs import CrawlLog
 from policies.live.logs.crawl_log import OUTCOMES
-from scripts.live.backtesting import OWN, Outcome
+from scripts.live.backtesting import LOG, Outcome
 from scripts.present import charts
 
 MOST_PAGES = 150
-"""Pages of a picture of a log: of more, so many are shown."""
+"""Largest number of pages in the picture of a log."""
 MARKS = {
     "unchanged": {"marker": ".", "markersize": 2.5, "color": charts.COLOURS[5]},
     "changed": {"marker": "D", "markersize": 3.2, "color": charts.COLOURS[1]},
@@ -24,21 +24,21 @@ MARKS = {
     "redirected": {"marker": ">", "markersize": 3.5, "color": charts.COLOURS[3]},
     "gone": {"marker": "s", "markersize": 3.5, "color": charts.COLOURS[2]},
 }
-"""Looks of the outcomes in a picture of a log; a first copy is drawn as unchanged."""
+"""Markers of the outcomes in the picture of a log; a first copy is drawn as unchanged."""
 
 
 def draw_log(path: Path, log: CrawlLog, title: str) -> None:
-    """Draw the rows of a log, a line for each page, from the one with fewest changes down."""
+    """Draw the rows of a log, a line for each page, with the fewest changes on top."""
     rows = log.history
     changes = np.bincount(log.page[log.changed], minlength=log.num_pages)
     order = np.argsort(-changes, kind="stable")
-    shown = order[np.linspace(0, order.size - 1, min(order.size, MOST_PAGES)).astype(np.int64)]
+    sample = order[np.linspace(0, order.size - 1, min(order.size, MOST_PAGES)).astype(np.int64)]
     line = np.full(log.num_pages + 1, -1)  # the last one is that of page -1
-    line[shown] = np.arange(shown.size)
+    line[sample] = np.arange(sample.size)
     names = np.array(["unchanged" if name == "first" else name for name in OUTCOMES])
     drawn = pd.DataFrame({"x": rows.time, "y": line[rows.page], "label": names[rows.outcome]})
     drawn = drawn[(drawn.y >= 0) & drawn.label.isin(MARKS)]
-    part = "" if shown.size == log.num_pages else f", {shown.size} of {log.num_pages} pages"
+    part = "" if sample.size == log.num_pages else f", {sample.size} of {log.num_pages} pages"
     since = f" since {log.origin[:16].replace('T', ' ')}" if log.origin else ""
     charts.lines(
         drawn,
@@ -51,20 +51,21 @@ def draw_log(path: Path, log: CrawlLog, title: str) -> None:
             grid=False,
         ),
         labels=[name for name in MARKS if name in set(drawn.label)],
-        own={name: {"linestyle": "none", **look} for name, look in MARKS.items()},
+        looks={name: {"linestyle": "none", **look} for name, look in MARKS.items()},
     )
 
 
 def draw_backtest(
     path: Path, outcomes: Sequence[Outcome], crawls_per_day: float, title: str
 ) -> None:
-    """Draw freshness against crawls per day, with intervals, and the log's own crawls."""
-    own, *others = outcomes
-    assert own.policy == OWN
-    rows = [(item.policy, item.share * crawls_per_day, *item.freshness) for item in (*others, own)]
+    """Draw freshness against crawls per day, with intervals, and the crawls of the log."""
+    log, *rest = outcomes
+    assert log.policy == LOG
+    rows = [(item.policy, item.share * crawls_per_day, *item.freshness) for item in (*rest, log)]
     data = pd.DataFrame(rows, columns=["label", "x", "y", "half"])
     ticks = sorted(set(data.x))
     names = [f"{tick:.3g}" for tick in ticks]
+    look = {"color": charts.LINE_COLOUR, "marker": "D", "linestyle": "none", "zorder": 5}
     charts.lines(
         data,
         path,
@@ -72,9 +73,9 @@ def draw_backtest(
             title,
             charts.Axis("crawls per day (logarithmic scale)", "log", ticks=ticks, names=names),
             charts.Axis("share of time fresh, with 95% intervals"),
-            across=[charts.Rule(own.freshness.mean)],
+            across=[charts.Rule(log.freshness.mean)],
         ),
-        own={OWN: {"color": charts.LINE_COLOUR, "marker": "D", "linestyle": "none", "zorder": 5}},
+        looks={LOG: look},
     )
 
 
@@ -95,15 +96,15 @@ def draw_budgets(
     )
 
 
-def draw_audit(path: Path, sources: Sequence[str], found: SignalAudit) -> None:
+def draw_audit(path: Path, sources: Sequence[str], audit: SignalAudit) -> None:
     """Draw precision, recall and delay of each source, with 95% intervals."""
-    names = [f"{s}: {verdict}" for s, verdict in zip(sources, found.verdict, strict=True)]
+    names = [f"{s}: {verdict}" for s, verdict in zip(sources, audit.verdict, strict=True)]
     titles = {"precision": "precision", "recall": "recall", "delay": "mean delay (days)"}
     parts = []
     for name, title in titles.items():
-        value, (low, high) = getattr(found, name), getattr(found, f"{name}_interval").T
-        each = {"x": value, "low": np.minimum(low, value), "high": np.maximum(high, value)}
-        parts.append(pd.DataFrame({**each, "y": names, "panel": title}))
+        value, (low, high) = getattr(audit, name), getattr(audit, f"{name}_interval").T
+        columns = {"x": value, "low": np.minimum(low, value), "high": np.maximum(high, value)}
+        parts.append(pd.DataFrame({**columns, "y": names, "panel": title}))
     share = charts.Axis(limits=(-0.03, 1.03))
     charts.dots(
         pd.concat(parts),

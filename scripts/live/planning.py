@@ -1,4 +1,4 @@
-"""Schedules of fetches from a table of pages, and what freshness a budget can reach."""
+"""Plan fetches from a table of pages, and compute the freshness that a budget can reach."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from scripts.present.tables import counted
 
 OF_INSTANCE = ("importance", "change_rate", "recall", "false_signal_rate")
 ROUNDING = 1e-9
-"""Days by which a fetch may be after the end, as sums of days are rounded."""
+"""Rounding error of the end, in days."""
 KEEP_GONE = 30.0
-"""Days for which a page that is gone is not brought back by a feed."""
+"""Days for which a feed does not bring back a gone page."""
 LIMIT = re.compile(r"(.*?):(-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?::(\d+))?")
 """HOST:GAP or HOST:GAP:MOST."""
 MOST_TIMES = 200_000
-"""Times at which fetches are chosen; with more fetches, several are chosen at once."""
+"""Largest number of times at which fetches are chosen; more fetches are chosen in batches."""
 
 
 class Plan(NamedTuple):
-    """Fetches in order.
+    """Fetches in order of time.
 
     Attributes:
         page: row of the page, (n,) int64.
         time: days, (n,) float64.
-        elapsed: days since the page's copy, NaN without one, (n,) float64.
+        elapsed: days since the copy of the page, NaN without one, (n,) float64.
     """
 
     page: IntArray
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """What is to be scheduled.
+    """The arguments of a schedule.
 
     Attributes:
         table: the pages, if any are known.
@@ -82,20 +82,20 @@ class Schedule(NamedTuple):
         Its hosts are not limited yet.
 
         Args:
-            ids: ids of the pages in place of their URLs, (m,).
-            learn: whether rates are learned from what fetches find.
-            feeds: number of feeds; with some, pages that are gone are kept, so that none brings
+            ids: ids of the pages that replace their URLs, (m,).
+            learn: whether rates are learned from the results of fetches.
+            feeds: number of feeds; if there are any, gone pages are kept, so that no feed brings
                 them back.
 
         Raises:
-            ValueError: the policy needs a column that the table lacks, or a copy is after the
-                start; the table's sources are fewer than the feeds, or its days are no dates.
+            ValueError: the policy needs a column that the table lacks, a copy is after the start,
+                the table has fewer sources than feeds, or its days are not dates.
         """
         table = self.table
         sources = len(table.sources) if table is not None else 0
         if feeds and table is not None and not newest_copy(table)[1]:
             raise ValueError(
-                "feed must be left out where last_crawl are numbers, as feeds have dates"
+                "feed must be left out if last_crawl has numbers, since feeds have dates"
             )
         if feeds > sources and (sources or not learn):
             raise ValueError(
@@ -121,20 +121,20 @@ def limit_hosts(
 ) -> None:
     """Limit the fetches of hosts by texts ``HOST:GAP`` or ``HOST:GAP:MOST``; no host is all.
 
-    ``hosts`` are those of the pages, if no others may come.
+    ``hosts`` are those of the pages, if they are fixed.
 
     Raises:
-        ValueError: a text is another, a limit is out of its range, or no page has the host.
+        ValueError: a text has another form, a limit is out of range, or no page has the host.
     """
     for text in limits:
-        found = LIMIT.fullmatch(text)
-        if found is None:
+        match = LIMIT.fullmatch(text)
+        if match is None:
             raise ValueError(f"limit must be HOST:GAP or HOST:GAP:MOST, got {text!r}")
-        host, gap, most = found.groups()
+        host, gap, at_once = match.groups()
         if hosts is not None and host and host not in hosts:
-            expected = f"expected one of {reprlib.repr(sorted(set(hosts)))}"
-            raise ValueError(f"limit must name the host of a page, got {host!r}, {expected}")
-        scheduler.limit_hosts(host or None, gap=float(gap), most=int(most) if most else None)
+            expected = reprlib.repr(sorted(set(hosts)))
+            raise ValueError(f"limit must name a host of a page, one of {expected}, got {host!r}")
+        scheduler.limit_hosts(host or None, gap=float(gap), most=int(at_once) if at_once else None)
 
 
 def plan(
@@ -143,13 +143,13 @@ def plan(
     until: float,
     progress: Callable[[float], None] = lambda time: None,
 ) -> Plan:
-    """Return the fetches of a scheduler whose ids are rows, if each one succeeds at once.
+    """Return the fetches of a scheduler whose ids are rows, if each fetch succeeds at once.
 
     Args:
         scheduler: the scheduler, at its start.
         copies: time of the copy of each page, NaN without one, (m,).
         until: the last day.
-        progress: called with the time now and then.
+        progress: called regularly with the time.
     """
     time = scheduler.time
     at_once = max(1, round((until - time) * scheduler.bandwidth / MOST_TIMES))
@@ -168,12 +168,13 @@ def plan(
         if len(pages) % 256 == 0:
             progress(time)
         time += (at_once - 1) / scheduler.bandwidth
-    columns = zip(Plan.empty(), (pages, times, elapsed), strict=True)
-    return Plan(*(np.concatenate([none, *parts]) for none, parts in columns))
+    if not pages:
+        return Plan.empty()
+    return Plan(np.concatenate(pages), np.concatenate(times), np.concatenate(elapsed))
 
 
 def rechecks(table: PageTable, days: float, start: float, until: float, gap: float = 0.0) -> Plan:
-    """Return fetches of the pages that are gone, each ``days`` after the last, sorted by time.
+    """Return fetches of the gone pages, each ``days`` after the last, sorted by time.
 
     Args:
         table: the pages.
@@ -183,7 +184,7 @@ def rechecks(table: PageTable, days: float, start: float, until: float, gap: flo
         gap: least time between two of these fetches.
 
     Raises:
-        ValueError: ``days`` is not above 0, or the table does not tell which pages are gone.
+        ValueError: ``days`` is not above 0, or the table has no column ``gone``.
     """
     if table.gone is None or not days > 0.0:
         expected = "above 0" if table.gone is not None else "used with a column gone of the table"
@@ -192,16 +193,16 @@ def rechecks(table: PageTable, days: float, start: float, until: float, gap: flo
     copies = np.nan_to_num(copies_of(table)[rows], nan=start - days)
     first = np.maximum(copies + days, start)
     count = np.where(first <= until, 1 + np.floor((until - first) / days), 0).astype(np.int64)
-    of = np.repeat(np.arange(rows.size), count)
-    turn = np.arange(of.size) - np.repeat(np.cumsum(count) - count, count)
-    elapsed = np.where(turn == 0, first[of] - copies[of], days)
-    due = first[of] + days * turn
+    row = np.repeat(np.arange(rows.size), count)
+    turn = np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
+    elapsed = np.where(turn == 0, first[row] - copies[row], days)
+    due = first[row] + days * turn
     order = np.argsort(due, kind="stable")
     wait = gap * np.arange(order.size)
     time = np.maximum.accumulate(due[order] - wait) + wait
     elapsed = elapsed[order] + time - due[order]
-    kept = time <= until
-    return Plan(rows[of[order]][kept], time[kept], elapsed[kept])
+    inside = time <= until
+    return Plan(rows[row[order]][inside], time[inside], elapsed[inside])
 
 
 def merged(first: Plan, second: Plan) -> Plan:
@@ -211,19 +212,19 @@ def merged(first: Plan, second: Plan) -> Plan:
 
 
 def reasons(plan: Plan, table: PageTable, start: float) -> list[str]:
-    """Return why each page is fetched then, in words; signals are those before the start."""
+    """Return the reason of each fetch in words; signals are those before the start."""
     words = []
     gone = np.zeros(table.num_pages, np.bool_) if table.gone is None else table.gone
-    known = np.full(table.num_pages, table.signals is not None)
+    has_signals = np.full(table.num_pages, table.signals is not None)
     expected, stale = changes_since_copies(plan, table, start)
     for row, (page, _, elapsed) in enumerate(zip(*map(np.ndarray.tolist, plan), strict=True)):
-        first, known[page] = known[page], False
+        first, has_signals[page] = has_signals[page], False
         if elapsed != elapsed:
             words.append("no copy yet")
             continue
         text = f"copy {elapsed:.3g} days old"
         if gone[page]:
-            text = f"gone when last asked, {elapsed:.3g} days ago"
+            text = f"gone at its last fetch, {elapsed:.3g} days ago"
         if first:
             text += f"; {signals_in_words(table, page) or 'no signal'} before the start"
         if table.change_rate is not None and not gone[page]:
@@ -248,8 +249,8 @@ def changes_since_copies(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the expected number of changes since copies, and the probability of any, (n,) each.
 
-    Until the start signals are known: changes without one have the rate alpha, and a signal is one
-    of a change with probability 1 - nu / gamma (:mod:`crawl_envs.types.evidence`).
+    Signals are known until the start: changes without a signal have the rate alpha, and a signal
+    follows a change with probability 1 - nu / gamma (:mod:`crawl_envs.types.evidence`).
     """
     page, time, elapsed = plan
     if table.change_rate is None:
@@ -259,9 +260,9 @@ def changes_since_copies(
     level = expected.copy()
     if table.signals is not None:
         first = np.unique(page, return_index=True)[1]
-        known, number = columns_of(table, page[first]), table.signals[:, page[first]]
-        recall, false = (np.atleast_2d(known[name]) for name in OF_INSTANCE[2:])
-        recall = np.maximum(recall, known.get("complete", 0.0))
+        columns, number = columns_of(table, page[first]), table.signals[:, page[first]]
+        recall, false = (np.atleast_2d(columns[name]) for name in OF_INSTANCE[2:])
+        recall = np.maximum(recall, columns.get("complete", 0.0))
         evidence = np.minimum(signal_evidence(rate[first], recall, false), 1e3)  # no inf * 0
         until_start = np.maximum(elapsed[first] - (time[first] - start), 0.0)
         signalled = np.minimum(recall.sum(axis=0), 1.0)
@@ -272,39 +273,39 @@ def changes_since_copies(
 
 
 def cautions(table: PageTable, rechecked: bool = False, policy: str = "Greedy") -> list[str]:
-    """Return what a schedule of the table leaves out or only supposes, in sentences."""
-    said, rows = list(table.notes), living(table)
+    """Return sentences about pages that a schedule omits, and about assumptions."""
+    sentences, rows = list(table.notes), living(table)
     if rows.size < table.num_pages and not rechecked:
         pages = counted(table.num_pages - rows.size, "page")
-        said.append(f"{pages} gone: fetched only with --recheck-gone DAYS")
+        sentences.append(f"{pages} gone: fetched only with --recheck-gone DAYS")
     unwanted = int((table.importance[rows] == 0.0).sum())
     if unwanted and "importance" in crawl_policies.find(policy).needs:
         pages = counted(unwanted, "page")
-        said.append(f"{pages} of importance 0: never fetched, but once without a copy")
+        sentences.append(f"{pages} of importance 0: fetched only if there is no copy yet")
     if table.evidence is not None:
         kinds = table.evidence[rows]
         count = {kind: n for kind in (ONCE, NEVER, ALWAYS) if (n := int((kinds == kind).sum()))}
         if count:
-            of = ", ".join(f"{n} {kind}" for kind, n in count.items())
-            said.append(
-                f"{sum(count.values())} of {counted(rows.size, 'rate')} rest on pages like them, "
-                f"as their own crawls give no estimate ({of})"
+            by_kind = ", ".join(f"{n} {kind}" for kind, n in count.items())
+            sentences.append(
+                f"{sum(count.values())} of {counted(rows.size, 'rate')} rest on similar pages: "
+                f"crawls of the page alone give no estimate ({by_kind})"
             )
-    return said
+    return sentences
 
 
 def policy_cautions(table: PageTable, policy: str, learn: bool = False) -> list[str]:
-    """Return what a policy does not use of a table, and supposes of signals, in sentences."""
-    chosen, sentences, rows = crawl_policies.find(policy), [], living_copies(table)
+    """Return sentences about columns that a policy ignores, and about assumed signals."""
+    family, sentences, rows = crawl_policies.find(policy), [], living_copies(table)
     if policy == "RoundRobin" and table.change_rate is None:
         sentences.append(
-            "no column change_rate, as python -m scripts.estimate LOG writes: pages are fetched "
-            "in turn (RoundRobin), whatever their importance"
+            "no column change_rate (python -m scripts.estimate LOG writes it): pages are fetched "
+            "in turn (RoundRobin), regardless of importance"
         )
-    readable = learn or table.recall is not None or "recall" not in chosen.needs
-    uses = getattr(chosen, "uses_signals", False) and readable
+    readable = learn or table.recall is not None or "recall" not in family.needs
+    uses = getattr(family, "uses_signals", False) and readable
     if uses and table.sources and table.signals is None and rows.size:
-        sentences.append("no column signals: it is supposed that none came since the last crawls")
+        sentences.append("no column signals: assuming no signals since the last crawls")
     unused = np.setdiff1d(np.arange(table.num_pages), rows if uses else [])
     if words := signals_in_words(table, unused):
         why = f"{policy} uses none" if readable else "there is no column recall"
@@ -314,12 +315,11 @@ def policy_cautions(table: PageTable, policy: str, learn: bool = False) -> list[
 
 
 def expected_freshness(table: PageTable, bandwidths: Sequence[float]) -> FloatArray:
-    """Return the largest long-run freshness with each bandwidth, by the known rates.
+    """Return the largest long-run freshness with each bandwidth, weighted by importance.
 
-    It is that of NCIS, Theorem 1, which uses the signals as they come; a share of the importance.
-    The table must have change rates.
+    It is that of NCIS, Theorem 1, which uses future signals. The table must have change rates.
     """
-    given = columns_of(table, living(table))
-    known = {name: given[name] for name in OF_INSTANCE}
-    instances = (Instance(bandwidth=bandwidth, **known) for bandwidth in bandwidths)
+    columns = columns_of(table, living(table))
+    parameters = {name: columns[name] for name in OF_INSTANCE}
+    instances = (Instance(bandwidth=bandwidth, **parameters) for bandwidth in bandwidths)
     return np.array([solvers.ncis(instance).objective for instance in instances])

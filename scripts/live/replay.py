@@ -1,6 +1,6 @@
-"""A log with given changes: a tape for environments, and what the log's own crawls served.
+"""Replay a log with assumed changes: events for environments, and the freshness of its crawls.
 
-A page exists from its first crawl on, with a fresh copy, until a crawl finds it gone.
+A page exists from its first crawl, which makes a fresh copy, until a crawl finds it gone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from policies.live.logs.imputation import Changes
 
 
 def lives(log: CrawlLog) -> tuple[FloatArray, FloatArray]:
-    """Return the birth and the death of each page, (m,) each: first crawl, and crawl when gone."""
+    """Return the birth and the death of each page, (m,) each: first crawl, and first when gone."""
     birth, death = np.full(log.num_pages, np.inf), np.full(log.num_pages, np.inf)
     np.minimum.at(birth, log.page, log.time)
     np.minimum.at(death, log.page[log.gone], log.time[log.gone])
@@ -33,14 +33,14 @@ def window(log: CrawlLog, changes: Changes, start: float, end: float) -> TraceWi
     """
     birth, death = lives(log)
     page, time = log.signal_page, log.signal_time
-    heard = (time > birth[page]) & (time < death[page])
-    kind: IntArray = SIGNAL + 2 * log.signal_source[heard]
-    events = ((CHANGE, changes.page, changes.time), (kind, page[heard], time[heard]))
+    inside = (time > birth[page]) & (time < death[page])
+    kind: IntArray = SIGNAL + 2 * log.signal_source[inside]
+    events = ((CHANGE, changes.page, changes.time), (kind, page[inside], time[inside]))
     return TraceWindow.cut(events, birth, death, start, end, max(len(log.sources), 1))
 
 
 def crawls_within(log: CrawlLog, start: float, end: float) -> IntArray:
-    """Return the crawls in (start, end] that could refresh a copy: not first, not when gone."""
+    """Return the crawls in (start, end] that could refresh a copy: not first, not of gone pages."""
     birth, _ = lives(log)
     inside = (log.time > start) & (log.time <= end) & (log.time > birth[log.page]) & ~log.gone
     return np.flatnonzero(inside)
@@ -49,10 +49,10 @@ def crawls_within(log: CrawlLog, start: float, end: float) -> IntArray:
 def in_turn(
     log: CrawlLog, start: float, end: float, crawls_per_day: float
 ) -> tuple[CrawlLog, float]:
-    """Return the log with round robin's crawls in place of its own, and the end of the last slot.
+    """Return the log with the crawls of round robin, and the end of the last slot.
 
-    They come at even times after ``start``, when all copies are fresh, each of the page whose last
-    crawl or birth is longest ago, the first one of several, as by ``policies.RoundRobin``.
+    They are at even times after ``start``, when all copies are fresh. Each is of the page whose
+    last crawl or birth is the oldest, as by ``policies.RoundRobin``; ties go to the first page.
     """
     birth, death = lives(log)
     since = np.maximum(birth, start)
@@ -69,14 +69,14 @@ def in_turn(
         if queue:
             page[slot] = queue[0]
             queue.rotate(-1)
-    made, bounds = page >= 0, (log.time == birth[log.page]) | log.gone
-    time = np.append(log.time[bounds], times[made])
+    filled, bounds = page >= 0, (log.time == birth[log.page]) | log.gone
+    time = np.append(log.time[bounds], times[filled])
     order = np.argsort(time, kind="stable")
     crawls = replace(
         log,
-        page=np.append(log.page[bounds], page[made])[order],
+        page=np.append(log.page[bounds], page[filled])[order],
         time=time[order],
-        gone=np.append(log.gone[bounds], np.zeros(made.sum(), np.bool_))[order],
+        gone=np.append(log.gone[bounds], np.zeros(filled.sum(), np.bool_))[order],
         changed=np.zeros(time.size, np.bool_),
     )
     return crawls, float(times[-1] + 1.0 / crawls_per_day)
@@ -85,10 +85,10 @@ def in_turn(
 def freshness_served(
     log: CrawlLog, changes: Changes, importance: FloatArray, start: float, end: float
 ) -> float:
-    """Return the freshness in (start, end] under the log's own crawls.
+    """Return the freshness in (start, end] under the crawls of the log.
 
-    It is the importance-weighted share of the pages' time in which copies were current, if all
-    copies were fresh at ``start``; NaN if no page existed.
+    It is the importance-weighted share of page time in which copies were fresh, if all copies were
+    fresh at ``start``; NaN if no page existed.
 
     Args:
         log: the crawls.

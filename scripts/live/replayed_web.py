@@ -1,11 +1,11 @@
 """Serve a recorded site on this machine: pages that change at the times of the record.
 
-The clock begins with the first request; a second is so many days of the record as --speed says.
-Each page (/p/3) has its text as of then, links to other pages, and a counter that differs in every
-answer. Seven of ten pages have an ETag and a Last-Modified, the others no validators. Beside them
-there is a page of links to all pages (/), a sitemap (/sitemap.xml), a feed of changes (/feed.xml)
-and a robots.txt. /score is the share of the pages' time in which the crawler had no fresh copy: a
-page that was answered in full, or by 304, is a copy as of then.
+The clock starts with the first request; --speed sets the days of the record per second. Each page
+(/p/3) has its current text, links to other pages, and a counter that differs in every answer. Seven
+of ten pages have an ETag and a Last-Modified, the others no validators. There are also a page of
+links to all pages (/), a sitemap (/sitemap.xml), a feed of changes (/feed.xml) and a robots.txt.
+/score is the share of page time in which the crawler had no fresh copy; a full answer or a 304
+makes a fresh copy.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from scripts.present.tables import console
 
 WORDS = ("page", "crawl", "fresh", "copy", "host", "change", "signal", "feed", "budget", "rate")
 FAULTS = ("moved", "slow", "hanging", "failing", "endless")
-"""Pages that are redirected to another path, answer after a second, never, by 500, endlessly."""
+"""Pages that redirect to another path, answer after a second, never, with 500, or endlessly."""
 VALIDATED = 0.7
 SLOW, HANGING = 1.0, 3600.0
 """Seconds until an answer."""
@@ -49,17 +49,17 @@ ROBOTS = "User-agent: *\nDisallow:\n"
 
 @dataclass(frozen=True)
 class Quality:
-    """What the web tells of its changes, and what goes wrong.
+    """Quality of the feed and the sitemap, and faults.
 
     Attributes:
-        recall: share of the changes that the feed tells; it tells all new pages.
-        precision: share of the feed's entries that are true, in (0, 1].
-        window: latest entries that the feed has.
+        recall: share of the changes in the feed, which has all new pages.
+        precision: share of true entries in the feed, in (0, 1].
+        window: number of entries in the feed, the latest ones.
         missing: share of the pages without a date in the sitemap.
-        late: days after which a change is in the sitemap.
+        late: days until a change is in the sitemap.
         lying: share of the pages whose date in the sitemap is that of the request.
         faults: shares of the pages by fault, of ``FAULTS``.
-        robots: robots.txt by the day from which it is so.
+        robots: contents of robots.txt by first day.
     """
 
     recall: float = 0.8
@@ -82,8 +82,8 @@ class Answer(NamedTuple):
     endless: bool = False
 
 
-class Asked(NamedTuple):
-    """A request that was answered: its day, host, path, the page or -1, the answer's status."""
+class LoggedRequest(NamedTuple):
+    """A request in the log: its day, host, path, page or -1, and the status of the answer."""
 
     day: float
     host: str
@@ -93,15 +93,15 @@ class Asked(NamedTuple):
 
 
 class ReplayedWeb:
-    """The pages of a record at a time, and how fresh the copies are that were taken of them.
+    """A recorded site that answers requests, and scores the crawler's copies.
 
     Args:
         trace: the record.
         speed: days of the record per second, > 0.
-        base: its address without a path; with ``{}`` for the host of a page, if there are several.
-        hosts: number of hosts, among which directories are divided.
-        quality: see there.
-        seed: of texts, faults and feed: the same seed gives the same web.
+        base: address without a path; with ``{}`` for the host of a page, if there are several.
+        hosts: number of hosts, which share the directories.
+        quality: quality of the feed and the sitemap; defaults of :class:`Quality` if None.
+        seed: seed of texts, faults and feed.
 
     Attributes:
         begin: time of the first request, in seconds since 1970.
@@ -120,7 +120,7 @@ class ReplayedWeb:
     ) -> None:
         self.trace, self.speed, self.base, self.hosts = trace, speed, base, hosts
         self.quality, self.seed = quality or Quality(), seed
-        self.begin, self.log = math.nan, list[Asked]()
+        self.begin, self.log = math.nan, list[LoggedRequest]()
         rng, m = np.random.default_rng(seed), trace.num_pages
         order = np.argsort(trace.change_page, kind="stable")
         ends = np.searchsorted(trace.change_page[order], np.arange(1, m))
@@ -154,7 +154,7 @@ class ReplayedWeb:
         return (now - self.begin) * self.speed
 
     def date(self, day: float) -> str:
-        """Return the date of a day of the record, as it is for the crawler, in ISO 8601."""
+        """Return the date of a day of the record on the crawler's clock, in ISO 8601."""
         moment = np.datetime64(round((self.begin + day / self.speed) * 1e6), "us")
         return f"{moment}Z"
 
@@ -167,13 +167,13 @@ class ReplayedWeb:
         return f"127.0.0.{1 + int(self.trace.directory[page]) % self.hosts}"
 
     def living(self, day: float) -> np.ndarray:
-        """Return the pages that are there on a day."""
+        """Return the pages that exist on a day."""
         return np.flatnonzero((self.trace.created <= day) & (day < self.trace.deleted))
 
     # Answers
 
     def answer(self, host: str, path: str, headers: Mapping[str, str], now: float) -> Answer:
-        """Return the answer to a request at a time in seconds since 1970, and take note of it."""
+        """Return the answer to a request at a time in seconds since 1970, and log the request."""
         day, page = self.day(now), -1
         kind, _, number = path.strip("/").rpartition("/")
         texts = {"": self._links, "sitemap.xml": self._sitemap, "feed.xml": self._feed}
@@ -185,7 +185,7 @@ class ReplayedWeb:
             answer = Answer(200, *texts[path.strip("/")](day))
         else:
             answer = Answer(404, {}, b"")
-        self.log.append(Asked(day, host, path, page, answer.status))
+        self.log.append(LoggedRequest(day, host, path, page, answer.status))
         return answer
 
     def _page(self, page: int, kind: str, headers: Mapping[str, str], day: float) -> Answer:
@@ -206,15 +206,15 @@ class ReplayedWeb:
             validators = {"etag": f'"{page}-{version}"', "last-modified": date}
             if _unmodified(headers, validators["etag"], modified):
                 return Answer(304, validators, b"", wait)
-        shown = {**validators, "content-type": "text/html; charset=utf-8"}
-        return Answer(200, shown, self._text(page, version), wait, fault == "endless")
+        fields = {**validators, "content-type": "text/html; charset=utf-8"}
+        return Answer(200, fields, self._text(page, version), wait, fault == "endless")
 
     def _text(self, page: int, version: int) -> bytes:
-        """Return the text of a version of a page; the links stay."""
+        """Return the text of a version of a page; its links are always the same."""
         links = np.random.default_rng([self.seed, page]).integers(self.trace.num_pages, size=5)
         rng = np.random.default_rng([self.seed, page, version])
         words = " ".join(rng.choice(WORDS, size=int(rng.integers(100, 400))))
-        parts = [f'<a href="{self.url(int(other))}">{other}</a>' for other in links]
+        parts = [f'<a href="{self.url(int(link))}">{link}</a>' for link in links]
         script = f"<script>let answers = {len(self.log)};</script>"
         body = f"<h1>Page {page}</h1>{script}<p>{words}</p>{' '.join(parts)}"
         return f"<html><title>{page}</title><body>{body}</body></html>".encode()
@@ -230,8 +230,8 @@ class ReplayedWeb:
     def _sitemap(self, day: float) -> tuple[dict[str, str], bytes]:
         rows = []
         for page in self.living(day).tolist():
-            known = self.changes[page][self.changes[page] <= day - self.quality.late]
-            changed = known[-1] if known.size else max(self.trace.created[page], 0.0)
+            listed = self.changes[page][self.changes[page] <= day - self.quality.late]
+            changed = listed[-1] if listed.size else max(self.trace.created[page], 0.0)
             date = self.date(day if self.lying[page] else float(changed))
             lastmod = "" if self.undated[page] else f"<lastmod>{date}</lastmod>"
             rows.append(f"<url><loc>{self.url(page)}</loc>{lastmod}</url>")
@@ -248,22 +248,21 @@ class ReplayedWeb:
         text = f'<feed xmlns="{ATOM}"><updated>{self.date(day)}</updated>{"".join(rows)}</feed>'
         return {"content-type": "application/atom+xml"}, text.encode()
 
-    # What the crawler made of it
+    # Score of the crawler
 
     def score(self, since: float, until: float) -> dict[str, float]:
-        """Return the stale share of the pages' time between two days, and counts of answers.
+        """Return the stale share of page time between two days, and counts of answers.
 
-        ``new`` is the part of it before the first copy. Where no page has lived between them both
-        are NaN.
+        ``new`` is the part of it before the first copy. Both are NaN if no page existed.
 
-        The time of pages that never answer is left out. By ``If-Modified-Since`` alone a page may
-        be taken for fresh that has changed in the same second.
+        Pages that never answer are left out. With ``If-Modified-Since`` alone, a page that changed
+        twice in the same second may count as fresh.
         """
-        log = [asked for asked in self.log if asked.day < until and asked.page >= 0]
+        log = [request for request in self.log if request.day < until and request.page >= 0]
         copies: dict[int, list[float]] = {}
-        for asked in log:
-            if asked.status in (200, 304):
-                copies.setdefault(asked.page, []).append(asked.day)
+        for request in log:
+            if request.status in (200, 304):
+                copies.setdefault(request.page, []).append(request.day)
         fresh = new = lived = 0.0
         sound = np.isin(self.fault, (FAULTS.index("moved"), FAULTS.index("slow"), len(FAULTS)))
         for page in np.flatnonzero(sound).tolist():
@@ -272,14 +271,14 @@ class ReplayedWeb:
             taken = copies.get(page, [])
             fresh += fresh_days(taken, self.changes[page], begin, end)
             new += max(min([*taken[:1], end]) - begin, 0.0)
-        counts = Counter(asked.status for asked in log)
+        counts = Counter(request.status for request in log)
         lived = lived or math.nan
         scores = {"stale": 1.0 - fresh / lived, "new": new / lived, "fetches": float(len(log))}
         return scores | {str(status): float(count) for status, count in sorted(counts.items())}
 
 
 def fresh_days(copies: Sequence[float], changes: FloatArray, begin: float, end: float) -> float:
-    """Return how much of the days from ``begin`` to ``end`` the newest copy of a page is fresh.
+    """Return the days from ``begin`` to ``end`` in which the newest copy of a page is fresh.
 
     A copy is fresh until the first change after it, or the next copy. Times are in order.
     """
@@ -290,7 +289,7 @@ def fresh_days(copies: Sequence[float], changes: FloatArray, begin: float, end: 
 
 
 def _unmodified(headers: Mapping[str, str], etag: str, modified: int) -> bool:
-    """Return whether a crawler has this version already (RFC 9110, 13.2.2)."""
+    """Return whether the crawler has this version (RFC 9110, 13.2.2)."""
     if "if-none-match" in headers:
         return headers["if-none-match"] == etag
     if "if-modified-since" not in headers:
@@ -299,7 +298,7 @@ def _unmodified(headers: Mapping[str, str], etag: str, modified: int) -> bool:
 
 
 def application(web: ReplayedWeb) -> Starlette:
-    """Return the application that serves a web, for any server of ASGI."""
+    """Return the application that serves a web, for any ASGI server."""
 
     async def page(request: Request) -> Response:
         host, path = request.url.hostname or "", request.url.path
@@ -316,12 +315,12 @@ def application(web: ReplayedWeb) -> Starlette:
         return StreamingResponse(repeated(), answer.status, answer.headers)
 
     async def score(request: Request) -> Response:
-        asked = request.query_params
+        query = request.query_params
         try:
-            since = float(asked.get("since", 0.0))
-            end = float(asked.get("until", web.day(time.time())))
+            since = float(query.get("since", 0.0))
+            end = float(query.get("until", web.day(time.time())))
         except ValueError:
-            return Response(f"since and until must be days, got {dict(asked)}\n", 400)
+            return Response(f"since and until must be days, got {dict(query)}\n", 400)
         scores = {k: None if math.isnan(x) else x for k, x in web.score(since, end).items()}
         return Response(json.dumps(scores), media_type="application/json")
 
@@ -344,11 +343,11 @@ def listening(hosts: int, port: int = 0) -> list[socket.socket]:
 def main(
     site: Annotated[str, Argument(help="A recorded site: a name or a folder.")],
     speed: Annotated[float, Option(help="Days of the record per second.")] = 1.0,
-    hosts: Annotated[int, Option(min=1, max=200, help="Hosts, from 127.0.0.1 on.")] = 1,
-    port: Annotated[int, Option(min=0, max=65535, help="Port; 0 for any that is free.")] = 0,
+    hosts: Annotated[int, Option(min=1, max=200, help="Number of hosts, from 127.0.0.1 on.")] = 1,
+    port: Annotated[int, Option(min=0, max=65535, help="Port; 0 for any free one.")] = 0,
     seed: Annotated[int, Option(help="Seed of texts, faults and feed.")] = 0,
-    recall: Annotated[float, Option(help="Of the feed.")] = Quality.recall,
-    precision: Annotated[float, Option(help="Of the feed.")] = Quality.precision,
+    recall: Annotated[float, Option(help="Share of changes in the feed.")] = Quality.recall,
+    precision: Annotated[float, Option(help="Share of true entries.")] = Quality.precision,
     fault: Annotated[
         list[str] | None, Option(help=f"FAULT:SHARE of {', '.join(FAULTS)}. Repeatable.")
     ] = None,

@@ -1,4 +1,4 @@
-"""The schedule of a table's pages: its days, its fetches, its files."""
+"""Choose the fetches of the pages of a table, and write the schedule."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from scripts.present import tables
 from scripts.study.rows import write_csv
 
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Budgets of the picture, over the given one."""
+"""Budgets of the picture, relative to that of the schedule."""
 DATE = re.compile(r"\d{4}-\d\d-\d\d|(19|20)\d{6}")
 """A date without a time, in the extended or the basic form of ISO 8601."""
 
 
 def first_day(table: PageTable | None, start: str | None) -> float:
-    """Return the first day: as given, or now, or the last copy where days are bare numbers.
+    """Return the first day: ``start``, or now, or the last copy if days are numbers.
 
-    A date without a time is a whole day: the schedule then begins at the last crawl of that day.
+    For a date without a time, the schedule begins at the last crawl of that day.
     """
     newest, dated = (-np.inf, True) if table is None else page_tables.newest_copy(table)
     if start is not None:
@@ -42,19 +42,19 @@ def _number_or_text(text: str) -> float | str:
 
 
 def last_day(until: str, start: float) -> float:
-    """Return the end of a schedule: so many days after its start, a date, or tomorrow's end."""
+    """Return the end of a schedule: a number of days after its start, a date, or tomorrow."""
     if until == "tomorrow":
         return float(np.floor(start) + 2.0)
-    given = _number_or_text(until)
-    end = start + given if isinstance(given, float) else messages.day_of(given)
+    value = _number_or_text(until)
+    end = start + value if isinstance(value, float) else messages.day_of(value)
     if not start < end:
         raise ValueError(f"until must be after the start, day {start:g}, got {until!r}")
     return end
 
 
-def choose(asked: planning.Schedule, end: float, recheck_gone: float | None) -> planning.Plan:
-    """Return the fetches up to the day ``end``; of pages that are gone every so many days."""
-    table, _, bandwidth, first, limits = asked
+def choose(schedule: planning.Schedule, end: float, recheck_gone: float | None) -> planning.Plan:
+    """Return the fetches up to the day ``end``; gone pages every ``recheck_gone`` days."""
+    table, _, bandwidth, first, limits = schedule
     assert table is not None
     newest, dated = page_tables.newest_copy(table)
     if newest > first:
@@ -62,50 +62,50 @@ def choose(asked: planning.Schedule, end: float, recheck_gone: float | None) -> 
             f"start must be at least {_text(newest, dated)}, the last crawl of the table, "
             f"got {_text(first, dated)}"
         )
-    again = planning.Plan.empty()
+    extra = planning.Plan.empty()
     if recheck_gone is not None:
         if limits:
-            raise ValueError("recheck-gone must be left out with --limit, which it does not keep")
-        again = planning.rechecks(table, recheck_gone, first, end, 1.0 / max(bandwidth, 1e-300))
-    left = bandwidth - again.page.size / (end - first)
-    if not left > 0.0 and bandwidth > 0.0:
+            raise ValueError("recheck-gone must be left out with --limit: rechecks ignore limits")
+        extra = planning.rechecks(table, recheck_gone, first, end, 1.0 / max(bandwidth, 1e-300))
+    remaining = bandwidth - extra.page.size / (end - first)
+    if not remaining > 0.0 and bandwidth > 0.0:
         raise ValueError(
-            f"recheck-gone must leave a part of the bandwidth, {bandwidth:g} per day, got "
-            f"{tables.counted(again.page.size, 'fetch', 'fetches')} of pages that are gone"
+            f"recheck-gone must need less than the bandwidth, {bandwidth:g} per day, got "
+            f"{tables.counted(extra.page.size, 'fetch', 'fetches')} of gone pages"
         )
     if page_tables.living(table).size == 0:
-        if again.page.size == 0:
-            raise ValueError(f"pages must not all be gone, got {table.num_pages} that are")
-        return again
+        if extra.page.size == 0:
+            raise ValueError(f"pages must not all be gone, got {table.num_pages} gone pages")
+        return extra
     if not table.importance[page_tables.living(table)].any():
-        raise ValueError("importance must be above 0 for a page that is not gone, got 0 for all")
+        raise ValueError("importance must be > 0 for a page that is not gone, got 0 for all")
     rows = np.arange(table.num_pages)
-    scheduler = asked._replace(bandwidth=left).scheduler(ids=rows)
+    scheduler = schedule._replace(bandwidth=remaining).scheduler(ids=rows)
     page_tables.report_signals(scheduler, table, rows, first)
     planning.limit_hosts(scheduler, limits, table.host.tolist())
     with ProgressBar("{task.percentage:.0f}%") as progress:
         bar = progress.add_task("choosing", total=end - first)
-        found = planning.plan(
+        plan = planning.plan(
             scheduler,
             page_tables.copies_of(table),
             end,
             lambda time: progress.update(bar, completed=time - first),
         )
-    return planning.merged(found, again)
+    return planning.merged(plan, extra)
 
 
 def write(
-    asked: planning.Schedule, found: planning.Plan, end: float, cautions: list[str], folder: Path
+    schedule: planning.Schedule, plan: planning.Plan, end: float, cautions: list[str], folder: Path
 ) -> None:
     """Write the fetches up to the day ``end`` and the picture, and print the first fetches."""
     from scripts.live.pictures import draw_budgets
 
-    table, policy, bandwidth, first, _ = asked
+    table, policy, bandwidth, first, _ = schedule
     assert table is not None
     _, dated = page_tables.newest_copy(table)
-    times = [_text(time, dated) for time in found.time]
-    reasons = planning.reasons(found, table, first)
-    urls = table.urls[found.page]
+    times = [_text(time, dated) for time in plan.time]
+    reasons = planning.reasons(plan, table, first)
+    urls = table.urls[plan.page]
     write_csv(
         folder / "schedule.csv", ("time", "url", "why"), zip(times, urls, reasons, strict=True)
     )
@@ -119,11 +119,11 @@ def write(
         expected = planning.expected_freshness(table, bandwidths)
         draw_budgets(folder / "schedule.png", bandwidths, expected, bandwidth)
         console.print(
-            f"long-run freshness by these rates: {expected[SHARES.index(1.0)]:.3f} at best"
+            f"largest long-run freshness with these rates: {expected[SHARES.index(1.0)]:.3f}"
         )
     console.print(
         f"{tables.counted(len(times), 'fetch', 'fetches')} of "
-        f"{tables.counted(np.unique(found.page).size, 'page')} with {policy}, "
+        f"{tables.counted(np.unique(plan.page).size, 'page')} with {policy}, "
         f"{_text(first, dated)} to {_text(end, dated)} -> {folder}",
         soft_wrap=True,
     )

@@ -1,4 +1,4 @@
-"""What a crawl log contains, before any rate: rows by outcome, pages, times, signals, guesses."""
+"""Summarise a crawl log: rows by outcome, pages, times, signals, and guesses of the reader."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from scripts.present import tables
 from scripts.study.rows import write_csv
 
 MANY_FAILED, MANY_CHANGED = 0.1, 0.9
-"""Shares of rows that failed and of intervals with a change beyond which a sentence says what
-follows."""
+"""Shares of failed rows and of intervals with a change that need a remark."""
 
 WEB = "1991"
 
 
 class Fact(NamedTuple):
-    """A line of a summary: what is counted, the number or time, and what follows from it."""
+    """A line of a summary: its name, a number or time, and a remark on the consequence."""
 
     name: str
     value: str
@@ -59,7 +58,7 @@ def write_summary(log: CrawlLog, title: str, folder: Path) -> None:
 
 
 def date_of(log: CrawlLog, day: float) -> str:
-    """Return a day of a log as a date and time, or as the number that the log has."""
+    """Return a day of a log as a date and time, or as a number if the log has no dates."""
     if not log.origin:
         return f"day {day:g}"
     date = datetime.fromisoformat(log.origin) + timedelta(days=day)
@@ -72,14 +71,14 @@ def _in_future(log: CrawlLog, date: str) -> bool:
 
 
 def _rows(log: CrawlLog) -> Iterator[Fact]:
-    """Yield the rows by outcome, and those that were left out."""
+    """Yield the rows by outcome, and the rows that were left out."""
     count, dropped = np.bincount(log.history.outcome, minlength=len(OUTCOMES)), log.dropped
     total = int(count.sum())
     yield Fact("rows with a time", f"{total}")
     for name, number in zip(OUTCOMES, count.tolist(), strict=True):
         remark = ""
         if name == "failed" and number > MANY_FAILED * total:
-            remark = f"{number / total:.0%} of the rows tell nothing of content"
+            remark = f"{number / total:.0%} of the rows have no content"
         if name == "redirected" and number:
             remark = _targets(log) or "no copy of content; the file names no targets"
         yield Fact(f"  {name}", f"{number}", remark)
@@ -98,23 +97,23 @@ def _targets(log: CrawlLog) -> str:
     targets, count = np.unique(log.redirect[log.redirect != ""].astype(str), return_counts=True)
     if targets.size == 0:
         return ""
-    most = np.argsort(-count, kind="stable")[:3]
-    named = ", ".join(f"{targets[k]} ({tables.counted(int(count[k]), 'page')})" for k in most)
-    return f"no copy of content; to {named}{', ..' if targets.size > most.size else ''}"
+    top = np.argsort(-count, kind="stable")[:3]
+    named = ", ".join(f"{targets[k]} ({tables.counted(int(count[k]), 'page')})" for k in top)
+    return f"no copy of content; to {named}{', ..' if targets.size > top.size else ''}"
 
 
 def _pages(log: CrawlLog) -> Iterator[Fact]:
-    """Yield the pages by what their crawls tell."""
+    """Yield the pages by the evidence of their crawls."""
     evidence = evidence_of(log.intervals(), log.num_pages)
     yield Fact("pages", f"{log.num_pages}")
     for name, pages, remark in (
-        ("crawled once", evidence == ONCE, "a rate only from pages like them"),
+        ("crawled once", evidence == ONCE, "a rate only from similar pages"),
         ("never changed", evidence == NEVER, "an upper bound of the rate only"),
         (
             "changed at every crawl",
             evidence == ALWAYS,
-            "a lower bound of the rate only; check that digests leave out headers and session "
-            "ids, and that the file lists unchanged crawls",
+            "a lower bound of the rate only; check that digests exclude headers and session ids, "
+            "and that the file lists unchanged crawls",
         ),
         ("gone at the end", np.isin(np.arange(log.num_pages), log.page[log.gone]), "not scheduled"),
         ("redirected at the end", log.redirected, "scheduled under their old names"),
@@ -126,36 +125,36 @@ def _pages(log: CrawlLog) -> Iterator[Fact]:
 def _times(log: CrawlLog) -> Iterator[Fact]:
     """Yield the first and last time, and the intervals between crawls of a page."""
     first, last = (date_of(log, log.history.time[k]) for k in (0, -1))
-    wrong = "a wrong time, perhaps, which stretches the log; leave the row out, or set --time-unit"
+    wrong = "perhaps a wrong time, which stretches the log; remove the row, or set --time-unit"
     yield Fact("first row", first, f"before the Web: {wrong}" * bool(log.origin and first < WEB))
     yield Fact("last row", last, f"in the future: {wrong}" * _in_future(log, last))
-    known = log.intervals()
-    elapsed = known.elapsed[known.elapsed > 0.0]
+    intervals = log.intervals()
+    elapsed = intervals.elapsed[intervals.elapsed > 0.0]
     if elapsed.size == 0:
         return
     lengths = np.quantile(elapsed, (0.0, 0.5, 1.0))
     for name, days in zip(("shortest", "median", "longest"), lengths, strict=True):
         yield Fact(f"{name} interval", f"{days:.4g} day{'' if days == 1.0 else 's'}")
-    share = float(known.changed.mean())
-    remark = "most changes are missed: crawls are too rare for sure rates"
+    share = float(intervals.changed.mean())
+    remark = "most changes are missed: crawls are too rare for reliable rates"
     yield Fact("intervals with a change", f"{share:.1%}", remark if share > MANY_CHANGED else "")
 
 
 def _signals(log: CrawlLog) -> Iterator[Fact]:
     """Yield the signals of each source, with the times in which it was silent."""
-    known = log.intervals()
-    crawls = known.elapsed > 0.0
-    intervals = known.start[crawls], known.elapsed[crawls], known.changed[crawls]
+    gaps = log.intervals()
+    valid = gaps.elapsed > 0.0
+    intervals = gaps.start[valid], gaps.elapsed[valid], gaps.changed[valid]
     for source, name in enumerate(log.sources):
         time = log.signal_time[log.signal_source == source]
         if time.size == 0:
-            yield Fact(f"signals of {name}", "0", "none of a page of the log")
+            yield Fact(f"signals of {name}", "0", "none for a page of the log")
             continue
         remark = f"{date_of(log, time[0])} to {date_of(log, time[-1])}"
         if _in_future(log, date_of(log, time[-1])):
-            remark += "; in the future: wrong times, perhaps, or of another zone"
+            remark += "; in the future: perhaps wrong times or another time zone"
         if not log.timed[source]:
-            remark += "; only their number between two crawls is known, so no delay"
+            remark += "; only counts between crawls are known, so there is no delay"
         remarks = remark, *words_of(log, silent_spans(time, *intervals))
         yield Fact(f"signals of {name}", f"{time.size}", "; ".join(remarks))
 

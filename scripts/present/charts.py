@@ -1,11 +1,10 @@
 """Charts of tables: lines, dots, points, bars, scatter plots and heat maps, in one style.
 
-A table has a row per mark. Its columns are ``x`` and ``y`` (a number, or the name of a line of
-text), ``half`` (the half-width of an interval; NaN for none) or ``low`` and ``high`` (its ends),
-``label`` (colour, marker and entry in the legend) and ``panel`` (title of the panel), as far as a
-chart reads them.
+A table has a row per mark. ``x`` and ``y`` are its position: numbers, or the names of text lines.
+``half`` is the half-width of an interval (NaN for none), or ``low`` and ``high`` are its ends.
+``label`` sets colour, marker and legend; ``panel`` is the title of the panel.
 
-Colours are the colour-blind safe palette of Okabe and Ito; lines also differ in their markers.
+Colours are the colour-blind safe palette of Okabe and Ito. Lines also differ in their markers.
 """
 
 from __future__ import annotations
@@ -33,21 +32,19 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 LINE_COLOUR = "#000000"
 DASHES = ("--", ":", "-.")
 ALIKE = ("all", "row", "y")
-"""Ways of sharing in which panels side by side have the same vertical axis."""
+"""Values of ``shared`` with which panels side by side have the same vertical axis."""
 DPI = 130
 PALETTES = (32, 64, 128, 256)
-"""Numbers of colours of a saved picture, which is then a quarter as large as without a palette."""
-APART, OFF = 16, 0.002
-"""Levels of 255 by which at most this share of the pixels may differ for want of colours."""
+"""Numbers of colours to try for a saved picture; a palette makes the file four times smaller."""
+MAX_ERROR, MAX_SHARE = 16, 0.002
+"""Error of a colour, in levels of 255, that at most this share of the pixels may exceed."""
 
 
 class Axis(NamedTuple):
     """An axis: its label, scale, limits and ticks, None for automatic ones.
 
     The scale is ``linear``, ``log``, or ``symlog``, which is linear below ``linear``.
-
-    ``names`` are the texts of the ticks; ``percent`` is the number of decimals of
-    percentages.
+    ``names`` are the texts of the ticks; ``percent`` is the number of decimals of percentages.
     """
 
     label: str = ""
@@ -60,9 +57,9 @@ class Axis(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A straight line at ``value`` of an axis, in all panels or one, perhaps in the legend.
+    """A straight line at ``value`` of an axis, in one panel or all; a label enters the legend.
 
-    ``dash`` is a style of lines of Matplotlib.
+    ``dash`` is a line style of Matplotlib.
     """
 
     value: float
@@ -78,13 +75,13 @@ class Frame(NamedTuple):
         title: title of the picture.
         x: horizontal axis, or one by panel.
         y: vertical axis, or one by panel.
-        columns: panels side by side, at most.
+        columns: largest number of panels side by side.
         size: width and height of a panel, in inches.
         shared: ``all``, ``row``, ``x``, ``y`` or ``none``: axes that panels share.
-        across: lines at values of the vertical axis.
-        upright: lines at values of the horizontal axis.
-        legend: ``below``, with all labels; ``each``, in every panel, with labels and styles of its
-            own; or ``none``.
+        across: horizontal lines, at values of the vertical axis.
+        upright: vertical lines, at values of the horizontal axis.
+        legend: ``below`` (one for all panels), ``each`` (one per panel, with separate labels and
+            styles) or ``none``.
         grid: whether there is a grid.
         diagonal: whether there is a line of equality.
     """
@@ -103,7 +100,7 @@ class Frame(NamedTuple):
 
 
 def style(position: int, black: bool = False) -> dict[str, Any]:
-    """Return colour, marker and dashes of the label at a position; references are black."""
+    """Return the colour, marker and dashes of a label by its position; ``black`` for references."""
     turn = position // len(COLOURS)
     if black:
         marker, colour, dash = "x+."[position % 3], LINE_COLOUR, DASHES[position % 3]
@@ -124,7 +121,7 @@ def styles(labels: Sequence[str], black: Sequence[str] = ()) -> dict[str, dict[s
 
 @contextmanager
 def panels(path: Path, names: Sequence[str], frame: Frame) -> Iterator[dict[str, Axes]]:
-    """Yield the axes by the titles of their panels; afterwards, finish and write the picture."""
+    """Yield the axes of each panel by title; then finish and write the picture."""
     columns = min(len(names), frame.columns)
     rows = -(-len(names) // columns)
     width, height = frame.size
@@ -143,8 +140,8 @@ def panels(path: Path, names: Sequence[str], frame: Frame) -> Iterator[dict[str,
     for place, (name, axes) in enumerate(every.items()):
         _rules(axes, name, frame)
         bare(axes, frame.grid)
-        _scale(axes, "x", _of(frame.x, name))
-        _scale(axes, "y", _of(frame.y, name))
+        _scale(axes, "x", _axis_of(frame.x, name))
+        _scale(axes, "y", _axis_of(frame.y, name))
         if share[0] and place + columns < len(names):
             axes.set_xlabel("")
         axes.tick_params(labelbottom=True)
@@ -153,8 +150,8 @@ def panels(path: Path, names: Sequence[str], frame: Frame) -> Iterator[dict[str,
         if len(names) > 1:
             axes.set_title(_wrapped(name, 9.5 * width), fontsize=10)
         if frame.legend == "each":
-            beside = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.17), "ncols": 3}
-            axes.legend(frameon=False, fontsize=8, **beside)
+            placement = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.17), "ncols": 3}
+            axes.legend(frameon=False, fontsize=8, **placement)
     for axes in grid.flat[len(names) :]:
         axes.set_visible(False)
     figure.suptitle(_wrapped(frame.title, 12.0 * columns * width), fontsize=11)
@@ -164,12 +161,12 @@ def panels(path: Path, names: Sequence[str], frame: Frame) -> Iterator[dict[str,
 
 
 def _wrapped(text: str, width: float) -> str:
-    """Return a text with lines of at most so many characters."""
+    """Wrap a text to lines of at most ``width`` characters."""
     lines = [textwrap.wrap(line, max(int(width), 20)) for line in text.splitlines()]
     return "\n".join(line for wrapped in lines for line in wrapped)
 
 
-def _of(axis: Axis | Mapping[str, Axis], panel: str) -> Axis:
+def _axis_of(axis: Axis | Mapping[str, Axis], panel: str) -> Axis:
     return axis if isinstance(axis, Axis) else axis[panel]
 
 
@@ -211,7 +208,7 @@ def _scale(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
 
 
 def _legend(figure: Figure, width: float) -> None:
-    """Put the labels of all panels below, each once, in as many columns as fit."""
+    """Write one legend of all labels below the panels, in as many columns as fit."""
     entries: dict[str, Any] = {}
     for axes in figure.axes:
         handles, labels = axes.get_legend_handles_labels()
@@ -246,19 +243,19 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def with_palette(picture: Image.Image) -> Image.Image:
-    """Return an opaque picture with the smallest palette that shows its colours, not dithered."""
+    """Return a picture with the smallest palette that shows its colours; opaque, not dithered."""
     cover, plain = Image.Quantize.MAXCOVERAGE, Image.Dither.NONE
     picture = picture.convert("RGB")
     for colours in PALETTES:
-        made = picture.quantize(colours, method=cover, kmeans=1, dither=plain)
-        off = np.asarray(ImageChops.difference(picture, made.convert("RGB"))).max(axis=-1) > APART
-        if off.mean() <= OFF:
+        reduced = picture.quantize(colours, method=cover, kmeans=1, dither=plain)
+        error = np.asarray(ImageChops.difference(picture, reduced.convert("RGB"))).max(axis=-1)
+        if (error > MAX_ERROR).mean() <= MAX_SHARE:
             break
-    return made
+    return reduced
 
 
 def _by_panel(data: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the parts of a table by panel, in the order of first appearance."""
+    """Split a table by panel, in the order of first appearance."""
     if "panel" not in data or data.empty:
         return {"": data}
     return {str(name): part for name, part in data.groupby("panel", sort=False)}
@@ -270,10 +267,10 @@ def _labels(data: pd.DataFrame, labels: Sequence[str]) -> list[str]:
     return [label for label in labels or dict.fromkeys(data.label) if label in set(data.label)]
 
 
-def _errors(part: pd.DataFrame, of: str) -> Any:
+def _errors(part: pd.DataFrame, column: str) -> Any:
     """Return the lengths of intervals, (n,) or (2, n), or None."""
     if "low" in part:
-        return np.array([part[of] - part["low"], part["high"] - part[of]])
+        return np.array([part[column] - part["low"], part["high"] - part[column]])
     half = np.nan_to_num(part["half"]) if "half" in part else np.zeros(len(part))
     return half if half.any() else None
 
@@ -290,28 +287,28 @@ def lines(
     labels: Sequence[str] = (),
     black: Sequence[str] = (),
     bands: bool = False,
-    own: Mapping[str, Mapping[str, Any]] | None = None,
+    looks: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
-    """Draw a line per label with intervals, a panel per ``panel``.
+    """Draw a line with intervals per label, in a panel per ``panel``.
 
     Args:
-        data: ``x``, ``y``, and as far as needed ``half``, ``label`` and ``panel``.
+        data: ``x`` and ``y``; optional ``half``, ``label`` and ``panel``.
         path: file of the picture.
         frame: everything around the lines.
         labels: labels in order; empty: all.
         black: references among them, drawn black and dashed.
         bands: draw intervals as bands without markers, instead of bars.
-        own: properties of the lines of some labels, instead of those of the style.
+        looks: line properties by label, which replace those of the style.
     """
     with panels(path, list(parts := _by_panel(data)), frame) as every:
         for name, part in parts.items():
-            shown = _labels(part if frame.legend == "each" else data, labels)
-            looks = styles(shown, black)
-            for label in shown:
+            drawn_labels = _labels(part if frame.legend == "each" else data, labels)
+            defaults = styles(drawn_labels, black)
+            for label in drawn_labels:
                 line = _labelled(part, label).sort_values("x")
                 if line.empty:
                     continue
-                look = {**looks[label], **(own or {}).get(label, {})}
+                look = {**defaults[label], **(looks or {}).get(label, {})}
                 _line(every[name], line, look, label, bands)
 
 
@@ -338,32 +335,32 @@ def dots(
     names: Sequence[str] = (),
     black: Sequence[str] = (),
 ) -> None:
-    """Draw a dot with an interval per line of text, side by side where lines have several labels.
+    """Draw a dot with an interval per text line and label; labels are side by side.
 
     Args:
-        data: ``y`` (the text), ``x``, and as far as needed ``half``, ``label`` and ``panel``.
+        data: ``y`` (the text) and ``x``; optional ``half``, ``label`` and ``panel``.
         path: file of the picture.
         frame: everything around the dots.
         labels: labels in order; empty: all.
         names: texts from the top; empty: all.
         black: references among the labels.
     """
-    shown = _labels(data, labels)
-    looks = styles(shown, black)
+    drawn_labels = _labels(data, labels)
+    looks = styles(drawn_labels, black)
     parts = _by_panel(data)
-    beside = any(part.y.duplicated().any() for part in parts.values())
+    side_by_side = any(part.y.duplicated().any() for part in parts.values())
     texts = {
         name: _names(data if frame.shared in ALIKE else part, names) for name, part in parts.items()
     }
-    most = max(map(len, texts.values()))
-    height = max(1.6, 0.55 + most * max(0.24, 0.16 * len(shown) * beside))
+    max_lines = max(map(len, texts.values()))
+    height = max(1.6, 0.55 + max_lines * max(0.24, 0.16 * len(drawn_labels) * side_by_side))
     with panels(path, list(parts), frame._replace(size=(frame.size[0], height))) as every:
         for name, part in parts.items():
             axes, rows = every[name], texts[name]
-            for place, label in enumerate(shown):
+            for place, label in enumerate(drawn_labels):
                 marks = _labelled(part, label)
                 marks = marks[marks.y.isin(rows)]
-                aside = 0.6 * ((place + 0.5) / len(shown) - 0.5) if beside else 0.0
+                aside = 0.6 * ((place + 0.5) / len(drawn_labels) - 0.5) if side_by_side else 0.0
                 heights = np.array([rows.index(text) for text in marks.y]) + aside
                 look = {**looks[label], "linestyle": "none", "capsize": 2.5}
                 errors = _errors(marks, "x")
@@ -372,7 +369,7 @@ def dots(
 
 
 def _names(data: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Return the lines of text, in the order of ``names`` if there are any."""
+    """Return the text lines of the data, in the order of ``names`` if it is not empty."""
     there = dict.fromkeys(data.y)
     return [name for name in names if name in there] if names else list(there)
 
@@ -385,35 +382,35 @@ def _text_lines(axes: Axes, rows: Sequence[str]) -> None:
 def points(
     data: pd.DataFrame, path: Path, frame: Frame, *, names: Sequence[str] = (), medians: bool = True
 ) -> None:
-    """Draw all values of each line of text as points, with their median and its 95% interval.
+    """Draw the values of each text line as points, with their median and its 95% interval.
 
     Values beyond the limits of the horizontal axis are arrows at its ends.
 
     Args:
-        data: ``y`` (the text), ``x``, and ``panel`` if needed.
+        data: ``y`` (the text) and ``x``; optional ``panel``.
         path: file of the picture.
         frame: everything around the points.
         names: texts from the top; empty: all.
-        medians: whether there are medians; fewer than 6 values have no interval of theirs.
+        medians: whether to draw medians; with fewer than 6 values they have no interval.
     """
     rows = _names(data, names)
     size = (frame.size[0], 0.55 + 0.27 * len(rows))
     with panels(path, list(parts := _by_panel(data)), frame._replace(size=size)) as every:
         for name, part in parts.items():
-            axes, limits = every[name], _of(frame.x, name).limits
+            axes, limits = every[name], _axis_of(frame.x, name).limits
             for height, text in enumerate(rows):
                 values = part[part.y == text].x.to_numpy()
                 if values.size == 0:
                     continue
-                shown = np.clip(values, *limits) if limits else values
+                clipped = np.clip(values, *limits) if limits else values
                 look: dict[str, Any] = {"color": COLOURS[0], "markersize": 4.5, "alpha": 0.55}
                 for marker, sign in (("o", 0), ("<", 1), (">", -1)):
-                    at = shown[np.sign(shown - values) == sign]
-                    level = np.full(at.size, height - 0.13 * medians)
-                    [drawn] = axes.plot(at, level, marker, clip_on=False, mew=0.0, **look)
+                    x = clipped[np.sign(clipped - values) == sign]
+                    level = np.full(x.size, height - 0.13 * medians)
+                    [drawn] = axes.plot(x, level, marker, clip_on=False, mew=0.0, **look)
                     drawn.set_in_layout(False)
                 if medians:
-                    middle, *ends = median_of(shown)
+                    middle, *ends = median_of(clipped)
                     axes.plot(ends, [height + 0.22] * 2, color=COLOURS[1], linewidth=1.5)
                     axes.plot(middle, height + 0.22, "D", color=COLOURS[1], markersize=4)
             _text_lines(axes, rows)
@@ -427,15 +424,15 @@ def bars(
     names: Sequence[str] = (),
     texts: Callable[[float], str] = "{:,.3g}".format,
 ) -> None:
-    """Draw a horizontal bar per line of text, with its value; NaNs are left out.
+    """Draw a horizontal bar per text line, with its value; skip NaN.
 
     Args:
-        data: ``y`` (the text), ``x``, and as far as needed ``half``, ``text`` (in place of
-            ``texts``) and ``panel``.
+        data: ``y`` (the text) and ``x``; optional ``half``, ``panel``, and ``text``, which
+            replaces ``texts``.
         path: file of the picture.
         frame: everything around the bars.
         names: texts from the top; empty: all.
-        texts: function of a value that returns the text beside its bar.
+        texts: function of a value that returns the text next to its bar.
     """
     rows = list(names or dict.fromkeys(data.y))
     size = (frame.size[0], 0.55 + 0.33 * len(rows))
@@ -446,10 +443,10 @@ def bars(
             half = np.nan_to_num(part["half"]) if "half" in part else None
             colour = COLOURS[place % len(COLOURS)]
             axes.barh(heights, np.nan_to_num(part.x), xerr=half, color=colour, height=0.62)
-            said = part["text"] if "text" in part else part.x.map(texts)
-            for height, x, text in zip(heights, np.nan_to_num(part.x), said, strict=True):
-                at = axes.annotate(text, (x, height), (7, 0), textcoords="offset points")
-                at.set(fontsize=8.5, va="center")
+            value_texts = part["text"] if "text" in part else part.x.map(texts)
+            for height, x, text in zip(heights, np.nan_to_num(part.x), value_texts, strict=True):
+                note = axes.annotate(text, (x, height), (7, 0), textcoords="offset points")
+                note.set(fontsize=8.5, va="center")
             _text_lines(axes, rows)
             axes.margins(x=0.2)
 
@@ -460,11 +457,11 @@ def scatter(
     """Draw a dot per row.
 
     Args:
-        data: ``x``, ``y``, and as far as needed ``shade`` and ``panel``.
+        data: ``x`` and ``y``; optional ``shade`` and ``panel``.
         path: file of the picture.
         frame: everything around the dots.
-        shade: the colour bar of ``shade``; None for dots of one colour.
-        size: of the dots.
+        shade: axis of the colour bar of ``shade``; None for dots of one colour.
+        size: size of the dots.
     """
     span = (data["shade"].min(), data["shade"].max()) if shade else (0.0, 1.0)
     dots = None
@@ -484,9 +481,9 @@ def scatter(
 
 
 def _in_order(values: pd.Series[Any]) -> list[Any]:
-    """Return numbers in increasing order, and names in that of their first appearance."""
-    found = list(dict.fromkeys(values))
-    return found if isinstance(found[0], str) else sorted(found)
+    """Return distinct values: numbers in increasing order, names by first appearance."""
+    distinct = list(dict.fromkeys(values))
+    return distinct if isinstance(distinct[0], str) else sorted(distinct)
 
 
 def _spelled(value: Any) -> str:
@@ -503,16 +500,16 @@ def heat_map(
     framed: tuple[float, float] | None = None,
     limits: tuple[float, float],
 ) -> None:
-    """Draw a number per cell of a grid.
+    """Draw a grid with a number in each cell.
 
     Args:
-        data: ``x`` and ``y``, numbers or names, ``value``, ``half``, and ``panel`` if needed.
+        data: ``x`` and ``y`` (numbers or names), ``value`` and ``half``; optional ``panel``.
         path: file of the picture.
         frame: everything around the grids.
         values: label of the colour bar.
         texts: function of a value and its half-width that returns the text of the cell.
-        framed: range of values whose cells are framed.
-        limits: of the colours.
+        framed: range of values whose cells get a frame.
+        limits: limits of the colours.
     """
     parts = _by_panel(data)
     image = None
@@ -525,13 +522,15 @@ def heat_map(
                 grid, origin="lower", cmap="cividis", vmin=limits[0], vmax=limits[1], aspect="auto"
             )
             for cell in part.itertuples():
-                at = columns.index(cell.x), rows.index(cell.y)
+                position = columns.index(cell.x), rows.index(cell.y)
                 dark = cell.value < 0.5 * sum(limits)
                 shade = "white" if dark else "black"
-                text = axes.text(*at, texts(cell.value, cell.half), color=shade, fontsize=8)
+                text = axes.text(*position, texts(cell.value, cell.half), color=shade, fontsize=8)
                 text.set(ha="center", va="center")
                 if framed and framed[0] <= cell.value <= framed[1]:
-                    edge = Rectangle((at[0] - 0.47, at[1] - 0.47), 0.94, 0.94, fill=False)
+                    edge = Rectangle(
+                        (position[0] - 0.47, position[1] - 0.47), 0.94, 0.94, fill=False
+                    )
                     edge.set(edgecolor=COLOURS[1], linewidth=2.5)
                     axes.add_patch(edge)
             turned = 45 if isinstance(columns[0], str) else 0

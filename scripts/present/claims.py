@@ -1,4 +1,4 @@
-"""The page of claims: the sentences of a paper with their verdicts from the rows; their file."""
+"""Write the page of claims: each sentence of a paper with its verdicts from the rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crawl_envs.evaluation import Row
 from crawl_envs.system.files import replacing
-from scripts.present.experiment import BESIDE, EXPECTED, Experiment
+from scripts.present.experiment import EXPECTED, NOT_IN_PAPER, Experiment
 from scripts.present.tables import counted
 from scripts.present.verdicts import (
     ANSWERS,
@@ -23,7 +23,7 @@ from scripts.study.rows import read_rows
 
 PAGE = "claims.md"
 ROUNDING = 1e-12
-"""Half-widths below this share of a mean are rounding."""
+"""Half-widths below this share of a mean are rounding errors."""
 SIGNS = dict(zip(ANSWERS, "✓✗?", strict=True))
 HEADS = {
     "ncis": "A Scalable Crawling Algorithm Utilizing Noisy Change-Indicating Signals "
@@ -32,7 +32,7 @@ HEADS = {
     "for Scheduling (Kolobov et al. 2019)",
     "offers": "Adversarial Bandits Policy for Crawling Commercial Web Content (Han et al. 2020)",
     "longevity": "Recrawl Scheduling Based on Information Longevity (Olston and Pandey 2008)",
-    "agents": "Learned agents beside the analytic policies",
+    "agents": "Learned agents compared with analytic policies",
     "real": "Policies on recorded histories of real sites",
 }
 BEYOND: dict[str, tuple[Claim, ...]] = {
@@ -81,7 +81,7 @@ def write_claims(
     """Write the page and ``verdicts.csv`` from the rows under ``folder``, without simulation.
 
     Raises:
-        ValueError: rows that are truncated, or of another experiment.
+        ValueError: rows are damaged, or of another experiment.
     """
     contents, sections, judged = [], [], {}
     for experiment in experiments:
@@ -110,10 +110,10 @@ def write_claims(
 
 
 def rows_of(folder: Path, experiment: Experiment) -> list[Row]:
-    """Return the kept rows of an experiment with the derived ones; none without a file.
+    """Read the rows of an experiment and add the derived ones; return none without a file.
 
     Raises:
-        ValueError: a damaged file, or rows of another experiment.
+        ValueError: the file is damaged, or its rows are of another experiment.
     """
     path = folder / "rows.parquet"
     if not path.exists():
@@ -127,17 +127,17 @@ def _head(folder: Path, paper: str, quick: bool) -> list[str]:
     if paper in HEADS:
         head.append(f"{HEADS[paper]}.")
     if quick:
-        head.append("**Sizes and times are cut short to see that it works: nothing is judged.**")
+        head.append("**A quick run, with small sizes and short times: nothing is judged.**")
     head.append(
-        f"`python -m scripts.reproduce {paper} --score` makes this page from the rows that lie in "
-        "the folders beside it; without `--score` it also simulates what is missing. ± is the "
-        "half-width of a 95% interval (Student's, over repetitions). ✓: the whole interval is "
-        "where the claim says; ✗: the whole interval, or a known level's mean, is elsewhere; "
-        "?: too few repetitions tell. *Fitted*: what is drawn was chosen to be as the paper says, "
-        "so that it is no evidence. Margins are ours: the paper states none."
+        f"`python -m scripts.reproduce {paper} --score` writes this page from the rows in this "
+        "folder; without `--score` it also simulates missing rows. ± is the half-width of a 95% "
+        "interval (Student's, over repetitions). ✓: the interval agrees with the claim. ✗: it "
+        "disagrees. ?: it does neither, for want of repetitions. Where a level is known, the mean "
+        "is judged. *Fitted*: inputs were chosen to agree with the claim, which is no evidence. "
+        "Margins are ours: the paper states none."
     )
     if (folder / "README.md").exists():
-        head.append("Reasons, and how the experiments read the paper: [README.md](README.md).")
+        head.append("How the experiments interpret the paper, and why: [README.md](README.md).")
     return head
 
 
@@ -149,7 +149,7 @@ def _section(
     parts = [f"## {figure}: {experiment.title}"]
     if seeds:
         pictures = ", ".join(f"[{name}]({figure}/{name}.png)" for name in experiment.pictures)
-        scored = f"Scored: {experiment.metric}, where nothing else is named."
+        scored = f"Metric: {experiment.metric}, except where another is named."
         scored += f" Intervals: {experiment.intervals}." if experiment.intervals else ""
         parts.append(f"{counted(seeds, 'repetition')}. {scored} Pictures: {pictures}.")
     else:
@@ -157,18 +157,17 @@ def _section(
     contents = []
     for sentence in sentences:
         claim, verdicts, answer = sentence
-        if claim.says not in (BESIDE, EXPECTED):
+        if claim.text not in (NOT_IN_PAPER, EXPECTED):
             contents.append(_content(figure, claim, answer))
             parts.append(_entry(sentence))
         elif verdicts:
-            head = claim.says if claim.says == EXPECTED else "Beside the paper's claims"
-            parts += [f"{head}:", "\n".join(_lines(verdicts))]
+            parts += [f"{claim.text}:", "\n".join(_lines(verdicts))]
     return contents, "\n\n".join(parts)
 
 
 def _content(figure: str, claim: Claim, answer: str) -> str:
-    says = claim.says.replace("|", "\\|")
-    return f"| {figure} | {says} | {answer} |"
+    text = claim.text.replace("|", "\\|")
+    return f"| {figure} | {text} | {answer} |"
 
 
 def _table(contents: Iterable[str]) -> str:
@@ -177,7 +176,7 @@ def _table(contents: Iterable[str]) -> str:
 
 def _entry(sentence: Sentence) -> str:
     claim, verdicts, answer = sentence
-    parts = [f"**{claim.says}** ({claim.source}) *{answer}*"]
+    parts = [f"**{claim.text}** ({claim.source}) *{answer}*"]
     if verdicts:
         parts.append("\n".join(_lines(verdicts)))
     if claim.note:

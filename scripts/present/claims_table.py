@@ -1,4 +1,4 @@
-"""The sentences of a paper beside what was measured, as a table for the terminal."""
+"""Table for the terminal: the sentences of a paper, and what was measured."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from rich.table import Table
 from scripts.present.verdicts import Sentence, Verdict
 
 SIGNS = {"yes": "[green]✓[/]", "no": "[bold red]✗[/]", "open": "[yellow]?[/]"}
-NOT_JUDGED = "The quick run is not judged, with few seeds and small sizes; of {} tests it has {}. "
-LEGEND = "Least .. largest of (so many) settings. By 95% intervals ✓ holds  ✗ does not  ? is open"
+NOT_JUDGED = "A quick run is too small to be judged; it has {1} of {0} tests. "
+LEGEND = "Smallest .. largest of (n) settings. By 95% intervals ✓ holds  ✗ does not  ? is open"
 
 
 def claims_table(full: Sequence[Sentence], quick: Sequence[Sentence] | None = None) -> Table:
     """Return the table of an experiment's sentences.
 
     Args:
-        full: by the rows of the full run, without verdicts where there was none.
-        quick: by those of a quick run, for a column that nothing is judged by.
+        full: sentences by the rows of the full run; without verdicts if it has no rows.
+        quick: sentences by the rows of a quick run, for a column without verdicts.
     """
     caption = LEGEND
     if quick is not None:
@@ -31,19 +31,19 @@ def claims_table(full: Sequence[Sentence], quick: Sequence[Sentence] | None = No
     for name in ("measured",) if quick is None else ("quick run", "full run"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("holds")
-    played = any(sentence.verdicts for sentence in full)
+    has_rows = any(sentence.verdicts for sentence in full)
     for sentence, short in zip_longest(full, quick or ()):
         table.add_section()
         empty = [""] * (1 if quick is None else 2)
-        answer = sentence.answer if played or not sentence.claim.tests else ""
-        table.add_row(f"[bold]{escape(sentence.claim.says)}[/]", *empty, f"[bold]{answer}[/]")
-        beside = short.verdicts if short else ()
-        every = [*sentence.verdicts, *beside]
+        answer = sentence.answer if has_rows or not sentence.claim.tests else ""
+        table.add_row(f"[bold]{escape(sentence.claim.text)}[/]", *empty, f"[bold]{answer}[/]")
+        quick_verdicts = short.verdicts if short else ()
+        every = [*sentence.verdicts, *quick_verdicts]
         for text in dict.fromkeys(verdict.claim for verdict in every):
             judged = [verdict for verdict in sentence.verdicts if verdict.claim == text]
             cells = [_span(judged), _answers(judged)]
             if short:
-                cells.insert(0, _span([verdict for verdict in beside if verdict.claim == text]))
+                cells.insert(0, _span([item for item in quick_verdicts if item.claim == text]))
             settings = {item.setting for item in every if item.claim == text}
             where = f", {settings.pop()}" if len(settings) == 1 else ""
             table.add_row(f"  {escape(text + where)}", *cells)
@@ -51,18 +51,18 @@ def claims_table(full: Sequence[Sentence], quick: Sequence[Sentence] | None = No
 
 
 def _tests(sentences: Sequence[Sentence]) -> set[tuple[str, str]]:
-    """Return the tests that rows have numbers for, by their texts and settings."""
+    """Return the tests that have a number, as text and setting."""
     every = (verdict for sentence in sentences for verdict in sentence.verdicts)
     return {(item.claim, item.setting) for item in every if not math.isnan(item.measured)}
 
 
 def _span(verdicts: Sequence[Verdict]) -> str:
-    """Return the least and the largest measured value of a test over its settings."""
-    known = sorted(item.measured for item in verdicts if not math.isnan(item.measured))
-    if not known:
+    """Return the smallest and the largest value of a test over its settings, and their number."""
+    values = sorted(item.measured for item in verdicts if not math.isnan(item.measured))
+    if not values:
         return "-"
-    ends = dict.fromkeys(f"{value:.3g}" for value in (known[0], known[-1]))
-    return f"{' .. '.join(ends)} ({len(known)})"
+    ends = dict.fromkeys(f"{value:.3g}" for value in (values[0], values[-1]))
+    return f"{' .. '.join(ends)} ({len(values)})"
 
 
 def _answers(verdicts: Sequence[Verdict]) -> str:

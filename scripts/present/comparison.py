@@ -1,4 +1,4 @@
-"""Comparisons of policies: a table and a picture of each setting, and files of numbers."""
+"""Compare policies: a table and a picture per setting, and rows and summary as CSV."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def report(compared: Sequence[Comparison], kept: Sequence[Row], folder: Path) -> None:
+def report(compared: Sequence[Comparison], all_rows: Sequence[Row], folder: Path) -> None:
     """Print a table and write a picture of each setting; write rows and summary as CSV."""
     records, console = [], tables.console()
     for item in compared:
         name = item.setting.name
-        rows = [row for row in kept if row.setting == name]
+        rows = [row for row in all_rows if row.setting == name]
         console.print()
         console.print(comparison_table(rows, item))
         draw(rows, folder / f"{re.sub('[/:]', '-', name)}.png", item)
@@ -33,13 +33,13 @@ def report(compared: Sequence[Comparison], kept: Sequence[Row], folder: Path) ->
         for record in tables.summary_records(rows, item.references, metrics):
             records.append((*record, spending[record[1]].over))
     write_csv(folder / "summary.csv", (*tables.SUMMARY_COLUMNS, "over_budget"), records)
-    write_csv(folder / "rows.csv", Row._fields, kept)
+    write_csv(folder / "rows.csv", Row._fields, all_rows)
 
 
 def draw(rows: Sequence[Row], path: Path, compared: Comparison) -> None:
-    """Draw the first metric of every policy with 95% intervals, best on top, and its differences.
+    """Draw the first metric of each policy and its differences, with 95% intervals, best on top.
 
-    Differences to the first reference are paired. Bounds are lines, policies are dots.
+    Differences are to the first reference, paired by seed. Bounds are lines, policies are dots.
     """
     import pandas as pd
 
@@ -51,7 +51,7 @@ def draw(rows: Sequence[Row], path: Path, compared: Comparison) -> None:
     names = [name for name in ranked.policy if name in compared.setting.policies]
     mean = ranked.set_index("policy")["mean"]
     level = f"mean over {ranked.seeds.max()} {compared.over}"
-    close = f"minus {reference}, paired"
+    difference = f"minus {reference}, paired"
     rules = [
         charts.Rule(mean[label], compared.lines[label], dash, level)
         for label, dash in zip(bounds, charts.DASHES, strict=False)
@@ -60,40 +60,40 @@ def draw(rows: Sequence[Row], path: Path, compared: Comparison) -> None:
         compared.title,
         {
             level: charts.Axis(f"{metric}:\n{METRICS[metric]}"),
-            close: charts.Axis("difference, with its 95% interval"),
+            difference: charts.Axis("difference, with its 95% interval"),
         },
         shared="y",
-        upright=[*rules, charts.Rule(0.0, None, "-", close)],
+        upright=[*rules, charts.Rule(0.0, None, "-", difference)],
     )
-    data = means_and_differences(ranked[ranked.policy.isin(names)], level, close)
+    data = means_and_differences(ranked[ranked.policy.isin(names)], level, difference)
     spending = spending_of(rows)
     data["y"] += data.y.map(lambda label: spending[label].mark)
     charts.dots(data, path, frame, names=[name + spending[name].mark for name in names])
 
 
-def means_and_differences(ranked: pd.DataFrame, level: str, apart: str) -> pd.DataFrame:
-    """Return the marks of two panels side by side: means, and paired differences where known.
+def means_and_differences(ranked: pd.DataFrame, level: str, difference: str) -> pd.DataFrame:
+    """Return the marks of two panels: means, and paired differences where known.
 
     Args:
         ranked: ``policy``, ``mean``, ``half_width``, ``difference``, ``difference_half_width``, and
             perhaps ``label``.
         level: title of the panel of the means.
-        apart: title of the panel of the differences.
+        difference: title of the panel of the differences.
     """
     import pandas as pd
 
     data = ranked.assign(y=ranked.policy)
-    shown = data.assign(x=data["mean"], half=data.half_width, panel=level)
-    beside = data.assign(x=data.difference, half=data.difference_half_width, panel=apart)
-    return pd.concat([shown, beside.dropna(subset="x")])
+    means = data.assign(x=data["mean"], half=data.half_width, panel=level)
+    differences = data.assign(x=data.difference, half=data.difference_half_width, panel=difference)
+    return pd.concat([means, differences.dropna(subset="x")])
 
 
 def comparison_table(rows: Sequence[Row], compared: Comparison) -> Table:
     """Return the table of means and paired differences in a setting with 95% intervals.
 
-    The best policy is on top, in bold. Oracles are marked and are never the best, and so are
-    policies over the budget, which come last. With several metrics, differences are to the first
-    reference only.
+    The best policy is in bold; it is neither an oracle nor over the budget. Oracles are marked;
+    policies over the budget are marked and come last. With several metrics, differences are to
+    the first reference only.
     """
     references = compared.references[: 1 if len(compared.metrics) > 1 else None]
     summaries = {

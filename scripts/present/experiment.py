@@ -1,4 +1,4 @@
-"""Experiments as data: what is simulated, what is expected of it, and how it is drawn."""
+"""Describe an experiment as data: its simulations, expectations and pictures."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from scripts.present.verdicts import (
 from scripts.study.entrants import candidate_of
 from scripts.study.settings import Measure, Measurement, Playable, Setting
 
-BESIDE, EXPECTED = "Not in the paper", "Expected"
-"""Heads of our own tests, where the paper has claims and where it has none."""
+NOT_IN_PAPER, EXPECTED = "Not in the paper", "Expected"
+"""Headings of our tests, if the paper has claims and if it has none."""
 
 Picture = Callable[[Sequence[Row], Path], None]
 Table = Callable[[Sequence[Row]], str]
 Settings = Callable[[bool], Sequence[Playable]]
-"""A function of whether the run is quick: few settings, small sizes, a few seconds in all."""
+"""Function of whether the run is quick: few settings and small sizes, a few seconds in all."""
 Arguments = Mapping[str, Any]
 
 
@@ -39,24 +39,24 @@ class Experiment:
     """A figure or table: simulations, expectations, and pictures.
 
     Attributes:
-        name: ``<paper>-<figure>``, by which kept rows are recognised; chosen once.
-        title: of the figure.
-        claim: of the figure, in a sentence or two.
+        name: ``<paper>-<figure>``, which identifies saved rows and must not change.
+        title: title of the figure.
+        claim: what the figure shows, in a sentence or two.
         metric: the metric of tests that name none.
-        settings: what is played; see :func:`policy_settings` and :func:`measure_settings`.
+        settings: what to simulate; see :func:`policy_settings` and :func:`measure_settings`.
         pictures: functions of all rows and a path, by the name of the file.
         claims: sentences of the paper with their tests.
-        expected: further tests, which are not in the paper. One of the two is enough.
-        derive: function of the rows that returns further ones, such as a correlation over pages.
-        tables: functions of all rows that return Markdown, by the name that stands in the
-            README.md of the results: ``<!-- NAME -->`` and ``<!-- end of NAME -->``.
-        references: labels that others are compared with in the summary; the first is played.
-        intervals: what intervals are, if not Student's over repetitions.
+        expected: tests that are not in the paper; ``claims`` or ``expected`` must have some.
+        derive: function of the rows that returns more rows, such as a correlation over pages.
+        tables: functions of all rows that return Markdown, by name; the README.md of the
+            results has the lines ``<!-- NAME -->`` and ``<!-- end of NAME -->`` around each.
+        references: labels that the summary compares others with; the first must have settings.
+        intervals: the kind of intervals; empty: Student's over repetitions.
         repetitions: number of seeds.
-        quick_repetitions: that of a quick run.
+        quick_repetitions: number of seeds of a quick run.
 
     Raises:
-        ValueError: no test, a trend of an unknown relation, or a name of one part.
+        ValueError: there is no test, a trend has an unknown relation, or the name has one part.
     """
 
     name: str
@@ -95,10 +95,10 @@ class Experiment:
         return self.name.partition("-")[2]
 
     def playables(self, quick: bool) -> Sequence[Playable]:
-        """Return what is played.
+        """Return the settings to simulate.
 
         Raises:
-            ValueError: the first reference is none of the labels.
+            ValueError: the first reference is not a label.
         """
         settings = self.settings(quick)
         for reference in self.references[:1]:
@@ -107,7 +107,7 @@ class Experiment:
         return settings
 
     def current(self, rows: Sequence[Row], quick: bool) -> list[Row]:
-        """Return the rows without those of labels that their setting has no longer."""
+        """Return the rows of labels that their settings still have."""
         labels = {setting.name: setting.labels for setting in self.settings(quick)}
         return [row for row in rows if row.policy in labels.get(row.setting, (row.policy,))]
 
@@ -116,23 +116,23 @@ class Experiment:
         return [*rows, *(self.derive(rows) if self.derive else ())]
 
     def sentences(self, rows: Sequence[Row], quick: bool) -> list[Sentence]:
-        """Return the claims with verdicts, and last, if there are any, the further tests.
+        """Return the claims with verdicts, then the tests that are not in the paper.
 
         Args:
-            rows: of the experiment, the derived ones included.
+            rows: rows of the experiment, with the derived ones.
             quick: whether sizes and times are reduced, so that nothing is judged.
         """
         claims = list(self.claims)
         if self.expected:
-            claims.append(Claim(BESIDE if claims else EXPECTED, "", tuple(self.expected)))
+            claims.append(Claim(NOT_IN_PAPER if claims else EXPECTED, "", tuple(self.expected)))
         sentences, there = [], {name for row in rows for name in (row.setting, row.policy)}
         for claim in claims:
             verdicts = judge(rows, self.metric, claim.tests)
             if quick:
                 verdicts = [verdict._replace(holds="open") for verdict in verdicts]
-            known = () if quick else verdicts
+            judged = () if quick else verdicts
             names = {x for test in claim.tests for part in named_in(test) for x in part}
-            answer = answer_of(claim, known, played=bool(rows))
+            answer = answer_of(claim, judged, has_rows=bool(rows))
             if answer == TOO_FEW and not quick and names - there:
                 answer = WITHOUT_ROWS
             sentences.append(Sentence(claim, verdicts, answer))
@@ -153,8 +153,8 @@ def policy_settings(
     Args:
         env_id: id of the environment.
         settings: its arguments, by the name of the setting.
-        policies: by label, ``Name`` or ``Name:key=value``, as on the command line.
-        bounds: by label, functions of an instance, such as those of :mod:`scripts.study.bounds`.
+        policies: ``Name`` or ``Name:key=value`` by label, as on the command line.
+        bounds: functions of an instance by label, such as those of :mod:`scripts.study.bounds`.
         quick: arguments that a quick run replaces.
         quick_settings: settings of a quick run; empty: all.
     """
@@ -185,8 +185,8 @@ def measure_settings(
         settings: arguments of the functions, by the name of the setting.
         measures: the functions, by label; see :class:`scripts.study.settings.Measurement`.
         env_id: environment of the rows.
-        only: labels of the settings that have some of them only.
-        limits: largest useful number of repetitions, of settings that have one.
+        only: labels by setting, for settings that do not have all of them.
+        limits: largest useful number of repetitions by setting, where there is one.
         quick: arguments that a quick run replaces.
         quick_settings: settings of a quick run; empty: all.
     """
@@ -216,7 +216,7 @@ def _sized(
     quick_settings: Sequence[str],
     is_quick: bool,
 ) -> dict[str, Arguments]:
-    """Return the arguments of the settings that are played."""
+    """Return the arguments of the settings to simulate, by name."""
     if not is_quick:
         return dict(settings)
     for name in quick_settings:

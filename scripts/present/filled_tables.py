@@ -1,4 +1,4 @@
-"""Markdown tables of rows, written to a page between two lines that name them."""
+"""Write Markdown tables of rows into a page, between two lines with the table's name."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ Key = tuple[str, str, str]
 
 
 def grid(head: Sequence[str], lines: Iterable[Sequence[str]], rule: str = "---") -> str:
-    """Return a Markdown table of texts; ``rule`` is that of all columns but the first."""
+    """Return a Markdown table of texts; ``rule`` aligns all columns after the first."""
     table = [head, ["---", *[rule] * (len(head) - 1)], *lines]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in table)
 
 
 def markdown(rows: Sequence[Row], heads: Sequence[str], lines: Mapping[str, Sequence[Key]]) -> str:
-    """Return a table of rows with one seed, without the lines that have no rows.
+    """Return a table of rows with one seed; leave out lines without rows.
 
-    A cell has the value with its interval, the percentages between which a share is known to be, or
-    the value alone with one decimal, whichever rows there are.
+    By the rows that exist, a cell has a value with its interval, a range of percentages, or a
+    value with one decimal.
 
     Args:
-        rows: with derived ones.
-        heads: of the columns after the first.
-        lines: the cells of each line, by its name.
+        rows: rows, with the derived ones.
+        heads: headings of the columns after the first.
+        lines: cells of the lines, by the name of the line.
     """
     value = {(row.setting, row.policy, row.metric): row.value for row in rows}
     cells = {name: [_cell(value, *key) for key in keys] for name, keys in lines.items()}
@@ -44,25 +44,25 @@ def _cell(value: Mapping[Key, float], setting: str, policy: str, metric: str) ->
     match [number for number in (*interval, *share) if number is not None]:
         case [mean, low, high]:
             return f"{spelled(mean, 3)} [{spelled(low, 2)}, {spelled(high, 2)}]"
-        case [least, most]:
-            return _range(least, most)
+        case [low, high]:
+            return _range(low, high)
         case [mean]:
             return f"{mean:.1f}"
     return ""
 
 
 def spelled(number: float, digits: int) -> str:
-    """Return a number without the zero before its point."""
+    """Format a number without the zero before its point."""
     return re.sub(r"\b0\.", ".", f"{number:.{digits}f}")
 
 
-def _range(least: float, most: float) -> str:
-    """Return the percentage, or the bounds that are known."""
-    if math.isinf(least):
-        return f"< {most:.0f}%"
-    if most == 100.0:
-        return f"> {least:.0f}%"
-    return f"{least:.0f}%" if least == most else f"{least:.0f} to {most:.0f}%"
+def _range(low: float, high: float) -> str:
+    """Return a percentage, or its known bounds; -inf and 100 are unknown."""
+    if math.isinf(low):
+        return f"< {high:.0f}%"
+    if high == 100.0:
+        return f"> {low:.0f}%"
+    return f"{low:.0f}%" if low == high else f"{low:.0f} to {high:.0f}%"
 
 
 def fill(page: Path, tables: Mapping[str, str]) -> None:
@@ -74,9 +74,9 @@ def fill(page: Path, tables: Mapping[str, str]) -> None:
     text = page.read_text("utf-8")
     for name, table in tables.items():
         first, last = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
-        before, found, rest = text.partition(first)
+        before, start, rest = text.partition(first)
         _, end, after = rest.partition(last)
-        if not (found and end):
+        if not (start and end):
             raise ValueError(f"{page} must have the lines {first.strip()} and {last.strip()}")
         text = f"{before}{first}\n{table}\n\n{last}{after}"
     with replacing(page) as unfinished:

@@ -1,4 +1,4 @@
-"""Films of two policies side by side on the same events: pictures of an episode, as a GIF."""
+"""Make films of two policies side by side on the same events, as a GIF of an episode."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from scripts.study.entrants import candidate_of
 from scripts.study.settings import env_with
 
 PANEL, HEADING = (480, 400), 30
-"""Width and height of the picture of a policy, and height of its name above, in pixels."""
-MOST_FRAMES, FRAME, LAST = 100, 100, 2000
-"""Largest number of frames; milliseconds of each, and of the last."""
+"""Width and height of a policy's picture, and height of the name above it, in pixels."""
+MAX_FRAMES, FRAME, LAST = 100, 100, 2000
+"""Largest number of frames, and the milliseconds of a frame and of the last one."""
 COLOURS = 48
 INK, PAPER = (34, 34, 34), 255
 
 
 class Film(NamedTuple):
-    """An environment, its arguments, and the two policies that play it."""
+    """An environment, its arguments, and the two policies to compare in it."""
 
     env_id: str
     arguments: dict[str, Any]
@@ -54,58 +54,58 @@ FILMS = (
         ("RoundRobin", "GreedyNCIS"),
     ),
 )
-"""One per family, about 100 frames, in which the better policy is visibly ahead."""
+"""One film per family, of about 100 frames; the second policy is visibly better."""
 
 
 def film_of(env_id: str, policies: Sequence[str], arguments: dict[str, Any]) -> Film:
-    """Return the film of an environment, with the given policies and arguments in place of its own.
+    """Return the film of an environment; policies and arguments replace those of ``FILMS``.
 
     A preset has the policies of its family.
 
     Raises:
-        ValueError: not two different policies, or none and an id that has no film.
+        ValueError: policies are not two different ones, or missing for an id without a film.
     """
     films = {film.env_id: film for film in FILMS}
     name = env_id.rpartition(":")[2]
-    own = films.get(name, Film(env_id, {}, ()))
-    chosen = tuple(policies) or own.policies
-    if name in PRESETS and not chosen:
-        chosen = films[PRESETS[name][0]].policies
-    if not chosen:
-        env_with(env_id, arguments).close()  # which tells of an unknown id
+    film = films.get(name, Film(env_id, {}, ()))
+    pair = tuple(policies) or film.policies
+    if name in PRESETS and not pair:
+        pair = films[PRESETS[name][0]].policies
+    if not pair:
+        env_with(env_id, arguments).close()  # reports an unknown id
         raise ValueError(
-            f"--policies must be given for {env_id}: two different ones, such as "
-            f"RoundRobin,Greedy; only {', '.join(films)} and their presets have a pair of their own"
+            f"--policies must be two different ones for {env_id}, such as RoundRobin,Greedy, got "
+            f"none; only {', '.join(films)} and their presets have a default"
         )
-    if len(set(chosen)) != 2 or len(chosen) != 2:
+    if len(set(pair)) != 2 or len(pair) != 2:
         raise ValueError(
-            f"--policies must be two different ones for {env_id}, got {', '.join(chosen)}"
+            f"--policies must be two different ones for {env_id}, got {', '.join(pair)}"
         )
-    return Film(env_id, {**own.arguments, **arguments}, chosen)
+    return Film(env_id, {**film.arguments, **arguments}, pair)
 
 
 def frames_of(film: Film, seed: int) -> Iterator[NDArray[np.uint8]]:
-    """Yield the pictures of an episode of both policies, at most MOST_FRAMES."""
+    """Yield at most MAX_FRAMES pictures of an episode of both policies."""
     panels = [panels_of(film, seed, candidate_of(name).factory) for name in film.policies]
     console = Console(stderr=True)
-    shown = zip(*panels, strict=True)
-    for pictures in track(shown, film.env_id, MOST_FRAMES, console=console, transient=True):
+    frames = zip(*panels, strict=True)
+    for pictures in track(frames, film.env_id, MAX_FRAMES, console=console, transient=True):
         yield side_by_side(film.policies, pictures)
 
 
 def panels_of(film: Film, seed: int, factory: PolicyFactory) -> Iterator[NDArray[np.uint8]]:
-    """Yield the pictures of an episode of a policy, evenly spaced, the last of its end."""
+    """Yield pictures of a policy's episode at equal distances; the last shows its end."""
     env: Any = env_with(film.env_id, {"render_mode": "rgb_array", **film.arguments})
     observation, _ = env.reset(seed=seed)
     policy, steps = factory(env), env.spec.max_episode_steps
-    for left in reversed(range(steps)):
+    for steps_left in reversed(range(steps)):
         observation = env.step(policy.predict(observation)[0])[0]
-        if left % -(-steps // MOST_FRAMES) == 0:
+        if steps_left % -(-steps // MAX_FRAMES) == 0:
             yield env.unwrapped.frame(size=PANEL)
 
 
 def side_by_side(names: Sequence[str], panels: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
-    """Return pictures of one size, each below its name."""
+    """Join pictures of equal size, each below its name."""
     headings = np.full((HEADING, PANEL[0] * len(panels), 3), PAPER, np.uint8)
     for place, name in enumerate(names):
         write(headings, name, (place * PANEL[0] + 16, 4), INK, size=20)
@@ -113,7 +113,7 @@ def side_by_side(names: Sequence[str], panels: Sequence[NDArray[np.uint8]]) -> N
 
 
 def save(frames: Sequence[NDArray[np.uint8]], path: Path) -> None:
-    """Write frames as a GIF that repeats, in the colours of the first, middle and last one."""
+    """Write frames as a repeating GIF; its palette is of the first, middle and last frame."""
     sample = np.concatenate([frames[0], frames[len(frames) // 2], frames[-1]])
     palette = Image.fromarray(sample).quantize(COLOURS)
     images = [

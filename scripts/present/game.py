@@ -1,4 +1,4 @@
-"""An episode that a person plays in a window, by clicks on pages."""
+"""Let a person play an episode in a window: a click crawls a page."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ ARGUMENTS: Mapping[str, Any] = {
     "instance": "noisy",
 }
 """The episode, of 60 crawls; a page changes every second crawl or less often."""
-MOST_PAGES = 40
+MAX_PAGES = 40
 SIDE, HEADER, MARGIN = 120, 96, 16
-"""Width of a cell, height of the words above the cells, and width of the border, in pixels."""
+"""Width of a cell, height of the text above the cells, and width of the border, in pixels."""
 FRAMES_PER_SECOND = 30
 NO_PAGE = -1
-LEAST_WIDTH = 600
+MIN_WIDTH = 600
 
 
 class Game:
     """An episode that a person plays.
 
     Args:
-        arguments: arguments of the environment in place of ``ARGUMENTS``.
+        arguments: arguments of the environment, which replace ``ARGUMENTS``.
         seed: seed of the events.
 
     Raises:
-        ValueError: more than MOST_PAGES pages, or an argument that the environment refuses.
+        ValueError: there are more than MAX_PAGES pages, or an argument is invalid.
     """
 
     def __init__(self, arguments: Mapping[str, Any], seed: int) -> None:
@@ -52,8 +52,8 @@ class Game:
         self.num_pages = self.env.instance.num_pages
         if self.env.action_form != "page":
             raise ValueError(f"action must be 'page', got {self.env.action_form!r}")
-        if self.num_pages > MOST_PAGES:
-            raise ValueError(f"num_pages must be <= {MOST_PAGES} in play, got {self.num_pages}")
+        if self.num_pages > MAX_PAGES:
+            raise ValueError(f"num_pages must be <= {MAX_PAGES} in play, got {self.num_pages}")
         self.columns = math.ceil(math.sqrt(1.5 * self.num_pages))
         self.over = False
 
@@ -61,26 +61,26 @@ class Game:
     def size(self) -> tuple[int, int]:
         """Width and height of the picture, in pixels."""
         rows = -(-self.num_pages // self.columns)
-        return max(self.columns * SIDE + 2 * MARGIN, LEAST_WIDTH), HEADER + rows * SIDE + MARGIN
+        return max(self.columns * SIDE + 2 * MARGIN, MIN_WIDTH), HEADER + rows * SIDE + MARGIN
 
     def page_at(self, x: int, y: int) -> int:
-        """Return the page at a point of the picture, NO_PAGE if there is none."""
+        """Return the page at a point of the picture, or NO_PAGE."""
         column, row = (x - MARGIN) // SIDE, (y - HEADER) // SIDE
         page = row * self.columns + column
         inside = 0 <= column < self.columns and row >= 0 and page < self.num_pages
         return page if inside else NO_PAGE
 
     def crawl(self, page: int) -> None:
-        """Crawl a page, and let time pass to the next crawl."""
+        """Crawl a page, and advance time to the next crawl."""
         _, _, terminated, truncated, _ = self.env.step(page)
         self.over = terminated or truncated
 
     def picture(self) -> NDArray[np.uint8]:
-        """Return what the tracker sees, (H, W, 3) uint8.
+        """Draw the observed state, (H, W, 3) uint8.
 
-        A cell turns from blue to orange with the chance that its page has changed since its last
-        crawl, from its change rate alone, if that is known; a dot is a signal since then, and a
-        frame the last crawl: black if the page had changed.
+        A cell turns from blue to orange with the probability of a change since the last crawl, by
+        the change rate alone if it is known. A dot is a signal since that crawl. A frame is the
+        last crawl: black if the page had changed.
         """
         width, height = self.size
         drawn: NDArray[np.uint8] = np.full((height, width, 3), PAPER, np.uint8)
@@ -91,20 +91,20 @@ class Game:
         grid = draw_cells(cells, SIDE, self.columns, rows)
         for page, lines in enumerate(self._labels()):
             row, column = divmod(page, self.columns)
-            left, top = column * SIDE, row * SIDE
+            x0, y0 = column * SIDE, row * SIDE
             ink = PAPER if cells.similarity[page] > 0.5 else INK
             for words, y in zip(lines, (3, 17, SIDE - 20), strict=False):
-                write(grid, words, (left + 7, top + y), ink, size=12)
-            write(grid, lines[-1], (left + SIDE // 2, top + SIDE // 2 - 9), PAPER, align=0.5)
+                write(grid, words, (x0 + 7, y0 + y), ink, size=12)
+            write(grid, lines[-1], (x0 + SIDE // 2, y0 + SIDE // 2 - 9), PAPER, align=0.5)
         drawn[HEADER : HEADER + grid.shape[0], MARGIN : MARGIN + grid.shape[1]] = grid
         return drawn
 
     def _words(self) -> list[str]:
-        """Return the lines above the cells."""
+        """Return the text lines above the cells."""
         ledger = self.env.ledger()
-        left = self.env.num_slots() - ledger.crawls
+        crawls_left = self.env.num_slots() - ledger.crawls
         return [
-            f"time {ledger.time:.2f} of {self.env.lanes.horizon:g}   {left} crawls left",
+            f"time {ledger.time:.2f} of {self.env.lanes.horizon:g}   {crawls_left} crawls left",
             "click the page to crawl; black frame: it had changed, pink: it had not",
             "orange: likely changed, by its rate alone   dot: a signal, which may mislead",
         ]
@@ -126,7 +126,7 @@ class Game:
         )
 
     def _labels(self) -> list[tuple[str, str, str, str]]:
-        """Return the words in each cell: three lines, and the number of signals if above 1."""
+        """Return the text of each cell: three lines, and the number of signals if above 1."""
         tracker, problem = self.env.scene().tracker, self.env.problem
         share = problem.importance / problem.importance.sum()
         signals = np.atleast_2d(tracker.signals).sum(0)
@@ -149,7 +149,7 @@ class Game:
 
 
 def show(game: Game) -> None:
-    """Let a person play in a window until the end of the episode, Escape, or its closing.
+    """Show the window until the episode ends, Escape is pressed, or it is closed.
 
     Raises:
         gymnasium.error.DependencyNotInstalled: pygame is missing.

@@ -1,4 +1,4 @@
-"""The index of all results: a thumbnail per experiment, and how many of its tests hold."""
+"""Write the index of all results: a thumbnail per experiment, and how many of its tests hold."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from scripts.present.verdicts import FILE, counted_answers
 INDEX = "README.md"
 ABOUT = """# Results
 
-Made by `python -m scripts.reproduce`, which rewrites this page. Each folder holds the rows, a
-summary and pictures; that of a paper has the tests with their 95% intervals in `verdicts.csv`.
-[provenance.json](provenance.json) has the command, commit and versions of each.
+`python -m scripts.reproduce` writes this page. Each folder has rows, a summary and pictures; the
+folder of a paper has the tests with their 95% intervals in `verdicts.csv`.
+[provenance.json](provenance.json) has the command, commit and versions of each run.
 [crawl-v1](crawl-v1/README.md) is the leaderboard of all policies and agents, by `python -m
-scripts.rank crawl-v1`. Tests: ✓ holds, ✗ does not hold, ? open; `claims.md` has them
-sentence by sentence.
+scripts.rank crawl-v1`. Tests: ✓ holds, ✗ does not hold, ? open; `claims.md` lists them by claim.
 """
 
 

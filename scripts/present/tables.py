@@ -36,7 +36,7 @@ def summary_records(
 ) -> list[tuple[Any, ...]]:
     """Return records of ``SUMMARY_COLUMNS``, one per metric, setting, policy and reference.
 
-    The empty reference is none.
+    The empty reference compares with nothing.
     """
     return [
         (*summary[:2], metric, *summary[2:], reference)
@@ -47,7 +47,7 @@ def summary_records(
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number of things, such as ``1 host`` or ``2 hosts``."""
+    """Return a number with its noun, such as ``1 host`` or ``2 hosts``."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 

@@ -39,7 +39,7 @@ def optimum(instance: Instance) -> float:
 
 @spec("optimum-without-signals-fitted")
 def fitted_baseline(instance: Instance, *, trace: str, window: Window) -> float:
-    """Return ``baseline`` for the pages alive in half of the window, with as much budget each."""
+    """Return ``baseline`` for the pages alive in half of the window, at the same budget each."""
     record = _record(trace)
     shares = record.alive_days(*window) / (window[1] - window[0])
     living = shares >= 0.5

@@ -1,4 +1,4 @@
-"""Who is over the budget: one rule for all tables."""
+"""The rule that decides which policies exceed the crawl budget."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from scripts.study.means import table
 
 OVER, COLUMN = "over budget", "crawls / budget"
 EXCESS, ERRORS, EXCESS_OF_ONE = 0.01, 3.0, 0.1
-"""Share of the budget, and standard errors of the crawls, that are not counted as excess; and share
-where there is one episode, which has no standard error."""
+"""Tolerated excess: a share of the budget plus standard errors of the mean, or a larger share where
+a single episode has no standard error."""
 NOTE = (
     f"{OVER}, not ranked: more than {EXCESS:.0%} and {ERRORS:g} standard errors above 100 %, or "
     f"{EXCESS_OF_ONE:.0%} in a single episode"
@@ -23,14 +23,14 @@ NOTE = (
 
 
 class Spending(NamedTuple):
-    """Mean crawls of a policy over those that the budget allows, and whether they are too many."""
+    """Mean crawls of a policy divided by the budget, and whether they exceed it."""
 
     share: float = math.nan
     over: bool = False
 
     @property
     def mark(self) -> str:
-        """What follows the name of a policy that is over the budget."""
+        """Text after the name of a policy that is over the budget."""
         return f", {OVER}" if self.over else ""
 
     @property
@@ -40,14 +40,16 @@ class Spending(NamedTuple):
 
 
 def is_over(shares: pd.Series[float]) -> bool:
-    """Return whether crawls over the budget, one number per episode, exceed 1."""
+    """Return whether crawls divided by the budget, one number per episode, exceed 1."""
     excess = shares - 1.0
     allowed = EXCESS + ERRORS * excess.sem() if len(excess) > 1 else EXCESS_OF_ONE
     return bool(excess.mean() > allowed)
 
 
 def spending_of(rows: Iterable[Row]) -> defaultdict[str, Spending]:
-    """Return what each policy spends in a setting; that of bounds is unknown."""
+    """Return the spending of each policy in a setting; unknown for bounds."""
     groups = table(rows, BUDGET_SHARE).groupby("policy").value
-    found = {str(label): Spending(float(each.mean()), is_over(each)) for label, each in groups}
-    return defaultdict(Spending, found)
+    spendings = {
+        str(label): Spending(float(shares.mean()), is_over(shares)) for label, shares in groups
+    }
+    return defaultdict(Spending, spendings)

@@ -1,8 +1,8 @@
 """A greedy policy with hindsight: a strong reference on recorded histories.
 
-Given which pages are stale and when each changes next, it crawls the stale page whose copy then
-stays fresh for the most importance times time. It is no proven bound, but no policy that infers
-staleness comes near it.
+It knows which pages are stale and when each changes next. It crawls the stale page with the largest
+importance times time until its next change. This is not a proven bound, but policies that must
+infer staleness stay far below it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scripts.study.specs import spec
 
 
 class Replay:
-    """A policy that crawls a sequence of pages, whatever it observes."""
+    """A policy that crawls a fixed sequence of pages."""
 
     def __init__(self, pages: IntArray) -> None:
         self.pages, self.slot = pages, 0
@@ -48,7 +48,7 @@ def clairvoyant_policy(env: Any) -> Policy:
 def clairvoyant(tape: Tape, importance: FloatArray, bandwidth: float, horizon: float) -> IntArray:
     """Return the page to crawl in each slot of a recorded tape, shape (slots,) int64.
 
-    Where no page is stale it is page 0, whose crawl has no effect.
+    Slots in which no page is stale have page 0, whose crawl has no effect.
 
     Args:
         tape: the events.
@@ -111,9 +111,9 @@ def _choices(
     slots: int,
     horizon: float,
 ) -> IntArray:
-    """Play the events between slots and choose by importance times time to the next change."""
-    chosen = np.zeros(slots, np.int64)
-    alive, stale, ahead = alive_at_start.copy(), np.zeros_like(alive_at_start), first.copy()
+    """Apply the events between slots and choose by importance times time to the next change."""
+    choices = np.zeros(slots, np.int64)
+    alive, stale, next_change = alive_at_start.copy(), np.zeros_like(alive_at_start), first.copy()
     event = 0
     for slot in range(slots):
         now = slot_time(clock, slot + 1)
@@ -126,13 +126,13 @@ def _choices(
             elif kind[event] == CHANGE:
                 stale[number] = True
             if kind[event] == CHANGE or kind[event] == DEATH:
-                ahead[number] = until[event]
+                next_change[number] = until[event]
             event += 1
         best = 0.0
         for number in range(alive.size):
             if alive[number] and stale[number]:
-                gain = importance[number] * (min(ahead[number], horizon) - now)
+                gain = importance[number] * (min(next_change[number], horizon) - now)
                 if gain > best:
-                    best, chosen[slot] = gain, number
-        stale[chosen[slot]] = False
-    return chosen
+                    best, choices[slot] = gain, number
+        stale[choices[slot]] = False
+    return choices

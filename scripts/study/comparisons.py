@@ -1,9 +1,8 @@
 """Comparisons of the benchmark: named settings, their policies, metrics and references.
 
-The synthetic settings are instances of ``CrawlNCIS-v0``, or of ``CrawlLongevity-v0`` for pages with
-fragments, ranked by the divergence of copies. A recorded trace is one fixed history, the same for
-all seeds. Therefore the days after those of the fitted parameters are divided into windows, which
-take the place of seeds.
+The synthetic settings are instances of ``CrawlNCIS-v0``. Pages with fragments use
+``CrawlLongevity-v0``, which ranks policies by the divergence of copies. A recorded trace is one
+fixed history: the days after the fitted ones are divided into windows, which replace seeds.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from scripts.study.entrants import (
     applicable,
     candidates_of,
     entered,
-    is_own,
+    is_user_policy,
 )
 from scripts.study.settings import Setting
 
@@ -43,7 +42,7 @@ USING_SIGNALS = (
     *(name for name in policies.names("page", paper="NCIS") if name != "GreedyNCISApprox"),
 )
 CONTINUOUS = ("ThresholdNCIS",)
-"""Policies that crawl at any time; with misspecified parameters, they spend another budget."""
+"""Policies that crawl at any time; with misspecified parameters they miss the budget."""
 METRICS = {
     "freshness": "importance-weighted share of page time fresh",
     "accuracy": "share of requests served fresh",
@@ -51,13 +50,13 @@ METRICS = {
     "offer_freshness": "share of offers that are fresh at midnight",
     "divergence": "importance-weighted mean distance of copies from live pages",
 }
-"""Metrics that rank policies, and what they are."""
-USUAL_METRICS = {
+"""Metrics that rank policies, and their descriptions."""
+DEFAULT_METRICS = {
     "CrawlHarmonic-v0": "penalty",
     "CrawlOffers-v1": "offer_freshness",
     OF_FRAGMENTS: "divergence",
 }
-"""The metric that ranks policies by environment; elsewhere it is freshness."""
+"""The metric that ranks policies in an environment; freshness in all others."""
 LOWER = ("penalty", "divergence")
 """Metrics for which lower is better."""
 BANDWIDTH = 100.0
@@ -67,7 +66,7 @@ ID = re.compile(r"[^,]*-v\d+")
 WINDOW_SLOTS = 5.0
 """Slots after a crawl within which the paper discards delayed signals."""
 WITHOUT_SIGNALS = ("uniform",)
-"""Instances without signals: policies with and without them act alike."""
+"""Instances without signals: policies that use signals act like those that ignore them."""
 
 
 class Sizes(NamedTuple):
@@ -99,14 +98,14 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """A setting, and the presentation of its rows.
+    """A setting, and how its results are shown.
 
     Attributes:
         setting: the setting.
         title: title of tables and pictures.
         metrics: metrics shown; the first ranks policies.
-        references: labels for paired differences; the first is drawn, and with several metrics
-            only the first is in the table.
+        references: labels that paired differences are taken to; the first is drawn. With several
+            metrics the table has the first only.
         note: caption of the table.
         lines: descriptions of the bounds, for legends.
         over: name of the repetitions, in the plural.
@@ -122,7 +121,7 @@ class Comparison:
 
 
 def is_id(name: str) -> bool:
-    """Return whether a name of a setting is the id of an environment."""
+    """Return whether a setting is named by the id of an environment."""
     return ID.fullmatch(name) is not None
 
 
@@ -143,20 +142,20 @@ def comparisons(
         if not is_id(name):
             one_of("setting", name, choices(), "the id of an environment")
     candidates_of(specs)
-    chosen = [
+    compared = [
         compare(name, specs, sizes) for name in dict.fromkeys((*names, *filter(None, [trace])))
     ]
-    taken = [item.setting.name for item in chosen]
-    if len(set(taken)) < len(taken):
-        raise ValueError(f"--trace {trace} has the name of another setting: {taken[-1]!r}")
-    for setting in (item.setting for item in chosen):
+    setting_names = [item.setting.name for item in compared]
+    if len(set(setting_names)) < len(setting_names):
+        raise ValueError(f"--trace must have a name of its own, got setting {setting_names[-1]!r}")
+    for setting in (item.setting for item in compared):
         where, named = f"setting {setting.name}: ", setting.policies
-        mine = {label: Candidate(label, named[label]) for label in named if is_own(label)}
+        mine = {label: Candidate(label, named[label]) for label in named if is_user_policy(label)}
         refused = applicable(mine, setting.id, setting.arguments_of(0), where)[1] if mine else {}
         for label, reason in refused.items():
             raise ValueError(f"{where}{label} cannot act here: {reason}")
         setting.check()
-    return chosen
+    return compared
 
 
 def compare(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
@@ -254,7 +253,7 @@ def recorded(trace: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
     """Return the comparison of policies on windows of a recorded trace, by its name or folder.
 
     Raises:
-        ValueError: no such trace, missing parameters, no days after those of the fit, or too few
+        ValueError: the trace or its parameters do not exist, or the days after the fit are too few
             to crawl every page.
     """
     kind = traces.check_signals(sizes.signals)

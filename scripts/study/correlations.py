@@ -1,4 +1,4 @@
-"""Correlations over pages."""
+"""Correlation coefficients of numbers per page."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ def correlation(first: ArrayLike, second: ArrayLike, *, ranked: bool = False) ->
 
     Args:
         first: numbers by page, NaN where unknown, (m,).
-        second: others of them, (m,).
-        ranked: whether it is Spearman's, of ranks, and not Pearson's.
+        second: the numbers to correlate with, (m,).
+        ranked: True for Spearman's coefficient, of ranks; False for Pearson's.
 
     Returns:
-        The coefficient; NaN with fewer than three such pages, or where one of the two is constant.
+        The coefficient; NaN with fewer than three known pages, or if one of the two is constant.
     """
     from scipy.stats import rankdata  # slow to import
 

@@ -1,9 +1,9 @@
-"""Entrants by name: policies, those of one's own, and agents; and whether they can act.
+"""Find policies and agents by name, and check whether they can act in an environment.
 
 All commands read these names:
 
 * ``Name`` or ``Name:key=value``: a registered policy, with arguments;
-* ``module:Class`` or ``module:Class:key=value``: a policy of one's own;
+* ``module:Class`` or ``module:Class:key=value``: a policy of the user;
 * a folder with the file of an agent, or the name of a shipped agent.
 """
 
@@ -47,8 +47,8 @@ ON_FRAGMENTS = (
 )
 """Policies on pages with fragments."""
 SIMPLE = ("RandomCrawl", "RoundRobin")
-"""Policies without parameters, which any agent should exceed."""
-USUAL = (
+"""Policies without parameters, which any agent should beat."""
+DEFAULT_POLICIES = (
     *(*SIMPLE, "LambdaCrawl", "Greedy", "GreedyCIS", "GreedyNCIS"),
     *("GreedyHarmonic", "LearningGreedyNCIS", "LambdaLearnAndCrawl"),
 )
@@ -76,7 +76,7 @@ class Candidate(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Hash of the file of an agent or of a policy of one's own; empty for others."""
+        """Hash of the file of an agent or of a policy of the user; empty for others."""
         return str(getattr(self.factory, "keywords", {}).get("file_digest", ""))
 
 
@@ -84,8 +84,8 @@ def candidate_of(name: str | Path) -> Candidate:
     """Return the candidate of a name.
 
     Raises:
-        ValueError: an unknown name, a malformed argument of a policy, or a file of an agent that is
-            damaged or foreign.
+        ValueError: an unknown name, a malformed argument of a policy, or an invalid file of an
+            agent.
     """
     text = str(name)
     shipped = text in agents.names()
@@ -101,23 +101,23 @@ def candidate_of(name: str | Path) -> Candidate:
             training_seconds=_training_seconds(folder),
         )
     if not is_policy(text):
-        known = (*policies.names(fragments=True), *agents.names())
+        names = (*policies.names(fragments=True), *agents.names())
         also = f"a folder with {' or '.join(AGENT_FILES)}, or module:Class"
-        one_of("policy or agent", text, known, also)
+        one_of("policy or agent", text, names, also)
     policy, pairs = _parts(text)
     kind = policies.find(policy)
     arguments = dict(_argument(text, pair) for pair in pairs)
     if ":" not in policy:
         return Candidate(text, partial(policies.make, policy, **arguments))
     digest = _digest(Path(inspect.getfile(kind)))
-    return Candidate(text, partial(own, policy, file_digest=digest, arguments=arguments))
+    return Candidate(text, partial(user_policy, policy, file_digest=digest, arguments=arguments))
 
 
 def candidates_of(names: Iterable[str]) -> dict[str, Candidate]:
     """Return the candidates of names, by label and in order.
 
     Raises:
-        ValueError: as for :func:`candidate_of`, or two of the same label.
+        ValueError: as for :func:`candidate_of`, or two names have the same label.
     """
     candidates: dict[str, Candidate] = {}
     for name in dict.fromkeys(names):
@@ -131,24 +131,24 @@ def candidates_of(names: Iterable[str]) -> dict[str, Candidate]:
 def entered(candidates: Mapping[str, Candidate]) -> dict[str, Any]:
     """Return the arguments of a :class:`scripts.study.settings.Setting` of candidates by label."""
     return {
-        "policies": {label: each.factory for label, each in candidates.items()},
-        "learned": tuple(label for label, each in candidates.items() if each.learned),
+        "policies": {label: candidate.factory for label, candidate in candidates.items()},
+        "learned": tuple(label for label, candidate in candidates.items() if candidate.learned),
         "budget_share": True,
     }
 
 
-def is_own(name: str) -> bool:
-    """Return whether a name is that of a policy of the user's own."""
+def is_user_policy(name: str) -> bool:
+    """Return whether a name is that of a policy of the user."""
     return ":" in _parts(name)[0]
 
 
 def is_policy(name: str) -> bool:
-    """Return whether a name is that of a policy, one's own or a registered one."""
-    return is_own(name) or _parts(name)[0] in policies.names(fragments=True)
+    """Return whether a name is that of a policy, registered or of the user."""
+    return is_user_policy(name) or _parts(name)[0] in policies.names(fragments=True)
 
 
 def is_oracle(label: str) -> bool:
-    """Return whether a label is of a policy that reads the hidden state."""
+    """Return whether a label is that of a policy that reads the hidden state."""
     name, _ = _parts(label)
     if ":" in name:
         with suppress(ValueError):  # a label of something else
@@ -176,7 +176,7 @@ def _digest(file: Path) -> str:
 
 
 def _training_seconds(folder: Path) -> float:
-    """Return the processor time that the provenance of an agent has, NaN if it has none."""
+    """Return the seconds of processor time that trained an agent, NaN if unknown."""
     run, shipped = folder / "provenance.json", folder / "score.json"
     origin = read_object(run) if run.exists() else {}
     if not origin and shipped.exists():
@@ -185,7 +185,7 @@ def _training_seconds(folder: Path) -> float:
 
 
 def _trained_on(file: Path) -> tuple[str, dict[str, Any]]:
-    """Return the environment of a training run and its arguments, as far as known."""
+    """Return the environment of a training run and its arguments; empty if unknown."""
     if file.name == "model.zip":
         from agents.sb3.model_file import read_arguments
 
@@ -207,8 +207,8 @@ def _trained_on(file: Path) -> tuple[str, dict[str, Any]]:
 
 
 @spec("own-policy")
-def own(name: str, env: Any, *, file_digest: str, arguments: Mapping[str, Any]) -> Any:
-    """Return a policy of the user's own; the digest of its file identifies its rows."""
+def user_policy(name: str, env: Any, *, file_digest: str, arguments: Mapping[str, Any]) -> Any:
+    """Return a policy of the user; the digest of its file identifies its rows."""
     return policies.make(name, env, **arguments)
 
 
@@ -216,8 +216,8 @@ def own(name: str, env: Any, *, file_digest: str, arguments: Mapping[str, Any]) 
 def loaded(folder: str, env: Any, *, file_digest: str = "") -> Policy:
     """Return the agent in a folder, or a shipped one, for an environment.
 
-    The description of its rows has the folder, or the name of a shipped agent, which is the same
-    in every checkout, and ``file_digest``, a hash of the agent's file.
+    Its rows are identified by the folder, or by the name of a shipped agent, and by
+    ``file_digest``, a hash of the agent's file.
     """
     agent: Policy = agents.load(folder, env)
     return agent
@@ -226,8 +226,8 @@ def loaded(folder: str, env: Any, *, file_digest: str = "") -> Policy:
 def try_choosing(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
     """Have a policy choose and play its first action; ValueError if it cannot.
 
-    Many policies detect missing information only then. TypeError if ``predict`` does not return an
-    action of the environment and a state.
+    Many policies detect missing information only at this point. TypeError if ``predict`` does not
+    return an action of the environment and a state.
     """
     core: Any = env.unwrapped
     try:
@@ -251,11 +251,11 @@ def try_choosing(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
 
 
 def place_of(error: BaseException, factory: Any) -> str:
-    """Return file and line of an error in a policy of the user's own; empty for other policies.
+    """Return file and line of an error in a policy of the user; empty for other policies.
 
-    It is the last line in the folder of its file, or else where its ``predict`` is defined.
+    This is the last line of the traceback in the folder of its file, or that of its ``predict``.
     """
-    if getattr(factory, "func", None) is not own:
+    if getattr(factory, "func", None) is not user_policy:
         return ""
     kind = policies.find(factory.args[0])
     file = Path(inspect.getfile(kind))
@@ -267,22 +267,22 @@ def place_of(error: BaseException, factory: Any) -> str:
 
 
 def failure(where: str, error: Exception, factory: Any) -> Exception:
-    """Return the error to raise where a policy failed; of one of the user's own it is bad input."""
+    """Return the error of a failed policy: ValueError for one of the user, else RuntimeError."""
     place = place_of(error, factory)
     kind = ValueError if place else RuntimeError
     return kind(f"{where} failed: {type(error).__name__}: {error}{place}")
 
 
-def chosen_names(env_id: str, specs: Sequence[str]) -> list[str]:
-    """Return the policies to compare with: the simple ones first, and others.
+def names_to_compare(env_id: str, specs: Sequence[str]) -> list[str]:
+    """Return the names of the policies to compare with, the simple ones first.
 
     Args:
         env_id: id of the environment.
         specs: names as of :func:`candidate_of`, policies also as ``Name:key=value``; ``all`` for
-            all policies without oracles; empty for the usual ones.
+            all policies except oracles; empty for the default ones.
     """
     fragments = env_id == OF_FRAGMENTS
-    names = specs or [*USUAL, *(ON_FRAGMENTS if fragments else ())]
+    names = specs or [*DEFAULT_POLICIES, *(ON_FRAGMENTS if fragments else ())]
     if list(specs) == ["all"]:
         names = [name for name in policies.names(fragments=fragments) if not is_oracle(name)]
     return list(dict.fromkeys((*SIMPLE, *names)))
@@ -291,12 +291,12 @@ def chosen_names(env_id: str, specs: Sequence[str]) -> list[str]:
 def applicable(
     candidates: Mapping[str, Candidate], env_id: str, env_args: Mapping[str, Any], task: str = ""
 ) -> tuple[dict[str, Candidate], dict[str, str]]:
-    """Return those that can act in an environment, and why the others cannot, by label.
+    """Return the candidates that can act in an environment, and why the others cannot, by label.
 
     Raises:
-        ValueError: an argument that the environment does not have, or rejects.
-        RuntimeError: any error of a policy but a ValueError; ValueError if it is the user's own.
-            ``task`` is in front.
+        ValueError: an argument is unknown to the environment or invalid, or a policy of the user
+            raises anything except ValueError.
+        RuntimeError: another policy does so. The message begins with ``task``.
     """
     env = env_with(env_id, env_args)
     env.reset(seed=0)

@@ -1,11 +1,11 @@
 """Interval estimates by the bootstrap over seeds.
 
-Scores are arrays (n, k): n seeds, k settings. Settings share their seeds, so that their errors are
-correlated: whole seeds are resampled, each with its scores in all settings. Intervals are about
-other seeds in the same settings, not about other settings. All are 95% percentile intervals. Those
-of few seeds are too narrow (Hesterberg 2015): their ends are moved away from the estimate by the
-factor t / z sqrt(n / (n - 1)), with the quantiles t of Student's and z of the normal distribution,
-so that the interval of a mean is about Student's. A single seed has none: NaN.
+Scores are arrays (n, k): n seeds, k settings. Settings share their seeds, so their errors are
+correlated: a seed is resampled with its scores in all settings. Intervals hold for other seeds in
+the same settings. All are 95% percentile intervals. With few seeds these are too narrow
+(Hesterberg 2015): their distance from the estimate is multiplied by t / z sqrt(n / (n - 1)), with
+the quantiles t of Student's and z of the normal distribution. The interval of a mean is then close
+to Student's. A single seed has no interval: NaN.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEVEL = 0.95
 
 
 ENDS = ("", ", low", ", high")
-"""What the metrics of an estimate and of the ends of its interval add to its name."""
+"""Suffixes of the metrics of an estimate and of the two ends of its interval."""
 
 
 class Interval(NamedTuple):
@@ -49,18 +49,18 @@ class Interval(NamedTuple):
 def median_of(values: ArrayLike, level: float = LEVEL) -> Interval:
     """Return the median of values and an interval between two of them; NaN is ignored.
 
-    It is that of SciPy's ``quantile_test`` (Conover 1999, section 3.2), for any continuous
-    distribution. Fewer than 6 values have no interval of 95%.
+    The interval is that of SciPy's ``quantile_test`` (Conover 1999, section 3.2), for any
+    continuous distribution. Fewer than 6 values have no interval of 95%.
     """
     from scipy.stats import quantile_test
 
-    known = np.ravel(np.asarray(values, np.float64))
-    known = known[~np.isnan(known)]
-    if known.size == 0:
+    numbers = np.ravel(np.asarray(values, np.float64))
+    numbers = numbers[~np.isnan(numbers)]
+    if numbers.size == 0:
         return Interval(np.nan, np.nan, np.nan)
-    test: Any = quantile_test(known, p=0.5)
+    test: Any = quantile_test(numbers, p=0.5)
     low, high = test.confidence_interval(level)
-    return Interval(float(np.median(known)), float(low), float(high))
+    return Interval(float(np.median(numbers)), float(low), float(high))
 
 
 def signed_rank(first: ArrayLike, second: ArrayLike) -> float:
@@ -70,15 +70,15 @@ def signed_rank(first: ArrayLike, second: ArrayLike) -> float:
     """
     from scipy.stats import wilcoxon
 
-    apart = np.ravel(np.asarray(first, np.float64) - np.asarray(second, np.float64))
-    apart = apart[~np.isnan(apart) & (apart != 0.0)]
-    return float(wilcoxon(apart).pvalue) if apart.size else 1.0
+    differences = np.ravel(np.asarray(first, np.float64) - np.asarray(second, np.float64))
+    differences = differences[~np.isnan(differences) & (differences != 0.0)]
+    return float(wilcoxon(differences).pvalue) if differences.size else 1.0
 
 
 REPETITIONS = 2_000
 """Number of bootstrap samples."""
-MANY = 20_000
-"""The same of paired differences, whose sign decides who is tied."""
+PAIRED_REPETITIONS = 20_000
+"""Number of bootstrap samples of paired differences, whose sign decides ties."""
 
 
 def mean(scores: FloatArray, repetitions: int = REPETITIONS) -> Interval:
@@ -90,24 +90,24 @@ def mean(scores: FloatArray, repetitions: int = REPETITIONS) -> Interval:
 
 def interquartile_mean(scores: FloatArray) -> Interval:
     """Return the mean of the middle half of all scores (n, k), pooled over settings."""
-    given = _scores(scores)
-    return _interval(_middle(given), _middle(given[_seeds(len(given))]), len(given))
+    scores = _scores(scores)
+    return _interval(_middle(scores), _middle(scores[_seeds(len(scores))]), len(scores))
 
 
 def interquartile_lead(first: FloatArray, second: FloatArray) -> Interval:
     """Return the difference of two interquartile means of scores (n, k) on the same seeds."""
-    one, other = _scores(first), _scores(second)
-    drawn = _seeds(len(one))
-    lead = _middle(one[drawn]) - _middle(other[drawn])
-    return _interval(_middle(one) - _middle(other), lead, len(one))
+    first, second = _scores(first), _scores(second)
+    drawn = _seeds(len(first))
+    lead = _middle(first[drawn]) - _middle(second[drawn])
+    return _interval(_middle(first) - _middle(second), lead, len(first))
 
 
 def _middle(scores: FloatArray) -> FloatArray:
     """Return the mean of the middle half of scores (..., n, k)."""
     pooled = np.sort(scores.reshape(*scores.shape[:-2], -1), axis=-1)
     cut = pooled.shape[-1] // 4
-    found: FloatArray = pooled[..., cut : pooled.shape[-1] - cut].mean(axis=-1)
-    return found
+    averages: FloatArray = pooled[..., cut : pooled.shape[-1] - cut].mean(axis=-1)
+    return averages
 
 
 def probability_of_improvement(first: FloatArray, second: FloatArray) -> Interval:
@@ -127,8 +127,8 @@ def probability_of_improvement(first: FloatArray, second: FloatArray) -> Interva
     if first.shape[1] != second.shape[1]:
         raise ValueError(f"numbers of settings must be equal, got {first.shape}, {second.shape}")
     above = np.heaviside(first[:, None] - second, 0.5).mean(axis=2)
-    one, other = _seeds(len(first)), _seeds(len(second), stream=1)
-    drawn = above[one[:, :, None], other[:, None, :]].mean(axis=(1, 2))
+    first_seeds, second_seeds = _seeds(len(first)), _seeds(len(second), stream=1)
+    drawn = above[first_seeds[:, :, None], second_seeds[:, None, :]].mean(axis=(1, 2))
     return _share(_interval(above.mean(), drawn, min(above.shape)))
 
 
@@ -164,7 +164,7 @@ def _interval(estimate: FloatArray | float, drawn: FloatArray, count: int) -> In
 
 
 def _ends(estimate: FloatArray | float, drawn: FloatArray, count: int) -> FloatArray:
-    """Return the ends of the intervals of samples (repetitions, ...) of so many seeds."""
+    """Return the ends of the intervals of samples (repetitions, ...) of ``count`` seeds."""
     from scipy.stats import norm, t
 
     if count == 1:

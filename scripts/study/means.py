@@ -15,16 +15,16 @@ SETTING_AND_POLICY = ("setting", "policy")
 
 def table(rows: Iterable[Row], *metrics: str) -> pd.DataFrame:
     """Return the rows of some metrics, or of all, with the columns of :class:`Row`."""
-    kept = [row for row in rows if row.metric in metrics] if metrics else list(rows)
-    return pd.DataFrame(kept, columns=list(Row._fields))
+    selected = [row for row in rows if row.metric in metrics] if metrics else list(rows)
+    return pd.DataFrame(selected, columns=list(Row._fields))
 
 
 def paired(values: pd.DataFrame, base: pd.DataFrame, *, ratio: bool = False) -> pd.DataFrame:
-    """Return ``value`` less that of a table, or over it, where it has one.
+    """Return a table with the column ``value`` minus that of ``base``, where ``base`` has one.
 
     Args:
         values: a table with ``value``.
-        base: a table with one value per setting and seed, or per index of them.
+        base: a table with one value per setting and seed, or per setting, seed and index.
         ratio: divide instead of subtracting.
     """
     keys = [name for name in ("setting", "seed", "index") if name in base]
@@ -56,8 +56,8 @@ def medians(values: pd.DataFrame, by: Sequence[str] = SETTING_AND_POLICY) -> pd.
         The columns ``by``, ``median``, and ``low`` and ``high``, the ends of its 95% interval.
     """
     groups = values.groupby(list(by), sort=False)["value"]
-    found = groups.apply(lambda part: pd.Series(median_of(part), ["median", "low", "high"]))
-    return found.unstack(-1)[["median", "low", "high"]].reset_index()
+    intervals = groups.apply(lambda part: pd.Series(median_of(part), ["median", "low", "high"]))
+    return intervals.unstack(-1)[["median", "low", "high"]].reset_index()
 
 
 def entries(rows: Iterable[Row], name: str) -> pd.DataFrame:

@@ -53,13 +53,13 @@ RESULTS, PROVENANCE = Path("results"), "provenance.json"
 
 
 def provenance_at(folder: Path, *names: str) -> tuple[Path, str | None]:
-    """Return the file of the provenance of a folder, and its entry there, if it is of several.
+    """Return the provenance file of a folder, and the key of its entry if the file has several.
 
-    Below ``RESULTS``, where commands write by default, all have one file.
+    All folders below ``RESULTS``, where commands write by default, share one file.
 
     Args:
         folder: where files are written.
-        names: of the measurement, where several write to one folder.
+        names: names of the measurement, if several write to one folder.
     """
     if folder.is_relative_to(RESULTS):
         return RESULTS / PROVENANCE, "/".join([*folder.relative_to(RESULTS).parts, *names])
@@ -71,21 +71,21 @@ def write_provenance(
 ) -> None:
     """Write the command line of a module, its wall time and origin as JSON.
 
-    With an ``entry``, they are this entry of a file of several.
+    With ``entry``, only this entry of the file is replaced.
     """
     command = shlex.join(["python", "-m", module, *sys.argv[1:]])
-    made = {"command": command, "wall_seconds": round(seconds, 1), **more, **origin()}
+    record = {"command": command, "wall_seconds": round(seconds, 1), **more, **origin()}
     if entry is not None:
-        kept = json.loads(path.read_text("utf-8")) if path.exists() else {}
-        made = dict(sorted({**kept, entry: made}.items()))
+        entries = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        record = dict(sorted({**entries, entry: record}.items()))
     with replacing(path) as unfinished:
-        unfinished.write_text(json.dumps(made, indent=1) + "\n", "utf-8")
+        unfinished.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
 
 
 def commit(folder: Path = Path(__file__).parent) -> str | None:
     """Return the commit of the checkout of a folder, by default of this file, or None.
 
-    Files under ``results``, which runs write, do not count as changes, nor do untracked ones.
+    Files under ``results``, which runs write, and untracked files do not count as changes.
     """
 
     def git(*words: str) -> subprocess.CompletedProcess[str]:
@@ -100,7 +100,7 @@ def commit(folder: Path = Path(__file__).parent) -> str | None:
 
 
 def cpu() -> str:
-    """Return the name of the processor, as far as known."""
+    """Return the name of the processor, or of its architecture if unknown."""
     file = Path("/proc/cpuinfo")
     text = file.read_text("utf-8") if file.exists() else ""
     model = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
@@ -165,13 +165,13 @@ def check_folder(folder: Path, *, shared: bool = False) -> None:
 
 
 def write_rows(path: Path, rows: Sequence[Row], about: Mapping[str, Any], level: int = 11) -> None:
-    """Write rows as Parquet, with ``about`` in the metadata; the folder is made if need be.
+    """Write rows as Parquet, with ``about`` in the metadata; create the folder if necessary.
 
     Args:
         path: path of the file.
         rows: rows to write.
-        about: anything that JSON has.
-        level: of the compression; the default takes 20 microseconds a row, 6 less than one.
+        about: plain values of JSON.
+        level: level of compression; level 11 takes 20 microseconds a row, level 6 less than one.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -195,11 +195,11 @@ def read_rows(path: Path, job: str = "") -> tuple[list[Row], dict[str, Any]]:
 
     Args:
         path: path of the file.
-        job: declared name of the job whose rows they must be; empty for any.
+        job: declared name of the job that must have written the rows; empty for any.
 
     Raises:
-        ValueError: the file is truncated, was not written by :func:`write_rows`, or is of another
-            job.
+        ValueError: the file is truncated, was not written by :func:`write_rows`, or belongs to
+            another job.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -208,13 +208,15 @@ def read_rows(path: Path, job: str = "") -> tuple[list[Row], dict[str, Any]]:
         with pq.ParquetFile(path) as file:
             table, metadata = file.read(), file.metadata.metadata or {}
     except (pa.ArrowException, OSError):
-        raise ValueError(f"{path}: not a whole Parquet file; delete it to start anew") from None
+        text = f"{path} must be a complete Parquet file; delete it to start over"
+        raise ValueError(text) from None
     if METADATA_KEY not in metadata or table.column_names != list(Row._fields):
-        raise ValueError(f"{path}: a foreign file, not rows of this suite")
+        raise ValueError(f"{path} must have rows of this suite, got another Parquet file")
     about = json.loads(metadata[METADATA_KEY])
     if job and about.get("job") != job:
-        rows = f"rows of {about['job']!r}" if "job" in about else "rows of an older version"
-        raise ValueError(f"{path}: {rows}, not of {job!r}; name another --out, or delete it")
+        owner = repr(about["job"]) if "job" in about else "an older version"
+        text = f"{path} must have rows of {job!r}, got those of {owner}; "
+        raise ValueError(f"{text}name another --out, or delete it")
     columns = [table.column(name).to_pylist() for name in Row._fields]
     return [Row(*values) for values in zip(*columns, strict=True)], about
 

@@ -1,9 +1,9 @@
-"""Parallel simulation of many policies on many seeds, with saved rows and resuming.
+"""Simulate many policies on many seeds in parallel, save the rows, and resume interrupted runs.
 
 The unit of work is one label (a policy, a bound, a measurement) on one seed of one setting. All
-settings and labels of a seed come before the next seed, so that an interrupted run is a smaller
-run. Rows are written every few seconds; of the rows of an earlier run, one unit per label is
-simulated again and must agree.
+settings and labels of a seed come before the next seed, so that an interrupted run has fewer seeds.
+Rows are saved every few seconds. When a run resumes, one stored unit of every label is simulated
+again and must agree.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ ROWS = "rows.parquet"
 SAVE_EVERY = 5.0
 """Seconds between two writes of the rows."""
 
-STOPPED = "stopped; {} has the rows so far; the same command goes on"
+STOPPED = "stopped; {} has the rows so far; the same command resumes"
 """Message after an interrupt, with the folder to be filled in."""
 AGREEMENT = 2e-4
-"""Largest accepted difference between kept rows and the same rows simulated again.
+"""Largest accepted difference between stored rows and the same rows simulated again.
 
-It is relative for metrics above 1, and the mean over the entries of an indexed metric. Rounding,
-which differs between processors, can decide between two pages of equal value; other events or
-another policy change the metrics of a long episode by far more.
+It is relative for metrics above 1, and the mean over the entries of an indexed metric. Rounding
+differs between processors and can decide between two pages of equal value. Other events or another
+policy change the metrics of a long episode by far more.
 """
 
 
@@ -49,16 +49,16 @@ def _text(description: Any) -> str:
 
 
 def _differences(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
-    """Return the keys of ``now`` at which ``then`` has another value, or None."""
+    """Return the keys of ``now`` whose value differs in ``then``."""
     return [key for key in now if _text(then.get(key)) != _text(now[key])]
 
 
 class Store:
     """The rows of a job in a Parquet file, saved periodically.
 
-    The metadata of the file have the settings, and the origin of each run that added rows: its
-    date, commit, machine and versions, seconds, and number of rows. Rows of labels whose versions
-    or files changed since then are dropped: ``changed`` has these labels after a load.
+    The metadata of the file have the settings and, for each run that added rows, its date, commit,
+    machine, versions, seconds and number of rows. Loading drops the rows of labels whose versions
+    or files have changed; ``changed`` has these labels.
 
     Args:
         path: path of the file.
@@ -79,10 +79,10 @@ class Store:
         """Load the rows of an earlier run, if any.
 
         Args:
-            keep: whether to keep them; False only checks that the file is of the same job.
+            keep: whether to keep them; False only checks that the file belongs to the same job.
 
         Raises:
-            ValueError: the file is truncated, foreign, or of other settings.
+            ValueError: the file is truncated, has no rows of this suite, or has other settings.
         """
         if not self.path.exists():
             return
@@ -94,13 +94,12 @@ class Store:
             then = about["settings"].get(name, now)
             old, new = then["labels"], now["labels"]
             common = {label: new[label] for label in new if label in old}
-            others = _differences({**now, "labels": {}}, {**then, "labels": {}})
-            others += _differences(without_versions(common), without_versions(old))
-            for key in others:
-                other = "other" if key.endswith("s") else "another"
+            differing = _differences({**now, "labels": {}}, {**then, "labels": {}})
+            differing += _differences(without_versions(common), without_versions(old))
+            for key in differing:
                 raise ValueError(
-                    f"{self.path}: rows of setting {name!r} with {other} {key}; "
-                    "name another --out, or start anew with --fresh"
+                    f"{self.path} must have rows of setting {name!r} with the same {key}; "
+                    "name another --out, or start over with --fresh"
                 )
             changed |= {(label, _text(old[label])) for label in _differences(common, old)}
             now["labels"] = old | new
@@ -116,13 +115,13 @@ class Store:
         self.seconds, self.runs = about["seconds"], about.get("runs", [])
 
     def drop(self, setting: str, labels: Collection[str]) -> None:
-        """Drop what the file has of labels that can no longer act in a setting."""
+        """Drop the rows of labels that can no longer act in a setting."""
         for label in labels:
             self.settings[setting]["labels"].pop(label, None)
         self.rows = [row for row in self.rows if row.setting != setting or row.policy not in labels]
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Add rows, and save if the last save is long ago."""
+        """Add rows, and save if ``SAVE_EVERY`` seconds have passed since the last save."""
         before = len(self.rows)
         self.rows += rows
         self._run["rows"] += len(self.rows) - before
@@ -177,14 +176,14 @@ def opened(
     fresh: bool,
     begin_with: Path | None = None,
 ) -> Store:
-    """Return the rows of a folder, which is made and claimed for this command.
+    """Return the rows of a folder; create it and claim it for this command.
 
     Args:
         folder: folder of ``ROWS``.
         job: declared name of the job.
         settings: settings of the job.
         fresh: whether to discard the rows of an earlier run.
-        begin_with: file of rows for a folder that has none, if there is one.
+        begin_with: file of rows to copy into a folder without rows, if the file exists.
 
     Raises:
         ValueError: of :func:`scripts.study.rows.check_folder` and :meth:`Store.load`.
@@ -201,9 +200,9 @@ def opened(
 def play_missing(
     settings: Sequence[Playable], count: int, store: Store, workers: Workers, console: Console
 ) -> int:
-    """Simulate one kept unit of every policy again, then all units that have no rows.
+    """Verify one stored unit of every policy, then simulate all units that have no rows.
 
-    An interrupt ends the command with the way to go on. The arguments are those of :func:`run`.
+    An interrupt ends the command and says how to resume. The arguments are those of :func:`run`.
 
     Returns:
         The number of new units.
@@ -267,30 +266,30 @@ def _units(settings: Sequence[Playable], count: int) -> list[Unit]:
 def check_kept(
     settings: Sequence[Playable], count: int, store: Store, console: Console | None = None
 ) -> None:
-    """Simulate one kept unit of every policy again, but for labels that are trained.
+    """Simulate one stored unit of every policy again and compare, except for trained labels.
 
-    ``console`` is that of the progress bar, standard error if it is None.
+    The progress bar is shown on ``console``, by default on standard error.
 
     Raises:
         ValueError: a row of the store differs from the new simulation.
     """
-    done, again = store.done, dict[str, Unit]()
+    done, samples = store.done, dict[str, Unit]()
     for unit in _units(settings, count):
         if unit.label not in unit.setting.trained and unit.key in done:
-            again.setdefault(unit.label, unit)
-    keys = {unit.key for unit in again.values()}
+            samples.setdefault(unit.label, unit)
+    keys = {unit.key for unit in samples.values()}
     stored = {row[1:5]: row.value for row in store.rows if row[1:4] in keys}
-    for unit in tracked([*again.values()], "stored rows, played again", console):
-        played = sorted(unit.play(), key=_base_of)
-        for rows in (list(group) for _, group in groupby(played, key=_base_of)):
+    for unit in tracked([*samples.values()], "checking stored rows", console):
+        played_rows = sorted(unit.play(), key=_base_of)
+        for rows in (list(group) for _, group in groupby(played_rows, key=_base_of)):
             off = [abs(stored.get(row[1:5], math.inf) - row.value) for row in rows]
             size = sum(abs(row.value) for row in rows) / len(rows)
             if sum(off) / len(off) > AGREEMENT * max(1.0, size):
                 worst = rows[off.index(max(off))]
                 raise ValueError(
                     f"{store.path}: {worst.metric} of {unit.label}, {unit.setting.name}, seed "
-                    f"{unit.seed} is {stored.get(worst[1:5])} there, but {worst.value} by this "
-                    "code; raise the version of its spec, or start anew with --fresh"
+                    f"{unit.seed} must be {worst.value}, got {stored.get(worst[1:5])}: the code "
+                    "has changed; raise the version of its spec, or start over with --fresh"
                 )
 
 

@@ -1,7 +1,7 @@
-"""Settings of a job: policies in an environment and their bounds, or functions of a seed.
+"""The units that a runner simulates, by label and seed.
 
-A :class:`Setting` compares policies in an environment; a :class:`Measurement` calls arbitrary
-functions. Both are run by label and seed.
+A :class:`Setting` compares policies and bounds in an environment. A :class:`Measurement` calls
+functions of a seed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Playable(Protocol):
 
     @property
     def trained(self) -> tuple[str, ...]:
-        """Labels that are trained: rounding changes their rows, which are not simulated again."""
+        """Labels that are trained: rounding changes their rows, so these are not verified."""
 
     def play(self, label: str, seed: int) -> list[Row]:
         """Return the rows of a label on a seed."""
@@ -63,13 +63,13 @@ class Setting:
         policies: for each label, a function of an environment that returns a policy, as a
             ``functools.partial`` of ``policies.make`` or of a module-level function with a
             :func:`scripts.study.specs.spec`.
-        bounds: for each label, such a function of an instance, or a partial of one; with windows,
-            it also receives ``window=``.
-        windows: windows of a recorded trace; if any, repetition i uses the i-th.
+        bounds: for each label, a function of an instance that returns a number or metrics, with a
+            spec too; with windows, it also receives ``window=``.
+        windows: windows of a recorded trace; if there are any, repetition i uses the i-th.
         first_seed: seed of the first repetition; repetition i uses ``first_seed + i``.
         learned: labels of agents, which run with one thread of torch.
-        most: largest number of repetitions, of a slow setting.
-        budget_share: whether rows have this metric, as of :func:`crawl_envs.evaluation.evaluate`.
+        most: largest number of repetitions of a slow setting; None for any.
+        budget_share: as for :func:`crawl_envs.evaluation.evaluate`.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Setting:
 
     @property
     def trained(self) -> tuple[str, ...]:
-        """No labels: policies are given."""
+        """Empty: policies are not trained here."""
         return ()
 
     @property
@@ -107,14 +107,14 @@ class Setting:
 
     def play(self, label: str, seed: int) -> list[Row]:
         """Return the rows of one policy or bound on one seed."""
-        given = {"window": self.windows[seed]} if self.windows else {}
+        window = {"window": self.windows[seed]} if self.windows else {}
         with self.threads(label):
             rows = evaluate(
                 self.id,
                 {label: self.policies[label]} if label in self.policies else {},
                 [self.first_seed + seed],
                 setting=self.name,
-                bounds={label: partial(self.bounds[label], **given)}
+                bounds={label: partial(self.bounds[label], **window)}
                 if label in self.bounds
                 else None,
                 budget_share=self.budget_share,
@@ -123,7 +123,7 @@ class Setting:
             return [row._replace(seed=seed) for row in rows if row.value == row.value]
 
     def threads(self, label: str) -> contextlib.AbstractContextManager[None]:
-        """Return the block in which a label is played: with one thread of torch, if it learned."""
+        """Return the context in which a label is played: one thread of torch for agents."""
         if label not in self.learned:
             return contextlib.nullcontext()
         from agents.sb3.torch_threads import threads
@@ -160,15 +160,15 @@ class Measurement:
     Attributes:
         name: setting of the rows.
         measures: for each label (the policy of the rows), a module-level function with a
-            :func:`scripts.study.specs.spec`, or a partial of one. Called as
-            ``measure(seed, **arguments)``, it returns a number for each
-            metric; arrays come from :func:`scripts.study.rows.indexed`. All labels of a seed
-            should use the same events. NaNs have no rows; at least one value must not be NaN.
+            :func:`scripts.study.specs.spec`, or a partial of one. ``measure(seed, **arguments)``
+            returns a number for each metric; arrays come from :func:`scripts.study.rows.indexed`.
+            All labels of a seed should use the same events. NaNs have no rows; at least one value
+            must not be NaN.
         arguments: plain values.
         id: environment of the rows.
         most: largest useful number of repetitions: 1 if the seed does not matter.
         trained: labels whose measures train an agent: rounding, which differs between processors,
-            changes their rows, so that kept ones are not checked by another simulation.
+            changes their rows, so stored rows are not verified.
     """
 
     name: str
@@ -209,7 +209,7 @@ class Measurement:
 
 
 def env_with(id: str, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
-    """Return an environment with arguments that a user gave.
+    """Return an environment with arguments of the user.
 
     Raises:
         ValueError: an argument is unknown or invalid.
@@ -221,7 +221,7 @@ def env_with(id: str, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
 
 
 def _one_line(error: Exception) -> str:
-    """Return the message of an error; an argument that an environment lacks is called unknown."""
+    """Return the message of an error in one line, plainer for an unknown argument."""
     message = " ".join(str(error).split())
     unknown = re.match(r".*got an unexpected keyword argument '(\w+)'", message)
     return f"unknown argument {unknown[1]!r}" if unknown else message

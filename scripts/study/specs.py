@@ -1,8 +1,8 @@
-"""What kept rows are recognised by: declared names of functions, versions, and arguments.
+"""Identify stored rows by declared names of functions, their versions, and their arguments.
 
-Code can be renamed and moved. Rows are lost if one of these changes: the name that :func:`spec`
-declares, the names and values of the arguments of a ``functools.partial``, the fields of
-dataclasses among them, and defaults with a spec.
+Code can be renamed and moved. Rows are simulated again if one of these changes: the name that
+:func:`spec` declares, the names and values of the arguments of a ``functools.partial``, the fields
+of dataclasses among them, and defaults with a spec.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import policies
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 VERSIONS = ("version", "file_digest")
-"""Parts of a description that may change, so that rows are simulated again: the version of a
-function, and the hash of the file of an agent or of a policy of the user's own."""
+"""Parts of a description whose change drops stored rows: the version of a function, and the hash of
+the file of an agent or of a policy of the user."""
 
 
 def spec(name: str, version: int = 1) -> Callable[[Function], Function]:
-    """Declare a function whose rows are kept, or one among the arguments of such a function.
+    """Declare a function whose rows are stored, or that is an argument of such a function.
 
     Args:
-        name: a name that no other function has, chosen once.
-        version: to be raised when the function is meant to return other numbers: kept rows of it
-            are then simulated again.
+        name: a name that no other function has; it must never change.
+        version: raise it when the function returns other numbers: stored rows are then simulated
+            again.
     """
 
     def declare(function: Function) -> Function:
@@ -44,17 +44,17 @@ def describe(value: Any) -> Any:
     """Return a declared function, a partial of one, or an argument of one, as plain JSON.
 
     Registered policies are described by name and arguments, dataclasses by their fields. Fields
-    with the default value are left out, so that a new field changes no description, except
-    functions with a spec: these have versions. So have such defaults of arguments.
+    with the default value are omitted, so that a new field changes no description, except functions
+    with a spec, which have versions. Defaults of arguments are described in the same case only.
 
     Raises:
-        ValueError: a function without a spec, a value that JSON does not have, or arguments by
-            position that have no names.
+        ValueError: a function without a spec, a value that JSON does not have, or positional
+            arguments without names.
     """
     if isinstance(value, partial):
         names = [*inspect.signature(value.func).parameters.values()][: len(value.args)]
         if len(names) < len(value.args) or any(name.kind is name.VAR_POSITIONAL for name in names):
-            raise ValueError(f"{value!r} must give arguments by name where they are of *args")
+            raise ValueError(f"{value!r} must pass arguments by name, got positional ones of *args")
         arguments = {name.name: item for name, item in zip(names, value.args, strict=True)}
         arguments |= value.keywords
         described = {} if value.func is policies.make else describe(value.func)
@@ -79,13 +79,16 @@ def describe(value: Any) -> Any:
             f"{value!r} must be a plain value or a function with a spec of its own: write "
             '@spec("name-of-the-measure") above it, from scripts.study.specs'
         )
-    defaults = {name: each.default for name, each in inspect.signature(function).parameters.items()}
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(function).parameters.items()
+    }
     with_spec = {name: default for name, default in defaults.items() if _has_spec(default)}
     return function.spec | describe(with_spec)
 
 
 def _has_spec(value: Any) -> bool:
-    """Return whether a value is a function with a spec, or holds one."""
+    """Return whether a value is a function with a spec, or contains one."""
     if isinstance(value, partial):
         return _has_spec([value.func, *value.args, value.keywords])
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -98,7 +101,7 @@ def _has_spec(value: Any) -> bool:
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """Return the described fields of a dataclass: those unlike their defaults, or with a spec."""
+    """Return the fields of a dataclass that differ from their defaults or have a spec."""
     defaults = {
         field.name: field.default
         if field.default_factory is dataclasses.MISSING

@@ -1,4 +1,4 @@
-"""Units of a run where they are simulated: in this process, in worker processes, or in Ray."""
+"""Simulate the units of a run in this process, in worker processes, or as tasks of Ray."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BACKENDS = ("local", "processes", "ray")
 
 @dataclass(frozen=True, kw_only=True)
 class PlayOptions:
-    """Arguments of the commands that simulate; see :func:`scripts.cli.commands.command_of`."""
+    """Options of the commands that simulate; see :func:`scripts.cli.commands.command_of`."""
 
     workers: Annotated[
         int | None, Option(help="Workers.", show_default="one per processor; local: 1")
@@ -38,8 +38,8 @@ class PlayOptions:
 
     @property
     def players(self) -> Workers:
-        """The workers of the options, as of :func:`chosen_workers`."""
-        return chosen_workers(self.backend, self.workers)
+        """Workers of the options; see :func:`workers_of`."""
+        return workers_of(self.backend, self.workers)
 
 
 class Unit(NamedTuple):
@@ -53,8 +53,8 @@ class Unit(NamedTuple):
         """Return its rows.
 
         Raises:
-            RuntimeError: an error in the run. Settings are checked before, so that it is one of the
-                policy or of the code, not bad input. ValueError if the policy is the user's own.
+            RuntimeError: an error of the policy or of the code; settings were checked before.
+            ValueError: an error of a policy of the user.
         """
         try:
             return self.setting.play(self.label, self.seed)
@@ -73,13 +73,13 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Workers:
-    """Where units are simulated: one of ``BACKENDS``, and how many at the same time."""
+    """A backend of ``BACKENDS``, and the number of units that are simulated at the same time."""
 
     backend: str
     count: int
 
 
-def chosen_workers(backend: str, count: int | None) -> Workers:
+def workers_of(backend: str, count: int | None) -> Workers:
     """Return the workers of the options ``--backend`` and ``--workers``.
 
     Args:
@@ -87,8 +87,8 @@ def chosen_workers(backend: str, count: int | None) -> Workers:
         count: number of workers; None means one per processor, or all processors of Ray's cluster.
 
     Raises:
-        ValueError: an unknown backend, a count below 1 or not 1 with ``local``, or Ray is not
-            installed.
+        ValueError: the backend is unknown, the count is below 1 or not 1 with ``local``, or Ray is
+            not installed.
     """
     one_of("--backend", backend, BACKENDS)
     if count is not None and count < 1:
@@ -104,15 +104,15 @@ def chosen_workers(backend: str, count: int | None) -> Workers:
     return Workers(backend, count or os.cpu_count() or 1)
 
 
-def play_all(units: Sequence[Unit], chosen: Workers) -> Iterator[tuple[Unit, list[Row]]]:
+def play_all(units: Sequence[Unit], workers: Workers) -> Iterator[tuple[Unit, list[Row]]]:
     """Simulate units and yield them with their rows as they finish."""
-    if chosen.backend == "ray":
-        yield from _in_ray(units, chosen.count)
-    elif chosen.backend == "local" or chosen.count == 1 or len(units) < 2:
+    if workers.backend == "ray":
+        yield from _in_ray(units, workers.count)
+    elif workers.backend == "local" or workers.count == 1 or len(units) < 2:
         for unit in units:
             yield unit, unit.play()
     else:
-        yield from _in_processes(units, chosen.count)
+        yield from _in_processes(units, workers.count)
 
 
 def _in_processes(units: Sequence[Unit], count: int) -> Iterator[tuple[Unit, list[Row]]]:
@@ -123,7 +123,7 @@ def _in_processes(units: Sequence[Unit], count: int) -> Iterator[tuple[Unit, lis
 
 
 def _ray() -> Any:
-    """Return Ray, started on this machine unless it runs or an address is in its variables."""
+    """Return Ray; start it on this machine unless it runs or its variables name an address."""
     import ray
 
     if not ray.is_initialized():

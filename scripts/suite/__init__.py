@@ -1,4 +1,4 @@
-"""The suites of tasks: what is played, how it is scored, and the leaderboard.
+"""Suites of tasks: simulate all entrants, score them, and write the leaderboard.
 
 Public modules: bounds, entrants, leaderboard, scores, tasks.
 """

@@ -1,4 +1,4 @@
-"""The bounds of tasks: formulas, and policies that know what others must infer."""
+"""The bound of each task, which scores 1: a formula, or a policy that knows hidden parameters."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from scripts.suite.tasks import (
 )
 
 BOUND, BUDGET = "bound", "budget"
-"""Label of the bound in the rows, and the metric of crawls per unit time that are allowed."""
-PLAYED: Mapping[str, PolicyFactory] = {
+"""Label of the bound in the rows, and metric of the allowed crawls per unit time."""
+POLICY_BOUNDS: Mapping[str, PolicyFactory] = {
     ORACLE: partial(policies.make, "FragmentDynamic"),
     CLAIRVOYANT: clairvoyant_policy,
 }
@@ -36,7 +36,7 @@ PLAYED: Mapping[str, PolicyFactory] = {
 
 @spec("suite-bound")
 def bound_of(instance: Instance, *, kind: str, metric: str) -> dict[str, float]:
-    """Return the value of a bound that is a formula, if it is one, and the budget."""
+    """Return the budget and, if the bound is a formula, its value."""
     budget = {BUDGET: float(instance.bandwidth)}
     weight = instance.importance
     if kind == OPTIMUM:
@@ -50,8 +50,8 @@ def bound_of(instance: Instance, *, kind: str, metric: str) -> dict[str, float]:
 
 
 def bound_label(task: Task) -> str:
-    """Return the label of the rows that have the bound of a task."""
-    return task.bound if task.bound in PLAYED else BOUND
+    """Return the label of the rows with the bound of a task."""
+    return task.bound if task.bound in POLICY_BOUNDS else BOUND
 
 
 def bound_reward(task: Task, setting: Setting, seed: int) -> float:

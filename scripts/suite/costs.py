@@ -1,4 +1,4 @@
-"""What entrants cost: time of a decision, memory, and training."""
+"""Measure the cost of entrants: time of a decision, memory, and training time."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from scripts.suite.entrants import TaskSetting
 from scripts.suite.tasks import FIRST_SEED, MEASURED
 
 COSTS = ("microseconds", "kilobytes", "training_seconds")
-"""Time of a decision with the environment's step, memory that the policy holds, as Python and NumPy
-count it, and processor time of the training, 0 for policies."""
+"""Time of a decision with the environment's step; memory of the policy, as Python and NumPy count
+it; processor seconds of the training, 0 for policies."""
 SHORT = 1.0
 """Horizon of the episodes in which kernels are compiled and memory is counted."""
 
@@ -30,9 +30,9 @@ def measure_costs(
 ) -> pd.DataFrame:
     """Return ``COSTS`` by entrant, NaN if unknown; one episode of ``MEASURED`` is timed here."""
     costs = pd.DataFrame(index=[*candidates], columns=COSTS, dtype=float)
-    costs["training_seconds"] = [each.training_seconds for each in candidates.values()]
+    costs["training_seconds"] = [candidate.training_seconds for candidate in candidates.values()]
     gc.collect()
-    gc.freeze()  # collections then need not look at what was there before
+    gc.freeze()  # collections then skip all older objects
     try:
         for setting in settings:
             timed = [*setting.policies] if setting.name == MEASURED else []
@@ -44,12 +44,12 @@ def measure_costs(
 
 
 def read_costs(path: Path) -> pd.DataFrame:
-    """Return the costs that a leaderboard.csv has."""
+    """Return the costs in a leaderboard.csv."""
     return pd.read_csv(path).set_index("policy")[[*COSTS]].astype(float)
 
 
 def _costs(setting: TaskSetting, label: str) -> tuple[float, float]:
-    """Return the microseconds per decision of an entrant, and the kilobytes that it holds."""
+    """Return the microseconds per decision of an entrant, and the kilobytes of its memory."""
     factory, short = setting.policies[label], {**setting.arguments, "horizon": SHORT}
     _play(setting.id, short, factory)
     tracemalloc.start()
@@ -61,18 +61,18 @@ def _costs(setting: TaskSetting, label: str) -> tuple[float, float]:
 
 
 def _play(id: str, arguments: Mapping[str, Any], factory: PolicyFactory) -> tuple[float, float]:
-    """Return the seconds per slot of an episode, and the bytes then held by the policy."""
+    """Return the seconds per slot of an episode, and the bytes of the policy at its end."""
     env: Any = make_env(id, **arguments)
     env.reset(seed=FIRST_SEED)
     policy = factory(env)
     start = time.perf_counter()
     play(env, policy, FIRST_SEED, compiled=False)
     seconds = time.perf_counter() - start
-    held = 0
+    policy_bytes = 0
     if tracemalloc.is_tracing():
         gc.collect()
         together = tracemalloc.get_traced_memory()[0]
         del policy
         gc.collect()
-        held = together - tracemalloc.get_traced_memory()[0]
-    return seconds / env.unwrapped.num_slots(), held
+        policy_bytes = together - tracemalloc.get_traced_memory()[0]
+    return seconds / env.unwrapped.num_slots(), policy_bytes

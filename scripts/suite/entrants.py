@@ -1,4 +1,4 @@
-"""Who enters a suite: what each entrant is, and the tasks with those that can act there."""
+"""Describe the entrants of a suite, and find the tasks in which each of them can act."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from crawl_envs.evaluation import Row
 from policies.base import registry
 from scripts.study.entrants import Candidate, applicable, candidates_of, entered
 from scripts.study.settings import Setting
-from scripts.suite.bounds import BOUND, PLAYED, bound_of
+from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
 from scripts.suite.episodes import least_served
 from scripts.suite.tasks import CLAIRVOYANT, FIRST_DAY, FIRST_SEED, MEASURED, WINDOW, WINDOWS, Task
 
@@ -30,31 +30,31 @@ LEAST_SERVED = "least_served"
 TRAINED, YOURS = "trained agent", "yours"
 KINDS: Mapping[str, str] = {
     **{kind: text for kind, text in registry.KINDS.items() if kind != "oracle"},
-    TRAINED: "a network, trained beforehand on other pages and events than those of the tasks; "
-    "after the colon by what, and on which law of instances",
+    TRAINED: "a network, trained before on pages and events that are not those of the tasks; after "
+    "the colon: the method, and the training instances",
 }
-"""The kinds of shipped entrants, and what they are."""
+"""The kinds of shipped entrants, and their descriptions."""
 FIXED = ("formula", "baseline")
 """Kinds of entrants that do not learn."""
 METHODS = {
     "cloning": "Ross, Gordon and Bagnell 2011",
     "PPO": "Schulman et al. 2017",
 }
-"""Papers of methods of training."""
+"""Papers of the training methods."""
 
 
 class Entrant(NamedTuple):
-    """What an entrant is; texts are empty where there is nothing to say.
+    """The description of an entrant; fields that do not apply are empty.
 
     Attributes:
         kind: a key of ``KINDS``, or ``YOURS``.
-        paper: short name and authors of its paper, or authors of that of its training.
+        paper: short name and authors of its paper, or authors of its training method.
         page: page of the documentation on that paper, with its section.
-        file: file of the repository that has or describes it.
-        by: by what a trained agent was trained.
-        on: the laws of its instances.
-        formula: what it does to the formula that it is based on.
-        command: the command that made it, in backticks.
+        file: file of the repository with its code or configuration.
+        by: training method of a trained agent.
+        on: laws of its training instances.
+        formula: how it uses the formula that it is based on.
+        command: the command that trained it, in backticks.
     """
 
     kind: str
@@ -68,12 +68,12 @@ class Entrant(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Its kind, and for a trained agent by what and on what."""
+        """Its kind; for a trained agent the method and the training instances."""
         return f"trained: {self.by}{self.on and f' on {self.on}'}" if self.by else self.kind
 
 
 def entrant_of(label: str) -> Entrant:
-    """Return what an entrant is, by its label.
+    """Return the description of an entrant, by its label.
 
     Raises:
         ValueError: as for :func:`trained_entrant`.
@@ -91,13 +91,13 @@ def entrant_of(label: str) -> Entrant:
 
 
 def trained_entrant(folder: Path) -> Entrant:
-    """Return what the agent in a folder is, by its configuration.
+    """Return the description of the agent in a folder, from its configuration.
 
-    That of the last stage counts. Its ``algorithm`` and ``instance`` (a law, or several) say by
-    what and on what; a learned index has no algorithm.
+    The last stage counts: its ``algorithm`` is the method and its ``instance`` one or several laws.
+    A learned index has no algorithm.
 
     Raises:
-        ValueError: a file is missing or damaged, or does not say by what.
+        ValueError: a file is missing or damaged, or does not name a method.
     """
     config, score = read_object(folder / CONFIG), folder / "score.json"
     last: dict[str, Any] = (config.get("stages") or [config])[-1]
@@ -111,24 +111,24 @@ def trained_entrant(folder: Path) -> Entrant:
     elif (folder / GENERALIST).exists():
         formula = "corrects BeliefNCIS, or is a formula"
     if not by:
-        raise ValueError(f"{folder / CONFIG} must say the algorithm of the training")
+        raise ValueError(f"{folder / CONFIG} must name the algorithm of the training")
     law = last.get("instance") or last.get("env_args", {}).get("instance", "")
     laws = [law] if isinstance(law, str) else list(law)
     on = ", ".join(laws) if len(laws) < 4 else f"{len(laws)} laws"
-    made = read_object(score)["made"] if score.exists() else {}
-    command = f"`{made['command']}`" if "command" in made else ""
-    if "stages" in made:
-        command = f"{len(made['stages'])} stages, whose commands score.json has"
+    training = read_object(score)["made"] if score.exists() else {}
+    command = f"`{training['command']}`" if "command" in training else ""
+    if "stages" in training:
+        command = f"{len(training['stages'])} stages, whose commands score.json has"
     file = f"agents/trained/{folder.name}/{CONFIG}"
     return Entrant(TRAINED, METHODS.get(by, ""), "docs/train.md", file, by, on, formula, command)
 
 
 @dataclass(frozen=True)
 class TaskSetting(Setting):
-    """A task with its entrants; repetitions of recorded tasks go through the windows in turn.
+    """A task with its entrants; repetitions of a recorded task use its windows in turn.
 
     Attributes:
-        refused: why others cannot act, by label.
+        refused: reasons of the entrants that cannot act, by label.
     """
 
     first_seed: int = FIRST_SEED
@@ -157,7 +157,7 @@ class TaskSetting(Setting):
 
 
 def entrants(names: Sequence[str]) -> dict[str, Candidate]:
-    """Return all shipped policies but oracles, the shipped agents, and those named.
+    """Return all shipped policies except oracles, the shipped agents, and the named ones.
 
     Args:
         names: names as of :func:`scripts.study.entrants.candidate_of`.
@@ -174,13 +174,13 @@ def settings_of(
     yours: Sequence[str],
     console: Console,
 ) -> list[TaskSetting]:
-    """Return the tasks with those that can act there; print where the reader's cannot, and why.
+    """Return the tasks with their entrants; print where the user's entrants cannot act, and why.
 
     Raises:
-        ValueError: one of the labels ``yours`` can act nowhere.
+        ValueError: one of the labels ``yours`` cannot act in any task.
     """
-    shown = tracked(tasks, "tasks: which entrants can act", console)
-    settings = [setting_of(task, candidates) for task in shown]
+    progress = tracked(tasks, "tasks: which entrants can act", console)
+    settings = [setting_of(task, candidates) for task in progress]
     for label in yours:
         refused: dict[str, list[str]] = {}
         for setting in settings:
@@ -196,7 +196,7 @@ def settings_of(
 
 
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
-    """Return a task with those candidates that can act in it; for errors see ``applicable``."""
+    """Return a task with the candidates that can act in it; for errors see ``applicable``."""
     windows = tuple(
         (FIRST_DAY + WINDOW * place, FIRST_DAY + WINDOW * (place + 1)) for place in range(WINDOWS)
     )
@@ -204,8 +204,8 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     first = {"window": list(windows[0])} if recorded else {}
     where, arguments = f"task {task.name}, first choice: ", {**task.arguments, **first}
     able, refused = applicable(candidates, task.id, arguments, where)
-    if task.bound in PLAYED:
-        able[task.bound] = Candidate(task.bound, PLAYED[task.bound])
+    if task.bound in POLICY_BOUNDS:
+        able[task.bound] = Candidate(task.bound, POLICY_BOUNDS[task.bound])
     return TaskSetting(
         task.name,
         task.id,

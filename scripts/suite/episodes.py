@@ -1,4 +1,4 @@
-"""Episodes crawl by crawl: when each page was stale, and an episode for the report."""
+"""Record episodes: when each page was stale, and the events of an episode for the report."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ARGUMENTS: Mapping[str, Any] = {
     "bandwidth": 10.0,
     "horizon": 16.0,
 }
-"""The report's episode: half a crawl per page and unit of time, so that policies must choose."""
-SHOWN = {"GreedyNCIS": "GREEDY-NCIS", "Greedy": "GREEDY"}
+"""Arguments of the report's episode: half a crawl per page and unit of time."""
+EPISODE_POLICIES = {"GreedyNCIS": "GREEDY-NCIS", "Greedy": "GREEDY"}
 """Policies of the report's episode, and their names in the paper."""
 KINDS = ("change with a signal", "change without a signal", "false signal")
 
@@ -45,7 +45,7 @@ class Spell(NamedTuple):
 
 
 class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """An environment that plays every seed on one instance and keeps the logs of its steps."""
+    """An environment that uses one instance for all seeds and keeps the logs of its steps."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], instance: Instance) -> None:
         super().__init__(env)
@@ -55,7 +55,7 @@ class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     @property
     def end(self) -> float:
-        """End of an episode, that of its last slot."""
+        """End of an episode: the end of its last slot."""
         return float((self.core.num_slots() + 1) / self.instance.bandwidth)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:
@@ -83,7 +83,7 @@ def recorder(id: str, arguments: Mapping[str, Any], seed: int) -> Recorder:
 
 
 def tape_of(env: Recorder, seed: int) -> Tape:
-    """Return the events of a seed, requests included, as the environment draws them."""
+    """Return the events of a seed, including requests, as the environment draws them."""
     lanes = env.core.make_lanes(1, observed=False)
     lanes.begin(ONE_LANE, [seed], [env.instance], play=False)
     state, blocks = lanes.world.state, list[Any]()
@@ -97,10 +97,10 @@ def tape_of(env: Recorder, seed: int) -> Tape:
 
 
 def stale_spells(tape: Tape, crawls: Crawls, end: float) -> list[Spell]:
-    """Return the times from the first change after a crawl, or the start, to the next crawl."""
+    """Return the stale times, from a first change after the start or a crawl to the next crawl."""
     changes = (tape.code & KIND_MASK & CHANGE) > 0
     happened = [
-        *((time, code // CODE_STRIDE, True) for time, code in chosen_events(tape, changes)),
+        *((time, code // CODE_STRIDE, True) for time, code in events_where(tape, changes)),
         *zip(crawls.time.tolist(), crawls.page.tolist(), [False] * crawls.time.size, strict=True),
     ]
     since: dict[int, float] = {}
@@ -113,9 +113,9 @@ def stale_spells(tape: Tape, crawls: Crawls, end: float) -> list[Spell]:
     return [*spells, *(Spell(page, start, end) for page, start in sorted(since.items()))]
 
 
-def chosen_events(tape: Tape, chosen: Any) -> list[tuple[float, int]]:
-    """Return the times and codes of the chosen events of a tape."""
-    return list(zip(tape.time[chosen].tolist(), tape.code[chosen].tolist(), strict=True))
+def events_where(tape: Tape, mask: Any) -> list[tuple[float, int]]:
+    """Return the times and codes of the events of a tape for which ``mask`` is True."""
+    return list(zip(tape.time[mask].tolist(), tape.code[mask].tolist(), strict=True))
 
 
 def page_freshness(spells: Sequence[Spell], num_pages: int, end: float) -> FloatArray:
@@ -133,7 +133,7 @@ def least_served(id: str, arguments: Mapping[str, Any], factory: PolicyFactory, 
     """
     env = recorder(id, arguments, seed)
     policy = factory(env)
-    if not getattr(policy, "acts", True):
+    if not getattr(getattr(policy, "policy", None), "acts", True):
         return math.nan
     play(env, policy, seed, compiled=False)
     pages = env.instance.num_pages
@@ -143,7 +143,7 @@ def least_served(id: str, arguments: Mapping[str, Any], factory: PolicyFactory, 
 
 
 def record(factories: Mapping[str, PolicyFactory]) -> dict[str, Any]:
-    """Return the events of the first seed, and what the policies ``SHOWN`` did, as plain values.
+    """Return the events of the first seed and the crawls of ``EPISODE_POLICIES``, as plain values.
 
     Pages are numbered from 1 by rising change rate.
     """
@@ -154,15 +154,15 @@ def record(factories: Mapping[str, PolicyFactory]) -> dict[str, Any]:
     kinds = tape.code & KIND_MASK
     events = [
         {"time": round(time, 4), "page": numbers[code // CODE_STRIDE], "kind": _kind_of(code)}
-        for time, code in chosen_events(tape, (kinds == CHANGE) | (kinds >= SIGNAL))
+        for time, code in events_where(tape, (kinds == CHANGE) | (kinds >= SIGNAL))
     ]
-    played = []
-    for label, name in SHOWN.items():
+    recordings = []
+    for label, name in EPISODE_POLICIES.items():
         env.reset(seed=FIRST_SEED)
         play(env, factories[label](env), FIRST_SEED, compiled=False)
         crawls = env.crawls()
         spells = stale_spells(tape, crawls, env.end)
-        played.append(
+        recordings.append(
             {
                 "policy": name,
                 "crawls": [
@@ -179,11 +179,11 @@ def record(factories: Mapping[str, PolicyFactory]) -> dict[str, Any]:
     weights = env.instance.importance / env.instance.importance.sum()
     shares = {numbers[page]: round(float(weight), 6) for page, weight in enumerate(weights)}
     step = 1.0 / float(ARGUMENTS["bandwidth"])
-    return {"end": env.end, "step": step, "weights": shares, "events": events, "played": played}
+    return {"end": env.end, "step": step, "weights": shares, "events": events, "played": recordings}
 
 
 def _kind_of(code: int) -> str:
-    """Return the one of ``KINDS`` that the code of an event has."""
+    """Return the kind of an event, one of ``KINDS``, by its code."""
     signalled, silent, false = KINDS
     kind = code & KIND_MASK
     if kind == CHANGE:

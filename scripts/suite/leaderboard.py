@@ -1,4 +1,4 @@
-"""The leaderboard of a suite: its tasks are simulated and scored, and the results written."""
+"""Make the leaderboard of a suite: simulate its tasks, score the entrants, write all files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scripts.study.rows import PROVENANCE, write_provenance
 from scripts.study.runner import ROWS, Store, opened, play_missing
 from scripts.study.specs import describe
 from scripts.study.workers import Workers
-from scripts.suite.bounds import BOUND, PLAYED, bound_of
+from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
 from scripts.suite.costs import measure_costs, read_costs
 from scripts.suite.entrants import entrant_of, entrants, settings_of
 from scripts.suite.picture import draw
@@ -44,7 +44,7 @@ def rank_suite(
     """Simulate what has no rows yet in the tasks of a suite, and write its leaderboard.
 
     With ``names``, the rows of the shipped entrants are taken from the committed leaderboard, if
-    there is one; ``fresh`` then discards those of the named only.
+    there is one; ``fresh`` then discards the rows of the named entrants only.
 
     Args:
         name: name of the suite.
@@ -54,15 +54,14 @@ def rank_suite(
         workers: where the tasks are simulated.
         console: console of progress and tables.
         fresh: whether to discard the rows of an earlier run.
-        score: whether to simulate and time nothing: tables, pictures and report are made of what
-            the folder has.
+        score: whether to simulate and time nothing, and to use the rows and costs in the folder.
 
     Raises:
-        ValueError: an unknown entrant, one of ``names`` that fails, kept rows that disagree, rows
-            that lack what scores need, or no leaderboard with ``score``.
+        ValueError: an unknown entrant, one of ``names`` that fails, stored rows that disagree or do
+            not suffice for scores, or no leaderboard with ``score``.
     """
-    candidates, yours = entrants(names), [candidate_of(each).label for each in names]
-    known = {label: entrant_of(label) for label in candidates}
+    candidates, yours = entrants(names), [candidate_of(entrant).label for entrant in names]
+    descriptions = {label: entrant_of(label) for label in candidates}
     about: dict[str, Any] = {}
     if score:
         store, costs, about["costs"] = _scored_before(name, candidates, folder)
@@ -76,7 +75,7 @@ def rank_suite(
         costs = measure_costs(candidates, settings, console)
     store.rows = [row for row in store.rows if row.seed < count]
     able = {task: described["labels"] for task, described in store.settings.items()}
-    board = leaderboard_of(name, store.rows, able, known, costs, yours)
+    board = leaderboard_of(name, store.rows, able, descriptions, costs, yours)
     about |= {"seeds": int(board.scores.seed.nunique()), "runs": store.runs}
     write_provenance(folder / PROVENANCE, "scripts.rank", store.seconds, **about)
     write_tables(board, folder)
@@ -94,30 +93,30 @@ def _scored_before(
     """Return the rows and costs in a folder, and when and where the costs were measured.
 
     Raises:
-        ValueError: a file is missing or damaged, or rows are of another version of an entrant.
+        ValueError: a file is missing or damaged, or an entrant has changed since its rows.
     """
-    again = "the command without --score makes it"
+    way_out = "the command without --score writes it"
     try:
         costs = read_costs(folder / BOARD)
         origin = json.loads((folder / PROVENANCE).read_text("utf-8"))
         measured = origin.get("costs") or {key: origin[key] for key in ("date", "commit", "cpu")}
     except FileNotFoundError as error:
         file = Path(error.filename).name
-        text = f"{folder} has no leaderboard to score, as {file} is missing: {again}"
+        text = f"{folder} has no leaderboard to score, as {file} is missing: {way_out}"
         raise ValueError(text) from None
     except (AttributeError, KeyError, ValueError):
-        text = f"{folder}: {BOARD} or {PROVENANCE} is damaged; {again} anew"
+        text = f"{folder}: {BOARD} or {PROVENANCE} is damaged; {way_out} again"
         raise ValueError(text) from None
     store = Store(folder / ROWS, name, [])
     store.load()
-    factories = {label: each.factory for label, each in candidates.items()}
+    factories = {label: candidate.factory for label, candidate in candidates.items()}
     for task in SUITES[name]:
         bound = partial(bound_of, kind=task.bound, metric=task.metric)
-        now = describe({**factories, **PLAYED, BOUND: bound})
+        now = describe({**factories, **POLICY_BOUNDS, BOUND: bound})
         for label, then in store.settings.get(task.name, {"labels": {}})["labels"].items():
             if now.get(label, then) != then:
                 raise ValueError(
-                    f"{store.path}: rows of {label} in {task.name} are of another version of it; "
-                    "the command without --score simulates them again"
+                    f"{store.path}: {label} has changed since its rows in {task.name}; the command "
+                    "without --score simulates them again"
                 )
     return store, costs, measured

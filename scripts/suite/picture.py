@@ -1,4 +1,4 @@
-"""The picture of a leaderboard: the best of each track."""
+"""Draw the picture of a leaderboard: the best entrants of each track."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scripts.suite.scores import Leaderboard
 from scripts.suite.tables import named, title_of
 
 BEST = 6
-"""Number of entrants of a track that are drawn."""
+"""Number of entrants that are drawn per track."""
 
 
 def draw(board: Leaderboard, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Measure what there is to learn in each preset: random crawling, the best formula, the bound.
+"""Measure how much can be learned in each preset: rewards of simple policies and of the bound.
 
 Rewards are means per step over the seeds of comparisons, with half-widths of 95% intervals. Writes
 presets.csv, provenance.json and, in a folder with a README.md, its table.
@@ -24,7 +24,7 @@ from agents.sb3.comparison import FIRST_SEED, mean_rewards
 from crawl_envs import PRESETS
 from crawl_envs.evaluation import mean_and_half_width
 from scripts.cli.commands import command
-from scripts.cli.options import at_least
+from scripts.cli.options import check_counts
 from scripts.present.filled_tables import fill, grid
 from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
 from scripts.suite.bounds import bound_reward
@@ -38,7 +38,7 @@ FORMULAS = (
     *("GreedyHarmonic", "LambdaCrawl", "LambdaCrawlApprox", "LambdaLearnAndCrawl"),
     *("FragmentStatic", "ContextualBandit"),
 )
-"""Policies of which the best is shown, chosen by its mean, where they can act."""
+"""Policies whose best mean is shown, where they can act."""
 COLUMNS = {
     **{"id": "`{id}`", "observation": "{observation}", "action": "{action}"},
     **{"steps per episode": "{steps:,}", "random": "{random:.3f} ± {random_half:.3f}"},
@@ -49,7 +49,7 @@ COLUMNS = {
 
 
 def measure(env_id: str, episodes: int) -> dict[str, Any]:
-    """Return shapes and mean rewards of a preset; the bound is that of its tasks in the suite."""
+    """Return shapes and mean rewards of a preset, with the bound of its tasks in the suite."""
     env: Any = gymnasium.make(env_id)
     space, action, rewards = env.observation_space, env.action_space, {}
     masked = isinstance(space, gymnasium.spaces.Dict)
@@ -91,7 +91,7 @@ def main(
     episodes: Annotated[int, typer.Option(help="Number of seeds.")] = 8,
 ) -> None:
     """Measure and write."""
-    at_least(2, episodes=episodes)
+    check_counts(2, episodes=episodes)
     check_folder(out)
     start = time.perf_counter()
     rows = [measure(env_id, episodes) for env_id in tracked([*PRESETS], "presets")]

@@ -1,13 +1,13 @@
 """Scores of entrants: by task, by track, and over all tasks.
 
 The score of an entrant in a task is R = mean(x - r) / mean(b - r) over repetitions, with the metric
-x of the entrant, r of random crawling and b of the bound: 0 is random crawling, 1 the bound. That
-of a repetition is R + (x - r - R (b - r)) / mean(b - r). Their mean is R, and their spread that of
-the estimate of a ratio from pairs (Cochran 1977, section 6.4): repetitions whose pages are easy or
-hard for all entrants do not add to it.
+x of the entrant, r of random crawling and b of the bound: 0 is random crawling, 1 the bound. A
+repetition has the score R + (x - r - R (b - r)) / mean(b - r). The mean of these is R, and their
+spread is that of a ratio estimated from pairs (Cochran 1977, section 6.4). Repetitions that are
+easy or hard for all entrants do not add to it.
 
-Entrants whose crawls exceed the budget, and those that cannot act in a task, score 0 there. Scores
-below -1 count as -1. :mod:`scripts.study.budget` says who exceeds the budget.
+Entrants that exceed the budget (:mod:`scripts.study.budget`) or cannot act in a task score 0 there.
+Scores below -1 count as -1.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.study.budget import OVER, is_over
-from scripts.study.intervals import MANY, interquartile_lead, interquartile_mean, mean
-from scripts.suite.bounds import BOUND, BUDGET, PLAYED, bound_label
+from scripts.study.intervals import PAIRED_REPETITIONS, interquartile_lead, interquartile_mean, mean
+from scripts.suite.bounds import BOUND, BUDGET, POLICY_BOUNDS, bound_label
 from scripts.suite.entrants import LEAST_SERVED, YOURS, Entrant
 from scripts.suite.tasks import MEASURED, SUITES, Task
 
 __all__ = ["OVER", "Leaderboard", "leaderboard_of", "matrix", "scores_of"]
 
-LEAST = -1.0
-PLAY = (
-    "the command without --score plays what is missing, with --policies or --agents for entrants "
-    "of your own; with --fresh it starts anew"
+MIN_SCORE = -1.0
+WAY_OUT = (
+    "the command without --score simulates missing rows, with --policies or --agents those of your "
+    "entrants; with --fresh it starts over"
 )
-PLAYS, ABSENT = "plays", "cannot act"
+ACTS, ABSENT = "plays", "cannot act"
 PLACE = ("score", "low", "high", "behind", "behind_low", "behind_high")
 FRESHNESS = ("freshness", LEAST_SERVED)
 """Metrics of the task ``MEASURED`` in the leaderboard: the mean freshness of all pages, weighted by
-importance, and that of the tenth of pages that are least fresh in an episode."""
+importance, and of the tenth of pages that are least fresh in an episode."""
 
 
 class Leaderboard(NamedTuple):
@@ -49,12 +49,12 @@ class Leaderboard(NamedTuple):
         name: name of the suite.
         tasks: its tasks.
         rows: rows of all tasks.
-        scores: of :func:`scores_of`.
-        standings: of :func:`standings`, with the metrics ``FRESHNESS``, NaN if unknown, the costs
-            of :func:`scripts.suite.costs.measure_costs`, the mean score by track, kind and paper.
-        places: of :func:`standings`, by track.
-        entrants: what each entrant is, by label.
-        yours: labels of the reader's entrants: those named in the command, and those not shipped.
+        scores: table of :func:`scores_of`.
+        standings: table of :func:`standings`, with the metrics ``FRESHNESS``, NaN if unknown, the
+            costs of :func:`scripts.suite.costs.measure_costs`, scores by track, kind and paper.
+        places: tables of :func:`standings`, by track.
+        entrants: descriptions by label.
+        yours: labels of the user's entrants: all that the command names or that are not shipped.
     """
 
     name: str
@@ -75,9 +75,9 @@ def leaderboard_of(
     costs: pd.DataFrame,
     yours: Sequence[str],
 ) -> Leaderboard:
-    """Return the leaderboard of a suite; ``able`` are the labels that can act, by task.
+    """Return the leaderboard of a suite; ``able`` has the labels that can act, by task.
 
-    Entrants with rows that are not among ``entrants`` are the reader's. For errors see
+    Entrants with rows that are not in ``entrants`` are the user's. For errors see
     :func:`check_rows`.
     """
     scores = scores_of(SUITES[name], rows, able)
@@ -89,15 +89,15 @@ def leaderboard_of(
     board = board.join(freshness.reindex(columns=FRESHNESS), on="policy").join(costs, on="policy")
     board["kind"] = [entrant.kind for entrant in entrants.values()]
     board["paper"] = [entrant.paper for entrant in entrants.values()]
-    others = [label for label, entrant in entrants.items() if entrant.kind == YOURS]
-    yours = list(dict.fromkeys([*yours, *others]))
+    users = [label for label, entrant in entrants.items() if entrant.kind == YOURS]
+    yours = list(dict.fromkeys([*yours, *users]))
     return Leaderboard(name, SUITES[name], rows, scores, board, places, entrants, yours)
 
 
 def scores_of(
     tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Collection[str]]
 ) -> pd.DataFrame:
-    """Return the scores of all entrants in all tasks; who is ``able`` to act in one has rows there.
+    """Return the scores of all entrants in all tasks; labels that are ``able`` to act have rows.
 
     Returns:
         The columns task, track, policy, seed, score, plain and state (``plays``, ``over budget`` or
@@ -110,7 +110,9 @@ def scores_of(
     check_rows(tasks, rows, able)
     table = pd.DataFrame(rows, columns=list(Row._fields)).drop(columns="id")
     wide = table.pivot_table(index=["setting", "policy", "seed"], columns="metric", values="value")
-    labels = [label for label in dict.fromkeys(table.policy) if label not in (BOUND, *PLAYED)]
+    labels = [
+        label for label in dict.fromkeys(table.policy) if label not in (BOUND, *POLICY_BOUNDS)
+    ]
     parts = [_score_task(task, wide, labels) for task in tasks]
     return pd.concat(parts, ignore_index=True)
 
@@ -118,20 +120,20 @@ def scores_of(
 def check_rows(
     tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Collection[str]]
 ) -> None:
-    """Check that scores can be made of rows.
+    """Check that the rows suffice for scores.
 
-    A task needs its bound and random crawling; they, each entrant with rows there and those that
-    are ``able`` to act there, by its name, need finite numbers of every seed that any task has.
+    A task needs its bound and random crawling. These, all entrants with rows in the task, and all
+    that are ``able`` to act in it need finite numbers for every seed that any task has.
 
     Raises:
         ValueError: rows are missing or damaged.
     """
     values = {row[1:5]: row.value for row in rows}  # by setting, policy, seed and metric
-    played = {key[:3] for key in values}
-    seeds = sorted({seed for *_, seed in played}) or [0]
+    units = {key[:3] for key in values}
+    seeds = sorted({seed for *_, seed in units}) or [0]
     for task in tasks:
-        acting = {label for name, label, _ in played if name == task.name}
-        acting = (acting | {*able.get(task.name, ())}) - {BOUND, *PLAYED}
+        acting = {label for name, label, _ in units if name == task.name}
+        acting = (acting | {*able.get(task.name, ())}) - {BOUND, *POLICY_BOUNDS}
         needed = [
             (BOUND, BUDGET),
             (bound_label(task), task.metric),
@@ -139,12 +141,12 @@ def check_rows(
         ]
         for (label, metric), seed in product(needed, seeds):
             where = f"task {task.name}, {label}, seed {seed}"
-            if (task.name, label, seed) not in played:
-                raise ValueError(f"{where}: no rows; {PLAY}")
+            if (task.name, label, seed) not in units:
+                raise ValueError(f"{where} must have rows, got none; {WAY_OUT}")
             value = values.get((task.name, label, seed, metric), math.nan)
             if not math.isfinite(value):
-                said = f"{where}: {metric} must be a finite number in the rows, got {value}"
-                raise ValueError(f"{said}; start anew with --fresh")
+                message = f"{where}: {metric} must be a finite number in the rows, got {value}"
+                raise ValueError(f"{message}; start over with --fresh")
 
 
 def _score_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
@@ -159,14 +161,14 @@ def _score_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.Dat
         part = pd.DataFrame({"seed": budget.index, "score": 0.0, "plain": 0.0, "state": ABSENT})
         if label in values.index:
             metrics = values.loc[label].reindex(budget.index)
-            part["state"] = PLAYS
+            part["state"] = ACTS
             if is_over(metrics["crawl_rate"] / budget):
                 part["state"] = OVER
             else:
                 plain = (metrics[task.metric] - random.mean()) / span.mean()
                 expected = random - random.mean() + plain.mean() * (span - span.mean())
                 score = plain - expected / span.mean()
-                part["score"] = np.maximum(score.to_numpy(), LEAST)
+                part["score"] = np.maximum(score.to_numpy(), MIN_SCORE)
                 part["plain"] = plain.to_numpy()
         parts.append(part.assign(task=task.name, track=task.track, policy=label))
     return pd.concat(parts, ignore_index=True)
@@ -179,30 +181,29 @@ def matrix(scores: pd.DataFrame, policy: str, column: str = "score") -> FloatArr
 
 
 def standings(scores: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
-    """Return the standings of all entrants over all tasks, and of those that act in each track.
+    """Return the standings of all entrants over all tasks, and by track.
 
-    Those that act in all tasks come first, by score, then the others by the number of their tasks.
+    Entrants that act in all tasks come first, by score, then the others by their number of tasks.
 
     Returns:
-        A row per entrant: ``rank``, None for those that do not act in all tasks; ``policy``;
+        A row per entrant: ``rank``, None for entrants that do not act in all tasks; ``policy``;
         ``score``, the interquartile mean of its scores over repetitions of all tasks, with the ends
         ``low`` and ``high`` of its 95% interval over repetitions of the same tasks; ``gap``, the
-        optimality gap: the mean of 1 - score, or 0 where the score is above 1; ``acting``, the
-        interquartile mean of its scores in the tasks in which it acts, NaN if in none; ``tasks``,
-        the number of these; the mean score by track; ``tied``, whether the 95% interval of the
-        paired difference to the first contains 0. And by track the places, best first, of
-        :func:`track_places`.
+        optimality gap: the mean of max(0, 1 - score); ``acting``, the interquartile mean of its
+        scores in the tasks in which it acts, NaN if in none; ``tasks``, the number of these; the
+        mean score by track; ``tied``, whether the 95% interval of the paired difference to the
+        leader contains 0. Also the tables of :func:`track_places` by track, the best first.
     """
     from scipy.stats import trim_mean  # slow to import
 
     values = {str(policy): matrix(scores, policy) for policy in scores.policy.unique()}
     places = {str(track): track_places(part) for track, part in scores.groupby("track", sort=False)}
-    played = scores[scores.state == PLAYS]
-    acting = {policy: trim_mean(part.score, 0.25) for policy, part in played.groupby("policy")}
+    acting_rows = scores[scores.state == ACTS]
+    acting = {policy: trim_mean(part.score, 0.25) for policy, part in acting_rows.groupby("policy")}
     board = pd.DataFrame(
         [
-            (policy, *interquartile_mean(each), np.maximum(1.0 - each, 0.0).mean())
-            for policy, each in values.items()
+            (policy, *interquartile_mean(points), np.maximum(1.0 - points, 0.0).mean())
+            for policy, points in values.items()
         ],
         columns=["policy", "score", "low", "high", "gap"],
     )
@@ -227,18 +228,20 @@ def standings(scores: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFram
 
 
 def track_places(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return what every entrant reaches in the scores of a track, by policy.
+    """Return the mean score of every entrant in a track, by policy.
 
     Returns:
         ``score``, the mean of its scores over tasks and repetitions, with the ends ``low`` and
-        ``high`` of its 95% interval; ``behind``, the score of the first minus its own over the same
-        repetitions, with ``behind_low`` and ``behind_high``; ``tied``, whether this interval
-        contains 0; ``tasks``, the number of tasks in which it acts.
+        ``high`` of its 95% interval; ``behind``, the score of the leader minus that of the entrant
+        over the same repetitions, with ``behind_low`` and ``behind_high``; ``tied``, whether this
+        interval contains 0; ``tasks``, the number of tasks in which it acts.
     """
     values = {policy: matrix(scores, policy) for policy in scores.policy.unique()}
-    tasks = scores[scores.state == PLAYS].groupby("policy").task.nunique()
+    tasks = scores[scores.state == ACTS].groupby("policy").task.nunique()
     first = values[max(tasks.index, key=lambda policy: values[policy].mean())]
-    places = [(*mean(each), *mean(first - each, MANY)) for each in values.values()]
+    places = [
+        (*mean(points), *mean(first - points, PAIRED_REPETITIONS)) for points in values.values()
+    ]
     table = pd.DataFrame(places, index=[*values], columns=PLACE)
     tasks = tasks.reindex(table.index, fill_value=0)
     return table.assign(tied=~(table.behind_low > 0.0), tasks=tasks)

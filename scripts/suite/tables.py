@@ -1,4 +1,4 @@
-"""The tables of a leaderboard: files of numbers, and texts for the terminal and the pages."""
+"""Tables of a leaderboard: CSV files, and texts for the terminal and the pages."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from scripts.suite.scores import FRESHNESS, Leaderboard
 BOARD = "leaderboard.csv"
 STANDING = ("rank", "policy", "score", "low", "high", "gap", "acting", "tasks")
 DIGITS: Mapping[str, int] = dict(zip((*FRESHNESS, *COSTS), (3, 3, 0, 0, 0), strict=True))
-"""Decimals of the metrics and costs, whose columns have the last ``REST`` as headings."""
+"""Decimals of the metrics and costs, which are the last columns of ``REST``."""
 HEAD = ("", "policy", "kind", "paper", "score", "95%")
 REST = ("gap", "acting", "tasks", "fresh", "tenth", "us", "kB", "trained")
 """Columns of the leaderboard before and after those of the tracks."""
 TEXTS = ("policy", "kind", "paper")
-"""Those that hold no numbers."""
+"""Columns of text."""
 DROPPED = ("kB", "trained", "us", "tenth", "fresh", "gap", "acting", "tasks", "kind", "95%")
-"""Columns that a narrow terminal does without, one after the other."""
-SHOWN = 3
-"""Number of entrants that are named for a track."""
+"""Columns that a narrow terminal omits, in this order."""
+NUM_PLACES = 3
+"""Number of best entrants that are listed per track."""
 BEST_HEAD = ("track", "first", "second", "third", "also tied")
 YOUR_HEAD = ("entrant", "track", "place", "score", "95%", "behind the first", "95%")
-TIES = "=: tied with the first, as the 95% interval of the paired difference contains 0"
+TIES = '"=": tied with the leader (the 95% interval of the paired difference contains 0)'
 
 
 def write_tables(board: Leaderboard, folder: Path) -> None:
@@ -60,22 +60,24 @@ def title_of(board: Leaderboard) -> str:
 
 
 def named(board: Leaderboard, policy: str) -> str:
-    """Return a label, with an arrow if it is the reader's."""
+    """Return a label, with an arrow if it is the user's."""
     return f"→ {policy}" if policy in board.yours else policy
 
 
 def best_rows(board: Leaderboard) -> list[list[str]]:
-    """Return the best of each track and, if more are tied with the first, their number."""
+    """Return the best of each track and, if more are tied with the leader, their number."""
     rows = []
     for track, places in board.places.items():
         cells = []
-        for item in places[:SHOWN].itertuples():
+        for item in places[:NUM_PLACES].itertuples():
             tie = "= " if item.Index and item.tied else ""
             texts = [f"{tie}{named(board, item.policy)}", number(item.score)]
             texts += [ends(item.low, item.high), f"({board.entrants[item.policy].words})"]
             cells.append(" ".join(filter(None, texts)))
-        more = places.tied[SHOWN:].sum()
-        rows.append([track, *cells, *[""] * (SHOWN - len(cells)), f"{more} more" if more else ""])
+        more = places.tied[NUM_PLACES:].sum()
+        rows.append(
+            [track, *cells, *[""] * (NUM_PLACES - len(cells)), f"{more} more" if more else ""]
+        )
     return rows
 
 
@@ -85,7 +87,7 @@ def head_of(board: Leaderboard) -> list[str]:
 
 
 def board_rows(board: Leaderboard) -> list[list[str]]:
-    """Return the lines of the leaderboard; what is of all tasks only for those with a rank."""
+    """Return the rows of the leaderboard; overall scores are empty without a rank."""
     rows = []
     for item in board.standings.itertuples():
         entrant = board.entrants[item.policy]
@@ -105,12 +107,12 @@ def board_rows(board: Leaderboard) -> list[list[str]]:
 
 
 def _track_score(places: pd.DataFrame, policy: str) -> str:
-    """Return the score of a policy among the places of a track, empty if it has none."""
+    """Return the score of a policy in a track as text, empty if it has none."""
     return "".join(number(score, 2) for score in places.score[places.policy == policy])
 
 
 def your_rows(board: Leaderboard) -> list[list[str]]:
-    """Return the places of the reader's entrants, overall and by track."""
+    """Return the places of the user's entrants, overall and by track."""
     rows = []
     ranked = board.standings["rank"].notna().sum()
     for item, cells in zip(board.standings.itertuples(), board_rows(board), strict=True):
@@ -120,17 +122,17 @@ def your_rows(board: Leaderboard) -> list[list[str]]:
         place = f"{item.rank} of {ranked}" if item.rank else acts
         rows.append([cells[1], "all tasks", place, *cells[4:6], "", ""])
         for track, places in board.places.items():
-            for each in places[places.policy == item.policy].itertuples():
-                tie = " =" if each.tied and each.Index else ""
-                score = [number(each.score), ends(each.low, each.high)]
-                behind = [number(each.behind), ends(each.behind_low, each.behind_high)]
-                place = f"{each.Index + 1} of {len(places)}{tie}"
+            for entry in places[places.policy == item.policy].itertuples():
+                tie = " =" if entry.tied and entry.Index else ""
+                score = [number(entry.score), ends(entry.low, entry.high)]
+                behind = [number(entry.behind), ends(entry.behind_low, entry.behind_high)]
+                place = f"{entry.Index + 1} of {len(places)}{tie}"
                 rows.append([cells[1], track, place, *score, *behind])
     return rows
 
 
 def tables_of(board: Leaderboard, width: int) -> list[Table]:
-    """Return the tables for a terminal of some width: tracks, the reader's entrants, and all."""
+    """Return the tables for a terminal of some width: tracks, the user's entrants, and all."""
     tables = []
     for title, head, rows in (
         (f"{title_of(board)}: the best by track", BEST_HEAD, best_rows(board)),
@@ -144,17 +146,17 @@ def tables_of(board: Leaderboard, width: int) -> list[Table]:
 
 
 def table_of(board: Leaderboard, width: int) -> Table:
-    """Return those that act in all tasks, and the reader's, for a terminal of some width."""
-    title = f"{title_of(board)}: those that act in all tasks"
+    """Return the entrants that act in all tasks, and the user's, for a terminal of some width."""
+    title = f"{title_of(board)}: entrants that act in all tasks"
     table = Table(title=title, title_justify="left", caption_justify="left")
     table.caption = (
-        "0 is random crawling, 1 the bound; 95% intervals are over seeds. README.md beside the "
-        "report has the others, and explains all columns."
+        "0 is random crawling, 1 the bound; 95% intervals are over seeds. README.md in the same "
+        "folder has all entrants and explains the columns."
     )
     head, ranks = head_of(board), board.standings["rank"].notna()
     yours = board.standings.policy.isin(board.yours)
     lines = zip(board_rows(board), yours, ranks | yours, strict=True)
-    rows = [(cells, bold) for cells, bold, shown in lines if shown]
+    rows = [(cells, bold) for cells, bold, listed in lines if listed]
     widths = {
         column: 3 + max(map(len, (column, *cells)))
         for column, *cells in zip(head, *(cells for cells, _ in rows), strict=True)
@@ -176,5 +178,5 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def ends(low: float, high: float) -> str:
-    """Return the ends of an interval as text, empty if it has none: a single seed."""
+    """Return the ends of an interval as text, empty for a single seed."""
     return "" if math.isnan(low) else f"[{number(low)}, {number(high)}]"

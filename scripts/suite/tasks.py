@@ -1,8 +1,8 @@
-"""The tasks of the suites, fixed and versioned: a change of any makes a new version.
+"""The tasks of the suites, fixed and versioned: any change makes a new version.
 
-A task is an environment with all its arguments, the metric that counts, and a bound. Events come
-from seeds that are reserved: no training, tuning or evaluation of this package uses them. Except on
-the recorded track: its seeds are windows of one shipped site, which other experiments play too.
+A task is an environment with all its arguments, the metric that is scored, and a bound. Events come
+from reserved seeds, which no training, tuning or evaluation of this package uses. The exception is
+the recorded track: its seeds are windows of one shipped site, which other experiments use too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 FIRST_SEED = 3_000_000
 """Seed of the first repetition; repetition i uses ``FIRST_SEED + i``."""
 WINDOW, WINDOWS = 8.0, 12
-"""Days of a window of a recorded trace, and their number: repetition i plays window i modulo 12."""
+"""Days of a window of a recorded trace, and number of windows: repetition i uses i modulo 12."""
 FIRST_DAY = 100.0
 """Parameters of the recorded trace are fitted to the days before this one."""
 
@@ -26,13 +26,13 @@ NCIS, HARMONIC, OFFERS, LONGEVITY, TRACE = (
     "CrawlTrace-v0",
 )
 MEASURED = "noisy"
-"""Task in which decisions are timed, memory is counted and the freshness of pages is compared."""
+"""Task in which the time of decisions, memory and the freshness of pages are measured."""
 AS_REWARD: Mapping[str, Callable[[float], float]] = {
     "freshness": lambda value: value,
     "divergence": lambda value: 1.0 - value,
     "penalty": lambda value: -value,
 }
-"""The mean reward per step of an episode with that value of a metric."""
+"""Functions from the value of a metric to the mean reward per step of the episode."""
 
 OPTIMUM, PERIODIC, POISSON = "optimum", "periodic optimum", "Poisson optimum"
 ORACLE, CLAIRVOYANT, PERFECT = "oracle", "clairvoyant", "perfect"
@@ -57,9 +57,9 @@ class Task:
         name: unique name.
         track: group of tasks that are averaged together.
         id: id of the environment.
-        arguments: all its arguments but the defaults of the id's version.
-        metric: what is scored.
-        bound: a key of ``BOUNDS``, which scores 1.
+        arguments: all its arguments except defaults.
+        metric: metric that is scored.
+        bound: a key of ``BOUNDS``; it scores 1.
         random: policy that scores 0.
     """
 
@@ -73,26 +73,28 @@ class Task:
 
 
 def _pages(name: str, track: str, bound: str = OPTIMUM, **arguments: Any) -> Task:
-    usual = {"num_pages": 100, "bandwidth": 100.0, "horizon": 20.0}
-    return Task(name, track, NCIS, {**usual, **arguments}, bound=bound)
+    defaults = {"num_pages": 100, "bandwidth": 100.0, "horizon": 20.0}
+    return Task(name, track, NCIS, {**defaults, **arguments}, bound=bound)
 
 
-KNOWN, LEARNING, MISSPECIFIED = "known rates", "unknown rates", "misspecified"
+KNOWN_RATES, LEARNING, MISSPECIFIED = "known rates", "unknown rates", "misspecified"
 MISSED, FRAGMENTS, SHOPPING, RECORDED = "missed changes", "fragments", "offers", "recorded"
 
-_KNOWN = (
-    _pages("uniform", KNOWN, instance="uniform"),
-    _pages("partial", KNOWN, instance="partial"),
-    _pages("noisy", KNOWN, instance="noisy"),
-    _pages("noisy-tight", KNOWN, instance="noisy", bandwidth=25.0, horizon=80.0),
-    _pages("noisy-ample", KNOWN, instance="noisy", bandwidth=400.0),
-    _pages("noisy-1000", KNOWN, instance="noisy", num_pages=1000, bandwidth=1000.0, horizon=10.0),
-    _pages("noisy-scores", KNOWN, instance="noisy", action="scores", batch=10),
-    _pages("noisy-refresh", KNOWN, instance="noisy", action="refresh"),
-    _pages("delayed", KNOWN, instance="delayed"),
-    _pages("sources", KNOWN, instance="sources"),
-    _pages("mixed", KNOWN, instance="mixed"),
-    _pages("bing-like-1000", KNOWN, instance="bing-like", num_pages=1000, horizon=20.0),
+_KNOWN_RATES = (
+    _pages("uniform", KNOWN_RATES, instance="uniform"),
+    _pages("partial", KNOWN_RATES, instance="partial"),
+    _pages("noisy", KNOWN_RATES, instance="noisy"),
+    _pages("noisy-tight", KNOWN_RATES, instance="noisy", bandwidth=25.0, horizon=80.0),
+    _pages("noisy-ample", KNOWN_RATES, instance="noisy", bandwidth=400.0),
+    _pages(
+        "noisy-1000", KNOWN_RATES, instance="noisy", num_pages=1000, bandwidth=1000.0, horizon=10.0
+    ),
+    _pages("noisy-scores", KNOWN_RATES, instance="noisy", action="scores", batch=10),
+    _pages("noisy-refresh", KNOWN_RATES, instance="noisy", action="refresh"),
+    _pages("delayed", KNOWN_RATES, instance="delayed"),
+    _pages("sources", KNOWN_RATES, instance="sources"),
+    _pages("mixed", KNOWN_RATES, instance="mixed"),
+    _pages("bing-like-1000", KNOWN_RATES, instance="bing-like", num_pages=1000, horizon=20.0),
 )
 _LEARNING = (
     _pages("uniform-unknown", LEARNING, instance="uniform", reveal="importance", horizon=50.0),
@@ -111,9 +113,9 @@ _MISSPECIFIED = (
 
 
 def _harmonic(name: str, bound: str = PERIODIC, **arguments: Any) -> Task:
-    given = {"num_pages": 100, "horizon": 100.0, "action": "page", **arguments}
-    random = "UniformCrawl" if given["action"] == "rates" else "RandomCrawl"
-    return Task(name, MISSED, HARMONIC, given, "penalty", bound, random)
+    arguments = {"num_pages": 100, "horizon": 100.0, "action": "page", **arguments}
+    random = "UniformCrawl" if arguments["action"] == "rates" else "RandomCrawl"
+    return Task(name, MISSED, HARMONIC, arguments, "penalty", bound, random)
 
 
 _MISSED = (
@@ -127,8 +129,8 @@ _MISSED = (
 
 
 def _fragments(name: str, **arguments: Any) -> Task:
-    given = {"num_pages": 50, "horizon": 100.0, **arguments}
-    return Task(name, FRAGMENTS, LONGEVITY, given, "divergence", ORACLE)
+    arguments = {"num_pages": 50, "horizon": 100.0, **arguments}
+    return Task(name, FRAGMENTS, LONGEVITY, arguments, "divergence", ORACLE)
 
 
 _FRAGMENTS = (
@@ -142,9 +144,9 @@ _FRAGMENTS = (
 
 
 def _offers(name: str, action: str, **arguments: Any) -> Task:
-    given = {"num_pages": 1000, "horizon": 7.0, "action": action, **arguments}
+    arguments = {"num_pages": 1000, "horizon": 7.0, "action": action, **arguments}
     random = "UniformCrawl" if action == "rates" else "RandomCrawl"
-    return Task(name, SHOPPING, OFFERS, given, "freshness", PERFECT, random)
+    return Task(name, SHOPPING, OFFERS, arguments, "freshness", PERFECT, random)
 
 
 _OFFERS = (
@@ -156,8 +158,8 @@ _OFFERS = (
 
 
 def _recorded(name: str, days_per_crawl: float, **arguments: Any) -> Task:
-    given = {"trace": "garden-handbook", "days_per_crawl": days_per_crawl, **arguments}
-    return Task(name, RECORDED, TRACE, given, bound=CLAIRVOYANT)
+    arguments = {"trace": "garden-handbook", "days_per_crawl": days_per_crawl, **arguments}
+    return Task(name, RECORDED, TRACE, arguments, bound=CLAIRVOYANT)
 
 
 _RECORDED = tuple(
@@ -167,7 +169,7 @@ _RECORDED = tuple(
 )
 
 _ALL = (
-    *_KNOWN,
+    *_KNOWN_RATES,
     *_LEARNING,
     *_MISSPECIFIED,
     *_MISSED,

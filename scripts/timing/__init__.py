@@ -1,9 +1,8 @@
-"""Timing: a method, one table of scale cases, and their commands.
+"""Measure the speed and memory of the suite.
 
-:mod:`scripts.timing.turns` has the method, :mod:`scripts.timing.cases` what a case is, and
-:mod:`scripts.timing.scale` the table, which ``scripts.speed`` measures. With ``--against`` it steps
-the environments of :mod:`scripts.timing.stepped` beside another checkout.
-:mod:`scripts.timing.first_use` is a command of its own.
+``scripts.speed`` measures the cases of :mod:`scripts.timing.scale` by the method of
+:mod:`scripts.timing.turns`. With ``--against`` it compares the environments of
+:mod:`scripts.timing.stepped` with another checkout. :mod:`scripts.timing.first_use` is a command.
 
 Public modules: cases, checkouts, commands, first_use, scale, turns.
 """

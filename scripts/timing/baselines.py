@@ -1,7 +1,6 @@
-"""Baselines of solvers and estimators: the same equations by NumPy and SciPy, on drawn pages.
+"""Baselines of solvers and estimators: the same equations solved by NumPy and SciPy.
 
-They are plain uses of both libraries: formulas as printed, without loops over pages where
-there are functions of arrays.
+They use both libraries directly: formulas as printed, with functions of arrays where these exist.
 """
 
 from __future__ import annotations
@@ -106,9 +105,9 @@ def scipy_change_rates(intervals: FloatArray, changed: BoolArray) -> FloatArray:
     from scipy.optimize import brentq
 
     estimates = np.empty(len(intervals))
-    for i, (lengths, seen) in enumerate(zip(intervals, changed, strict=True)):
-        waited = np.append(lengths[seen], SMOOTHING)
-        unchanged = lengths[~seen].sum() + SMOOTHING
+    for i, (lengths, hits) in enumerate(zip(intervals, changed, strict=True)):
+        waited = np.append(lengths[hits], SMOOTHING)
+        unchanged = lengths[~hits].sum() + SMOOTHING
 
         def slope(logarithm: float, waited: FloatArray = waited, rest: float = unchanged) -> float:
             return float((waited / np.expm1(math.exp(logarithm) * waited)).sum() - rest)

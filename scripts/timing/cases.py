@@ -1,4 +1,4 @@
-"""What a scale case is, how it is measured, and the picture of the ratios."""
+"""Define and measure scale cases, and draw their ratios of speeds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Value = tuple[str, str, float]
 
 
 class Ratio(NamedTuple):
-    """A task, its baseline, and the ratio of their speeds that it should reach, if any."""
+    """A task, its baseline, and the least ratio of their speeds, if any."""
 
     task: str
     baseline: str
@@ -32,16 +32,17 @@ class Ratio(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What is measured at some numbers of pages: tasks in turns, or values once.
+    """A measurement at several numbers of pages: tasks in turns, or values once.
 
     Attributes:
         name: its name in the table.
         sizes: numbers of pages.
-        tasks: returns the tasks of a number of pages.
+        tasks: function from a number of pages to tasks.
         unit: unit of their work; speeds are in units per second.
         ratios: ratios of their speeds within a turn.
         max_turns: largest number of turns, for tasks that take seconds.
-        values: returns what is measured once, after a run of ``quick_size`` that compiles.
+        values: function from a number of pages to values that are measured once, after a run of
+            ``quick_size`` that compiles.
         new_process: whether values are measured in a new process, for its peak memory.
         quick_size: number of pages of the quick form; the first size if None.
     """
@@ -60,8 +61,8 @@ class Case(NamedTuple):
 class Row(NamedTuple):
     """A number of the table: the median of a speed or a ratio over the turns, with quartiles.
 
-    ``against`` is the baseline of a ratio and ``floor`` what the ratio should reach, if anything.
-    What is measured once has no quartiles.
+    ``against`` is the baseline of a ratio and ``floor`` its least value, if any. Values that are
+    measured once have no quartiles.
     """
 
     case: str
@@ -78,7 +79,7 @@ class Row(NamedTuple):
 def calls(
     draw: Callable[[int], Sequence[Any]], functions: Mapping[str, Callable[..., Any]]
 ) -> Callable[[int], Tasks]:
-    """Return ``tasks`` of a case: calls of functions with the same arguments, which are drawn."""
+    """Return ``tasks`` of a case: calls of functions with the same arguments from ``draw``."""
 
     def tasks(pages: int) -> Tasks:
         arguments = draw(pages)
@@ -110,7 +111,7 @@ def measured(case: Case, pages: int, turns: int = TURNS, spell: float = SPELL) -
 
 
 def _values(case: Case, pages: int) -> list[Value]:
-    """Return what is measured once, in a new process if the case asks for it."""
+    """Return the values that are measured once, in a new process if the case needs it."""
     if case.values is None:
         return []
     once = partial(_compiled_values, case.values, smallest(case), pages)
@@ -129,7 +130,7 @@ def _compiled_values(
 
 
 def runs(cases: Iterable[Case], quick: bool) -> Cases:
-    """Return what is to be measured: every case at every size, or the quick forms, by name."""
+    """Return the measurements by name: every case at every size, or the quick forms."""
     turns = (QUICK_TURNS, QUICK_SPELL) if quick else (TURNS, SPELL)
     return {
         f"{case.name}, {pages:,} pages": partial(measured, case, pages, *turns)

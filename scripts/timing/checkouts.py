@@ -1,8 +1,8 @@
-"""Speed of this checkout against another one, in one run.
+"""Compare the speed of this checkout with another one.
 
 Each checkout has a process on the same core, :mod:`scripts.timing.stepped`. Both make the same
-environments and take turns at the same steps; the ratio of their processor times is taken within a
-turn.
+environments and execute the same steps in turn. The ratio of their processor times is taken within
+a turn.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HERE = Path(__file__).resolve().parents[2]
 
 
 class Against(NamedTuple):
-    """Speed of a case over that in another checkout, and the seconds of a step in both."""
+    """Speed of a case relative to another checkout, and the seconds of a step in both."""
 
     case: str
     median: float
@@ -40,14 +40,14 @@ class Against(NamedTuple):
 
 @contextmanager
 def worker(folder: Path, *words: str, **environment: str) -> Iterator[Callable[[str | int], Any]]:
-    """Start a Python process for a block; yield a function that sends it JSON and returns its.
+    """Start a Python process; yield a function that sends it JSON and returns its answer.
 
     The function raises ValueError if the process ends.
 
     Args:
         folder: folder of the checkout on its path.
-        words: what it runs: a file, or ``-c`` and code.
-        environment: further variables of its environment.
+        words: a file to run, or ``-c`` and code.
+        environment: additional variables of its environment.
     """
     command = [sys.executable, "-P", *words]
     variables, pipe = {**os.environ, "PYTHONPATH": str(folder), **environment}, subprocess.PIPE
@@ -61,7 +61,7 @@ def worker(folder: Path, *words: str, **environment: str) -> Iterator[Callable[[
             inward.write(json.dumps(request) + "\n")
             inward.flush()
         if not (line := outward.readline()):
-            raise ValueError(f"the process that was asked for {request} ended, see above")
+            raise ValueError(f"the process must answer {request!r}, got its end; see above")
         return json.loads(line)
 
     try:
@@ -72,10 +72,10 @@ def worker(folder: Path, *words: str, **environment: str) -> Iterator[Callable[[
 
 
 def cases(folder: Path, turns: int, spell: float) -> Cases:
-    """Return a case per environment: its speed over that in another checkout.
+    """Return a case per environment: its speed relative to another checkout.
 
     Args:
-        folder: folder of the other one.
+        folder: folder of the other checkout.
         turns: number of turns.
         spell: shortest length of a spell of steps, in seconds.
 

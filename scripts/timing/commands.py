@@ -1,4 +1,4 @@
-"""Commands that measure: run cases with a progress bar, write and print their table."""
+"""Run the cases of a measurement with a progress bar; write and print their table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OUT, QUICK_OUT = Path("results/speed"), Path("runs/speed")
 
 Row = tuple[Any, ...]
 Cases = Mapping[str, Callable[[], Iterable[Row]]]
-"""By name, functions that measure and return rows."""
+"""Functions that measure and return rows, by name."""
 
 Quick = Annotated[bool, typer.Option("--quick", help="Small, short measurements, as a smoke test.")]
 Out = Annotated[
@@ -31,21 +31,21 @@ Out = Annotated[
 Words = Annotated[
     list[str] | None,
     typer.Option(
-        "--case", help=f"Measure only the cases with this in their name, into {QUICK_OUT}."
+        "--case", help=f"Only cases whose name contains this text, into {QUICK_OUT}; repeatable."
     ),
 ]
 
 
 class Measurement(NamedTuple):
-    """What a measurement writes.
+    """The output of a measurement.
 
     Attributes:
         module: name of the module of its command.
-        name: stem of its files, and the entry of the provenance.
-        row: the type of its rows, a NamedTuple.
+        name: stem of its files, and entry of the provenance.
+        row: type of its rows, a NamedTuple.
         title: title of the printed table.
         group: number of the first fields that name a group of rows.
-        draw: draws the picture, if any, of the path and the rows.
+        draw: function of a path and the rows that draws the picture, if any.
         pinned: whether all cases run on one core.
     """
 
@@ -70,8 +70,8 @@ def run_cases(cases: Cases) -> list[Row]:
     return rows
 
 
-def chosen(cases: Cases, words: Sequence[str] | None) -> Cases:
-    """Return the cases with one of the words in their name; ValueError if a word is in none."""
+def select_cases(cases: Cases, words: Sequence[str] | None) -> Cases:
+    """Return the cases whose name contains one of the words; ValueError if a word fits none."""
     if not words:
         return cases
     if missing := [word for word in words if not any(word in name for name in cases)]:
@@ -79,10 +79,10 @@ def chosen(cases: Cases, words: Sequence[str] | None) -> Cases:
     return {name: cases[name] for name in cases if any(word in name for word in words)}
 
 
-def shown(rows: Sequence[Row], fields: Sequence[str], title: str, group: int = 0) -> Table:
+def table_of(rows: Sequence[Row], fields: Sequence[str], title: str, group: int = 0) -> Table:
     """Return a table of rows for the terminal, texts to the left and numbers to the right.
 
-    The first ``group`` fields stand in a line of their own wherever they change.
+    The first ``group`` fields are a heading wherever they change.
     """
     table, before = Table(title=title), None
     for name, value in zip(fields[group:], (rows[0] if rows else fields)[group:], strict=True):
@@ -98,38 +98,40 @@ def shown(rows: Sequence[Row], fields: Sequence[str], title: str, group: int = 0
 
 
 def _text(value: Any) -> str:
-    """Return a cell: four digits of a float, all of an integer, nothing for None."""
+    """Return a cell: four digits of a float, all digits of an integer, empty for None."""
     if value is None or isinstance(value, str):
         return value or ""
     return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
 
 
-def measure(of: Measurement, cases: Cases, folder: Path, **about: Any) -> None:
+def measure(measurement: Measurement, cases: Cases, folder: Path, **about: Any) -> None:
     """Measure cases and write the table, the picture and provenance.json; print the table.
 
     Args:
-        of: what is written.
-        cases: what is measured.
+        measurement: names and types of the output.
+        cases: cases to measure.
         folder: where files are written.
-        about: further entries of the provenance, beside the cores and the load of the machine.
+        about: additional entries of the provenance, which has the cores and load of the machine.
     """
     start = time.perf_counter()
     about |= {"cores": os.cpu_count(), "load_at_start": getattr(os, "getloadavg", lambda: None)()}
     check_folder(folder)
-    if of.pinned:
+    if measurement.pinned:
         about["pinned_core"] = pin()
     rows = run_cases(cases)
     seconds = time.perf_counter() - start
     with one_line_errors(f"stopped while writing; {folder} may lack files of this run"):
-        write_csv(folder / f"{of.name}.csv", of.row._fields, rows)
-        path, entry = provenance_at(folder, of.name)
-        write_provenance(path, of.module, seconds, entry, **about)
-        if of.draw is not None:
-            of.draw(folder / f"{of.name}.png", rows)
-        console().print(shown(rows, of.row._fields, of.title, of.group))
+        write_csv(folder / f"{measurement.name}.csv", measurement.row._fields, rows)
+        path, entry = provenance_at(folder, measurement.name)
+        write_provenance(path, measurement.module, seconds, entry, **about)
+        if measurement.draw is not None:
+            measurement.draw(folder / f"{measurement.name}.png", rows)
+        console().print(
+            table_of(rows, measurement.row._fields, measurement.title, measurement.group)
+        )
         typer.echo(f"-> {folder}")
 
 
 def folder_of(out: Path | None, quick: bool) -> Path:
-    """Return the folder that is named, or else the one of all commands."""
+    """Return the folder ``out``, or the default folder."""
     return out or (QUICK_OUT if quick else OUT)

@@ -1,4 +1,4 @@
-"""Tasks of environments: steps, rollouts, and steps through Stable-Baselines3."""
+"""Tasks of environments to time: steps, rollouts, and steps through Stable-Baselines3."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def rollout_tasks(pages: int) -> Tasks:
 
 
 def bridge_tasks(pages: int) -> Tasks:
-    """Return the tasks of stepping lanes as a VecEnv of Stable-Baselines3: our bridge, and theirs.
+    """Return the tasks of stepping lanes as a VecEnv of Stable-Baselines3.
 
-    Theirs is the DummyVecEnv of ``make_vec_env``; both record episodes.
+    One is our bridge, one the DummyVecEnv of ``make_vec_env``; both record episodes.
     """
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.vec_env import VecMonitor
@@ -90,7 +90,7 @@ def bridge_tasks(pages: int) -> Tasks:
 def fragment_case(family: str, pages: int) -> Case:
     """Return a single environment of pages of the law ``quality``, with fragments or without.
 
-    Pages of ``CrawlNCIS`` change as often as those of ``CrawlLongevity``, and are crawled as often.
+    Both families have the same change rates and crawls.
     """
     law = replace(PAGE_LAWS["quality"], median_size=50.0)
     regions = draw_regions(law, pages, np.random.default_rng(0))

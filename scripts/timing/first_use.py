@@ -1,7 +1,7 @@
 """Measure the first use of each family: processor seconds of make, reset and one step.
 
-Each measurement has a process of its own. The first of a family compiles the simulator into an
-empty cache, the second finds it there. Imports are measured apart. Writes ``first_use.csv`` and
+Each measurement runs in a new process. The first of a family compiles the simulator into an empty
+cache, the second loads it. Imports are measured separately. Writes ``first_use.csv`` and
 ``provenance.json``.
 """
 
@@ -54,7 +54,7 @@ def cases(quick: bool) -> commands.Cases:
     return {name: partial(first_use, name) for name in (FAMILIES[:1] if quick else FAMILIES)}
 
 
-OF = commands.Measurement(
+MEASUREMENT = commands.Measurement(
     "scripts.timing.first_use", "first_use", FirstUse, "Processor seconds of a first use"
 )
 
@@ -64,7 +64,7 @@ def main(
 ) -> None:
     """Measure, write and print."""
     folder = commands.folder_of(out, quick or bool(case))
-    commands.measure(OF, commands.chosen(cases(quick), case), folder)
+    commands.measure(MEASUREMENT, commands.select_cases(cases(quick), case), folder)
 
 
 app = command(main, __doc__)

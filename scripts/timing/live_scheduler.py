@@ -1,4 +1,4 @@
-"""Tasks and sizes of a live scheduler in the loop of a crawler.
+"""Tasks and sizes of a live scheduler, driven by a simulated crawler.
 
 Pages are those of the law ``noisy``, a tenth of which are fetched per unit of time. All signals and
 fetches are reported.
@@ -24,9 +24,9 @@ from scripts.timing.turns import repeated, taken
 
 POLICY, CRAWLS_PER_PAGE = "GreedyNCIS", 0.1
 BATCH, WARM_UP, FEW_FETCHES = 1_000, 3_000_000, 100_000
-"""Largest batch, and largest numbers of fetches of a warm-up, in batches and one by one."""
+"""Largest batch, and largest numbers of warm-up fetches, in batches and one by one."""
 SIGNALS_DRAWN = 64
-"""Number of batches whose signals are drawn in advance, and then reused."""
+"""Number of batches whose signals are drawn in advance and reused."""
 COLUMNS = ("importance", "change_rate", "recall", "false_signal_rate")
 
 
@@ -36,11 +36,11 @@ def noisy_pages(count: int) -> Instance:
 
 
 class Crawl:
-    """A crawler that fetches pages, with all their signals, after a warm-up of up to three rounds.
+    """A crawler that reports fetches and signals, after a warm-up of up to three rounds.
 
     Args:
         instance: the pages.
-        one_by_one: choose one page after the other, not in batches.
+        one_by_one: whether to choose pages one by one; False for batches.
     """
 
     def __init__(self, instance: Instance, one_by_one: bool = False) -> None:
@@ -60,17 +60,17 @@ class Crawl:
         self.play(min(3 * pages, FEW_FETCHES if one_by_one else WARM_UP) // self.batch)
 
     def play(self, times: int) -> None:
-        """Report the signals of some spans, and in each choose a batch of pages and report them."""
+        """For several spans, report signals, choose a batch of pages, and report their fetches."""
         for _ in range(times):
             pages, shares = self.signals[self.turn % SIGNALS_DRAWN]
             self.scheduler.signal(pages, self.now + shares * self.span)
             parts = self.batch if self.one_by_one else 1
             for time in self.now + self.span * np.arange(1, parts + 1) / parts:
                 if self.one_by_one:
-                    chosen = [self.scheduler.next(time).id]
+                    ids = [self.scheduler.next(time).id]
                 else:
-                    chosen = self.scheduler.next_batch(time, self.batch)
-                self.scheduler.report(chosen, time)
+                    ids = self.scheduler.next_batch(time, self.batch)
+                self.scheduler.report(ids, time)
             self.now, self.turn = self.now + self.span, self.turn + 1
 
 
@@ -95,13 +95,13 @@ def fetch_tasks(pages: int) -> Tasks:
 
 
 def scheduler_sizes(pages: int) -> Iterator[Value]:
-    """Yield the bytes per page of a scheduler without ids, and those and the times of a snapshot.
+    """Yield the bytes per page of a scheduler without ids and of a snapshot, and its seconds.
 
-    They are measured after the warm-up.
+    All are measured after the warm-up.
     """
     scheduler = Crawl(noisy_pages(pages)).scheduler
-    held = (*scheduler.pages.lazy, *scheduler.pages.choices, *scheduler.pages.columns.values())
-    size = sum(array.nbytes for array in held) / pages
+    arrays = (*scheduler.pages.lazy, *scheduler.pages.choices, *scheduler.pages.columns.values())
+    size = sum(array.nbytes for array in arrays) / pages
     yield "memory, without ids", "bytes per page", size
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

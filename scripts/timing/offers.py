@@ -1,6 +1,6 @@
-"""A month of offers: LambdaCrawl in steps of two hours, as in Han et al. 2020, section 4.
+"""Time a month of offers: LambdaCrawl in steps of two hours, as in Han et al. 2020, section 4.
 
-There is no environment: the market is drawn day by day, and only the tracker's data are kept.
+The market is drawn day by day without an environment, and only the tracker's data are kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of scale cases: what is measured, at which numbers of pages, beside what."""
+"""The table of scale cases: tasks, numbers of pages, and baselines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scripts.timing.stepped import LANES, PAGES
 def stepped(*floors: tuple[str, float | None]) -> Case:
     """Return the case of environments of ``stepped``, with floors of their speed over CartPole's.
 
-    All have the family and the numbers of lanes and pages of the first.
+    All must have the family and the numbers of lanes and pages of the first.
     """
     names = tuple(name for name, _ in floors)
     first = STEPPED[names[0]]

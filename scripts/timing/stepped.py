@@ -1,8 +1,8 @@
-"""Environments to step in measurements of speed, and a process that steps them on request.
+"""Environments whose steps are timed, and a process that steps them on request.
 
-Nothing of the project is imported except the registered environments, so that the process can run
-with another checkout on its path. It answers lines of JSON with seconds of processor time: a name
-of CASES makes this case, a number makes so many steps of it.
+The process imports only the registered environments, so it can run with another checkout on its
+path. It answers lines of JSON with seconds of processor time: a name of CASES makes this case, a
+number executes that many steps.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ PAGES_DRAWN, RATES_DRAWN = 1024, 16
 class Case(NamedTuple):
     """A family and its arguments, stepped with random pages, or random rates below ``max_rate``.
 
-    ``steps`` is the number of steps of one execution, an episode with its reset where resets are
-    long. ``lanes`` is None for the single environment, with or without the wrappers of ``make``.
-    ``options`` are of the first reset, and ``pages`` is the number of pages.
+    ``steps`` is the number of steps of one execution; it is an episode with its reset if resets are
+    slow. ``lanes`` is None for the single environment, with or without the wrappers of ``make``.
+    ``options`` are those of the first reset, and ``pages`` is the number of pages.
     """
 
     family: str
@@ -91,7 +91,7 @@ def random_actions(space: Any, max_rate: float | None = None) -> Any:
 
 
 def step_task(env: Any, actions: Any, *, resets: bool = False) -> Callable[[int], None]:
-    """Return the task of stepping an environment, with resets after ends of episodes if asked for.
+    """Return the task of stepping an environment, optionally with resets after episodes.
 
     The actions, an array of some steps, are reused; the environment must have been reset.
     """

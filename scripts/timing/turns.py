@@ -1,10 +1,9 @@
-"""Timing of several tasks against each other on a machine with other load.
+"""Compare the times of several tasks on a machine with other load.
 
 All tasks run on one pinned core in turns of short spells and are compared within a turn; results
 are medians and quartiles over the turns. Spells are measured in processor time, which excludes
-time given to other processes. (pytest-benchmark and asv time one task after the other, each at
-another load of the machine, and compare their medians; neither pairs two tasks or two checkouts
-within a turn.)
+other processes. (pytest-benchmark and asv time one task after the other, under different loads, and
+compare their medians; neither pairs tasks or checkouts within a turn.)
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import numpy as np
 from crawl_envs.types import FloatArray
 
 Task = Callable[[int], Any]
-"""A function that repeats a task a given number of times."""
+"""A function that executes a task a number of times."""
 
 
 class Spread(NamedTuple):
@@ -78,7 +77,7 @@ def used(call: Callable[..., Any], *arguments: Any) -> float:
 def taken(
     call: Callable[..., Any], *arguments: Any, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """Return the seconds of a call, by default by the clock on the wall."""
+    """Return the seconds of a call, by default of wall time."""
     start = clock()
     call(*arguments)
     return clock() - start

@@ -1,4 +1,4 @@
-"""Common parts of the commands that train, evaluate and tune agents.
+"""What the commands that train, evaluate and tune agents share.
 
 Public modules: baselines, jobs, options, ranking, requests, runs, seeds, trials, tuning.
 """

@@ -1,4 +1,4 @@
-"""Baselines of a training run: policies evaluated once and saved with the agent."""
+"""Evaluate the baseline policies of a training run once, and save their rewards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import FIRST_SEED, mean_rewards
 from crawl_envs.evaluation import BUDGET_SHARE, Row
 from crawl_envs.types import BoolArray, Policy
-from scripts.study.entrants import candidates_of, chosen_names, place_of
+from scripts.study.entrants import candidates_of, names_to_compare, place_of
 from scripts.study.rows import read_rows, write_rows
 
 REWARD = "reward"
@@ -40,13 +40,13 @@ def lane_rows(
     shares = np.full(episodes, np.nan)
 
     def watched(env: Any) -> Policy:
-        """Read the totals of each first episode before its lane begins the next."""
+        """Read the totals of the first episode of each lane before the next begins."""
         lanes, begin_next = env.lanes, env.lanes.begin_next
 
-        def begin(chosen: BoolArray) -> None:
-            for lane in map(int, np.flatnonzero(chosen & np.isnan(shares))):
+        def begin(lane_mask: BoolArray) -> None:
+            for lane in map(int, np.flatnonzero(lane_mask & np.isnan(shares))):
                 shares[lane] = lanes.budget_share(lane, lanes.ledger(lane))
-            begin_next(chosen)
+            begin_next(lane_mask)
 
         lanes.begin_next = begin
         return build(env)
@@ -72,19 +72,21 @@ def baseline_rows(
     """Return the rows of the policies that can act in an environment; see :func:`lane_rows`.
 
     They are saved in the folder and reused for the same environment, policies, seeds and version
-    of the suite; ``specs`` are those of :func:`scripts.study.entrants.chosen_names`.
+    of the suite; ``specs`` are those of :func:`scripts.study.entrants.names_to_compare`.
 
     Raises:
-        ValueError: a policy of ``specs`` that is unknown or cannot act here; a foreign file.
+        ValueError: a policy of ``specs`` is unknown or cannot act here, or the file has no rows.
     """
-    chosen = chosen_names(arguments.env_id, specs)
-    candidates = candidates_of(chosen)
+    names = names_to_compare(arguments.env_id, specs)
+    candidates = candidates_of(names)
     about = {
         **{name: getattr(arguments, name) for name in ("env_id", "env_args", "instance")},
         "episodes": episodes,
         "first_seed": seed,
         "metrics": [*METRICS],
-        "policies": [f"{each.label} {each.digest}".strip() for each in candidates.values()],
+        "policies": [
+            f"{candidate.label} {candidate.digest}".strip() for candidate in candidates.values()
+        ],
         "version": version("crawl-envs"),
     }
     path = folder / (BASELINES if seed == FIRST_SEED else f"{seed}-{BASELINES}")
@@ -94,8 +96,8 @@ def baseline_rows(
             return rows
     rows = []
     with ProgressBar(COUNT) as bar:
-        task = bar.add_task("evaluating the analytic policies", total=len(chosen))
-        for spec, (label, candidate) in zip(chosen, candidates.items(), strict=True):
+        task = bar.add_task("evaluating the analytic policies", total=len(names))
+        for spec, (label, candidate) in zip(names, candidates.items(), strict=True):
             bar.update(task, description=f"baseline: {label}")
             try:
                 rows += lane_rows(label, candidate.factory, arguments, episodes, seed=seed)

@@ -1,4 +1,4 @@
-"""Runs that train an agent: reinforcement learning, cloning, an index."""
+"""The kinds of training runs: reinforcement learning, cloning, learning an index."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from scripts.training.requests import Request, read_request
 
 CLONE, INDEX, OWN_CLASS = "clone", "index", "module:Class"
 GENERALIST, OF_LOG = "generalist", f"{INDEX} --log"
-"""Trainings that are of no environment."""
+"""Trainings without an environment."""
 KINDS: Mapping[str, type[RunOptions]] = {
     **dict.fromkeys(ALGORITHMS, LearnOptions),
     CLONE: CloneOptions,
@@ -55,16 +55,16 @@ def options_of(kind: str) -> type[RunOptions]:
 
 
 def with_program(words: list[str]) -> list[str]:
-    """Return the arguments of the command line with the name of their program in front.
+    """Return the arguments of the command line with the name of their command in front.
 
     Raises:
-        ValueError: neither an algorithm in front, nor a run to resume.
+        ValueError: no algorithm in front and no run to resume.
     """
-    known = (*KINDS, GENERALIST)
+    algorithms = (*KINDS, GENERALIST)
     if not words:
         raise ValueError(
-            f"scripts.train must be followed by an algorithm ({', '.join(known)} or {OWN_CLASS}), "
-            "or by --resume FOLDER; --help says more"
+            f"scripts.train must be followed by an algorithm ({', '.join(algorithms)} or "
+            f"{OWN_CLASS}), or by --resume FOLDER; see --help"
         )
     first, *rest = words
     parts = [word.split("=", 1) if word.startswith("--") else [word] for word in words]
@@ -73,62 +73,62 @@ def with_program(words: list[str]) -> list[str]:
         folder = split[split.index("--resume") + 1]
         first, rest = read_request(Path(folder)).kind, words
         if ":" in first:
-            raise ValueError(f"a class of your own must be named: {first} --resume {folder}")
+            raise ValueError(f"the class of the algorithm must be named: {first} --resume {folder}")
     if ":" in first:
         return [OWN_CLASS, first, *rest]
-    one_of("algorithm", first, known, OWN_CLASS)
+    one_of("algorithm", first, algorithms, OWN_CLASS)
     return [OF_LOG if first == INDEX and "--log" in split else first, *rest]
 
 
 OF_CLONING = {"learning_rate": 3e-3, "lanes": 64, "gamma": 0.95, "train_pages": 0}
-"""Recommended arguments for cloning, where the target is fixed."""
+"""Recommended arguments for cloning."""
 SIZES = ("instance", "num_pages", "bandwidth", "horizon")
 """Arguments of the environment that the training of an index supports."""
-OWN = {entry.name for entry in fields(TrainArguments)}
+TRAIN_FIELDS = {entry.name for entry in fields(TrainArguments)}
 OF_CLONES = [entry.name for entry in fields(CloneArguments)]
 OF_COMMAND = ("algorithm", "env_id", "env_args", "instance", "model_args")
-"""Arguments that hyperparameters do not have."""
-VALIDATED = 8
+"""Arguments that hyperparameters must not have."""
+VALIDATION_EPISODES = 8
 """Default number of episodes of a validation."""
 
 
 LearningCurve = tuple[str, list[tuple[int, float]]]
-"""A unit, and the values reached after so many of them."""
+"""The unit of training, and points of (units of training, value)."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run of an algorithm of Stable-Baselines3; subclasses are of other kinds.
+    """A run of an algorithm of Stable-Baselines3; subclasses are other kinds of runs.
 
     Attributes:
         label: name of the agent.
         arguments: arguments of the run.
-        further: those that the function that trains has besides.
-        noted: what the provenance tells besides.
+        extra: additional arguments of the training function.
+        noted: additional entries of the provenance.
     """
 
     SAMPLES: ClassVar[bool] = True
     """Whether the agent can also sample its actions."""
     FILE: ClassVar[str] = MODEL
-    """Its file."""
+    """File of the agent."""
 
     label: str
     arguments: Any
-    further: Mapping[str, Any]
+    extra: Mapping[str, Any]
     noted: Mapping[str, Any]
 
     @property
     def environment(self) -> TrainArguments:
-        """The environment that the agent is meant for."""
-        own: TrainArguments = self.arguments
-        return own
+        """The environment in which the agent is compared."""
+        arguments: TrainArguments = self.arguments
+        return arguments
 
     def run(self, out: Path, progress: bool = True, **more: Any) -> None:
-        """Train, or go on with the run in a folder; ``more`` is for reinforcement learning."""
-        train(self.arguments, out, resume=True, progress=progress, **self.further, **more)
+        """Train, or resume the run in a folder; ``more`` is for reinforcement learning."""
+        train(self.arguments, out, resume=True, progress=progress, **self.extra, **more)
 
     def curve(self, out: Path) -> LearningCurve:
-        """Return the learning curve of a folder; it has no points if it is not one in rewards."""
+        """Return the learning curve of a folder; without points if it does not have rewards."""
         rows = read_rows(out / CURVE, CurveRow)
         unit = "steps, over all lanes; an episode starts with all pages fresh"
         return unit, [(row.steps, row.mean_reward) for row in rows]
@@ -145,7 +145,7 @@ class Job:
                 self.check_resumes(out)
 
     def check_resumes(self, out: Path) -> None:
-        """Raise ValueError unless the agent in a folder is of a run with these arguments."""
+        """Raise ValueError unless the agent in a folder has these arguments."""
         self.arguments.check_resumes(read_arguments(out / MODEL))
 
     def load(self, out: Path) -> Callable[[Any], Policy]:
@@ -161,11 +161,11 @@ class Job:
 
 
 class Cloning(Job):
-    """A run that clones a policy; it learns in rounds, recorded in rounds.csv."""
+    """A run that clones a policy in rounds, recorded in rounds.csv."""
 
     def run(self, out: Path, progress: bool = True, **more: Any) -> None:
         """Clone; see :func:`agents.cloning.train.clone`."""
-        clone(self.arguments, out=out, resume=True, progress=progress, **self.further)
+        clone(self.arguments, out=out, resume=True, progress=progress, **self.extra)
 
     def curve(self, out: Path) -> LearningCurve:
         """Return a curve without points."""
@@ -179,14 +179,14 @@ class IndexJob(Job):
 
     @property
     def environment(self) -> TrainArguments:
-        """Environment of the comparison; that of the exploration has ``train_pages`` pages."""
-        own: IndexArguments = self.arguments
-        pages = own.of_exploration().num_pages
+        """Environment of the comparison; the exploration has ``train_pages`` pages."""
+        arguments: IndexArguments = self.arguments
+        pages = arguments.of_exploration().num_pages
         return TrainArguments(
-            env_args={name: getattr(own, name) for name in SIZES},
-            instance=own.pinned,
-            train_pages=0 if pages == own.num_pages else pages,
-            seed=own.seed,
+            env_args={name: getattr(arguments, name) for name in SIZES},
+            instance=arguments.pinned,
+            train_pages=0 if pages == arguments.num_pages else pages,
+            seed=arguments.seed,
         )
 
     def run(self, out: Path, progress: bool = True, **more: Any) -> None:
@@ -207,40 +207,42 @@ class IndexJob(Job):
 def job_of(request: Request) -> Job:
     """Return the requested run.
 
-    Classes of one's own must be in modules that are imported already.
+    Modules of user classes must be imported already.
 
     Raises:
         ValueError: an unknown algorithm, an option that does not apply to it, or an invalid value.
     """
-    kind, given = request.kind, request.options
-    for name in given:
+    kind, options = request.kind, request.options
+    for name in options:
         one_of(f"option of {kind}", name, training_options(options_of(kind)))
     if kind == INDEX:
         return IndexJob(kind, _of_index(request), {}, {})
     if kind == CLONE:
-        named = {**request.settings, **given}
-        own = {name: named[name] for name in OF_CLONES if name in named}
-        cloning = CloneArguments(**own)
-        rest = {name: named for name, named in request.settings.items() if name not in own}
+        named = {**request.settings, **options}
+        clone_options = {name: named[name] for name in OF_CLONES if name in named}
+        cloning = CloneArguments(**clone_options)
+        rest = {
+            name: named for name, named in request.settings.items() if name not in clone_options
+        }
         arguments = _of_model("ppo", replace(request, settings=rest), OF_CLONING)
         noted = {"clone": asdict(cloning)}
         return Cloning(
             f"clone of {cloning.teacher}", arguments, {"clone_arguments": cloning}, noted
         )
     arguments = _of_model(kind, request, {})
-    further = {
-        "tensorboard": given.get("tensorboard", False),
-        "validation": whole("validation", given.get("validation", VALIDATED), 0),
+    extra = {
+        "tensorboard": options.get("tensorboard", False),
+        "validation": whole("validation", options.get("validation", VALIDATION_EPISODES), 0),
         "callbacks": [
-            own_class("callback", each, BaseCallback)() for each in given.get("callback", ())
+            own_class("callback", name, BaseCallback)() for name in options.get("callback", ())
         ],
     }
     label = kind.rpartition(":")[-1]
-    return Job(label, arguments, further, {"recommended": model_arguments(kind)})
+    return Job(label, arguments, extra, {"recommended": model_arguments(kind)})
 
 
 def _of_index(request: Request) -> IndexArguments:
-    """Return the arguments of the learning of an index."""
+    """Return the arguments for learning an index."""
     if request.env_id.removeprefix(PREFIX) != FALLBACK:
         raise ValueError(f"env_id must be {FALLBACK} for {INDEX}, got {request.env_id!r}")
     for name in request.env_args:
@@ -254,22 +256,24 @@ def _of_index(request: Request) -> IndexArguments:
 def _of_model(algorithm: str, request: Request, base: Mapping[str, Any]) -> TrainArguments:
     """Return the arguments of a run of an algorithm of Stable-Baselines3."""
     named = [*base.items(), *request.hyperparameters.items(), *request.settings.items()]
-    given = {WORDS.get(name, name): value for name, value in named}
+    values = {WORDS.get(name, name): value for name, value in named}
     for name in OF_COMMAND:
-        if name in given:
+        if name in values:
             raise ValueError(f"hyperparameters must not name {name!r}, an argument of the command")
-    rest = {name: value for name, value in given.items() if name not in OWN}
-    own = {name: value for name, value in {**given, **request.options}.items() if name in OWN}
-    own |= {"env_args": request.env_args, "instance": request.instance, "model_args": rest}
-    pages = whole("train_pages", own.get("train_pages", 0), 0, MAX_COUNT)
+    rest = {name: value for name, value in values.items() if name not in TRAIN_FIELDS}
+    train_values = {
+        name: value for name, value in {**values, **request.options}.items() if name in TRAIN_FIELDS
+    }
+    train_values |= {"env_args": request.env_args, "instance": request.instance, "model_args": rest}
+    pages = whole("train_pages", train_values.get("train_pages", 0), 0, MAX_COUNT)
     if pages:
-        fewer = {**own, "train_pages": 0}
+        fewer = {**train_values, "train_pages": 0}
         few = replace(recommended(algorithm, request.env_id, **fewer), train_pages=pages)
         try:
             make_lanes(few, 1, training=True).close()
         except ValueError as error:
             raise ValueError(
-                f"train_pages must be 0, or a number of pages that {request.env_id} can have with "
+                f"train_pages must be 0, or a number of pages that {request.env_id} accepts with "
                 f"the other arguments, got {pages}"
             ) from error
-    return recommended(algorithm, request.env_id, **own)
+    return recommended(algorithm, request.env_id, **train_values)

@@ -1,4 +1,4 @@
-"""The arguments of ``scripts.train`` and ``scripts.tune``: a class per program, with its help."""
+"""Options of ``scripts.train`` and ``scripts.tune``: a class per command, with its help."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ RECOMMENDED = "the recommended value"
 TrainPages = Annotated[
     int | None,
     Option(
-        help="Pages in training, at the same m / R; 0: those of the environment.",
-        show_default="20, if they can be",
+        help="Number of pages in training, with as many crawls per page; 0: as in the environment.",
+        show_default="20, if the environment allows it",
     ),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutOptions:
-    """Arguments of all programs."""
+    """Options of all commands."""
 
     out: Annotated[
         Path | None,
@@ -34,7 +34,7 @@ class OutOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EnvOptions(OutOptions):
-    """Arguments of the programs that train in an environment."""
+    """Options of the commands that train in an environment."""
 
     env_id: Annotated[
         str | None, Argument(help="Environment, such as CrawlNCIS-v0 or module:MyCrawl-v0.")
@@ -47,13 +47,13 @@ class EnvOptions(OutOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(EnvOptions):
-    """Arguments of the runs in an environment that are compared with policies.
+    """Options of the runs in an environment that are compared with policies.
 
-    Fields of subclasses are of the training itself.
+    Fields of subclasses are options of the training itself.
     """
 
     resume: Annotated[
-        Path | None, Option(help="Go on with the run in this folder, with its arguments.")
+        Path | None, Option(help="Resume the run in this folder, with its arguments.")
     ] = None
     hyperparameters: Annotated[
         Path | None, Option(help="YAML file in the format of RL-Zoo, such as scripts.tune writes.")
@@ -61,8 +61,8 @@ class RunOptions(EnvOptions):
     set: Annotated[
         list[str] | None,
         Option(
-            help="Another hyperparameter: batch_size=512 of the algorithm's class, rollout=32, "
-            "rounds=4 of clone, crawls=100000 of index; can be repeated."
+            help="Set a hyperparameter, such as batch_size=512 (an argument of the algorithm's "
+            "class), rollout=32, rounds=4 (clone) or crawls=100000 (index); can be repeated."
         ),
     ] = None
     episodes: Annotated[
@@ -77,7 +77,7 @@ class RunOptions(EnvOptions):
         ),
     ] = None
     seeds: Annotated[
-        int | None, Option(help="Number of runs side by side, with seeds 1000 apart from --seed.")
+        int | None, Option(help="Number of parallel runs, with seeds 1000 apart from --seed on.")
     ] = None
     seed: Annotated[int | None, Option(help="Seed of the training.", show_default="0")] = None
     learning_rate: Annotated[
@@ -91,7 +91,7 @@ class RunOptions(EnvOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkOptions(RunOptions):
-    """Arguments of the runs that train a model of Stable-Baselines3."""
+    """Options of the runs that train a model of Stable-Baselines3."""
 
     train_pages: TrainPages = None
     lanes: Annotated[
@@ -101,7 +101,7 @@ class NetworkOptions(RunOptions):
         str | None,
         Option(
             help="pages (one scorer for any number of pages), mlp, plain (unscaled mlp), or "
-            "module:Class, a features extractor of your own.",
+            "module:Class, your features extractor.",
             show_default="pages",
         ),
     ] = None
@@ -115,10 +115,10 @@ class NetworkOptions(RunOptions):
 class LearnOptions(NetworkOptions):
     """Learn from reward by an algorithm of Stable-Baselines3.
 
-    Hyperparameters are the recommended ones, by one rule for all environments, overridden by
-    --hyperparameters, overridden by options. Where the number of pages can differ, an agent is
-    trained on 20 at the same m / R, and ranked on those of the environment; --train-pages 0 trains
-    on those too. Other action forms are an argument of the environment: --env-arg action=scores.
+    Default hyperparameters are overridden by --hyperparameters, and these by options. If the
+    environment allows it, an agent is trained on 20 pages with as many crawls per page, and ranked
+    on the pages of the environment; --train-pages 0 trains on these too. Action forms are set by
+    --env-arg action=scores.
     """
 
     steps: Annotated[
@@ -129,27 +129,27 @@ class LearnOptions(NetworkOptions):
         bool, Option("--belief", help="Show a belief about each page, for hidden change rates.")
     ] = False
     start: Annotated[
-        str | None, Option(help="Folder of an agent with the same network to start from: a clone.")
+        str | None, Option(help="Folder of an agent to start from, such as a clone; same network.")
     ] = None
     tensorboard: Annotated[bool, Option("--tensorboard", help="Write TensorBoard's logs.")] = False
     validation: Annotated[
         int | None,
         Option(
-            help="Episodes on held-out seeds, played up to 20 times while learning; 0 for none.",
+            help="Episodes on held-out seeds, up to 20 times while learning; 0 for none.",
             show_default="8",
         ),
     ] = None
     callback: Annotated[
-        list[str] | None, Option(help="A callback of your own, module:Class; can be repeated.")
+        list[str] | None, Option(help="Your callback, module:Class; can be repeated.")
     ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnOptions(LearnOptions):
-    """Learn by an algorithm of your own: a class of Stable-Baselines3's form, module:Class.
+    """Learn by your algorithm: module:Class in the form of Stable-Baselines3.
 
-    Its defaults are those of the algorithm that it derives from; without one, those of ppo if it
-    learns on policy, or else of sac, and --network mlp. Arguments of the class: --set NAME=VALUE.
+    Its defaults are those of the algorithm that it derives from. Without one they are those of ppo
+    (on-policy) or sac (off-policy), with --network mlp. --set NAME=VALUE sets its arguments.
     """
 
     algorithm: Annotated[str, Argument(help="The class, module:Class.")]
@@ -159,7 +159,7 @@ class OwnOptions(LearnOptions):
 class CloneOptions(NetworkOptions):
     """Imitate an analytic policy.
 
-    ppo --start FOLDER, with its network, trains the clone further by reward.
+    To train the clone by reward afterwards, use ppo --start FOLDER with the same network.
     """
 
     teacher: Annotated[str | None, Option(help="Policy to imitate.", show_default="GreedyNCIS")] = (
@@ -171,15 +171,15 @@ class CloneOptions(NetworkOptions):
 class IndexOptions(RunOptions):
     """Learn an index from outcomes of crawls.
 
-    They are made at random and find a change or none; learning takes seconds.
+    Pages are crawled at random, and each crawl finds a change or none. Learning takes seconds.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogOptions(OutOptions, ReadingOptions):
-    """Learn an index from the crawls of a log of your own.
+    """Learn an index from the crawls of your log.
 
-    Nothing is compared: python -m scripts.backtest LOG --agents OUT plays it. The options from
+    To compare it with policies, use python -m scripts.backtest LOG --agents OUT. The options from
     --column to --merge are those of scripts.backtest.
     """
 
@@ -194,7 +194,7 @@ class LogOptions(OutOptions, ReadingOptions):
 class GeneralistOptions(OutOptions):
     """Train one agent for all families of pages.
 
-    It takes minutes, on 14 laws of CrawlNCIS-v0. An interrupted training starts anew.
+    It takes minutes, on 14 laws of CrawlNCIS-v0. An interrupted training starts over.
     """
 
     seed: Annotated[int, Option(help="Seed of the training.")] = 0
@@ -202,13 +202,13 @@ class GeneralistOptions(OutOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TuneOptions(EnvOptions):
-    """Arguments of ``scripts.tune``."""
+    """Options of ``scripts.tune``."""
 
     algorithm: Annotated[
-        str | None, Argument(help="An algorithm of Stable-Baselines3, or module:Class of your own.")
+        str | None, Argument(help="An algorithm of Stable-Baselines3, or your module:Class.")
     ] = None
     train_pages: TrainPages = None
-    trials: Annotated[int, Option(help="Total number of trials, with those of earlier runs.")] = 40
+    trials: Annotated[int, Option(help="Total number of trials, including earlier runs.")] = 40
     steps: Annotated[int, Option(help="Steps of a trial over all lanes.")] = 200_000
     episodes: Annotated[int, Option(help="Number of validation seeds.")] = 32
     seed: Annotated[int, Option(help="Seed of the search and of each trial's training.")] = 0
@@ -219,5 +219,5 @@ class TuneOptions(EnvOptions):
 
 def training_options(kind: type[RunOptions]) -> list[str]:
     """Return the names of the options of the training itself."""
-    others = {entry.name for entry in fields(RunOptions)} - {"seed", "learning_rate"}
-    return [entry.name for entry in fields(kind) if entry.name not in {*others, "algorithm"}]
+    shared = {entry.name for entry in fields(RunOptions)} - {"seed", "learning_rate"}
+    return [entry.name for entry in fields(kind) if entry.name not in {*shared, "algorithm"}]

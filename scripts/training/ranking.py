@@ -1,4 +1,4 @@
-"""Ranking of an agent and policies: means, paired differences, scores; its files and pictures."""
+"""Rank an agent and policies by their means; write, draw and print the ranking."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from scripts.study.settings import Setting
 from scripts.training.baselines import REWARD
 
 RANDOM = "RandomCrawl"
-SHOWN = 4
-"""Number of analytic policies beside an agent in training, besides the simple ones."""
+NUM_BEST = 4
+"""Number of analytic policies, besides the simple ones, that are ranked with a trained agent."""
 TRACE = "CrawlTrace-v0"
 ONE_HISTORY = "A recorded trace is one history: seeds only change the randomness of policies."
 COLUMNS = (
     *("policy", "repetitions", "mean", "half_width_95", "behind_agent"),
     *("behind_agent_half_width_95", "normalised_score", "budget_share", "over_budget"),
 )
-OWN, OTHER = "agent", "policy"
+AGENT, POLICY = "agent", "policy"
 
 
 class RankedPolicy(NamedTuple):
@@ -71,9 +71,9 @@ def measured(arguments: TrainArguments) -> str:
 
 
 def best_first(rows: Sequence[Row], metric: str = REWARD, agent: str = "") -> list[str]:
-    """Return the analytic policies by their means, without simple ones, oracles and the agent.
+    """Return the analytic policies by their means, the best first.
 
-    Those over the budget are left out, too.
+    Simple policies, oracles, the agent and policies over the budget are left out.
     """
     sign = 1.0 if metric in LOWER else -1.0
     ranked = sorted(summarize(rows, metric), key=lambda item: sign * item.mean)
@@ -90,19 +90,19 @@ def best_in_words(rows: Sequence[Row]) -> str:
 
 
 def without_duplicates(rows: Sequence[Row], labels: Sequence[str]) -> list[str]:
-    """Return the labels without those whose values equal those of an earlier label."""
+    """Return the labels, except those with the same values as an earlier label."""
     values: dict[str, list[float]] = {label: [] for label in labels}
     for row in rows:
         if row.policy in values:
             values[row.policy].append(row.value)
-    first = {tuple(found): label for label, found in reversed(values.items())}
-    return [label for label, found in values.items() if first[tuple(found)] == label]
+    first = {tuple(numbers): label for label, numbers in reversed(values.items())}
+    return [label for label, numbers in values.items() if first[tuple(numbers)] == label]
 
 
 def rank_policies(
     rows: Sequence[Row], metric: str, agent: str, best: str | None
 ) -> list[RankedPolicy]:
-    """Return the results of all policies in a metric, the best first, those over the budget last.
+    """Return the results of all policies in a metric: the best first, then those over the budget.
 
     ``best`` is the best analytic policy, if there is one.
     """
@@ -129,15 +129,15 @@ def rank_policies(
 
 
 def compared(
-    own: Sequence[Row], others: Sequence[Row], label: str
+    agent_rows: Sequence[Row], baselines: Sequence[Row], label: str
 ) -> tuple[list[RankedPolicy], str | None]:
-    """Return the ranking of the agent, the simple and the best policies, and the best of them.
+    """Return the ranking of the agent, the simple and the best policies, and the best policy.
 
-    Oracles and other agents, evaluated only if named, are ranked but never the best.
+    Oracles and other agents are evaluated only if named; they are ranked but never the best.
     """
-    ranked = without_duplicates(others, best_first(others))
-    hidden = {*best_first(others)} - {*ranked[:SHOWN]}
-    rows = [*own, *(row for row in others if row.policy not in hidden)]
+    ranked = without_duplicates(baselines, best_first(baselines))
+    hidden = {*best_first(baselines)} - {*ranked[:NUM_BEST]}
+    rows = [*agent_rows, *(row for row in baselines if row.policy not in hidden)]
     best = ranked[0] if ranked else None
     return rank_policies(rows, REWARD, label, best), best
 
@@ -155,7 +155,7 @@ def publish(
 ) -> None:
     """Write rows.csv, ranking.csv and ranking.png, and print the table.
 
-    ``metric`` and ``measured`` say what is ranked, in the table and in the picture.
+    ``metric`` and ``measured`` name the ranked values in the table and in the picture.
     """
     write_csv(folder / "rows.csv", Row._fields, rows)
     write_csv(folder / "ranking.csv", COLUMNS, ((*item[:-1], *item.spending) for item in ranking))
@@ -166,20 +166,20 @@ def publish(
 
 
 def publish_setting(
-    setting: Setting, kept: Sequence[Row], agent: str, metric: str, folder: Path
+    setting: Setting, stored: Sequence[Row], agent: str, metric: str, folder: Path
 ) -> None:
     """Write, draw and print the ranking of an agent and policies in a setting, by a metric.
 
     Raises:
         ValueError: the environment does not have the metric.
     """
-    rows = [row for row in kept if row.policy in setting.labels]
+    rows = [row for row in stored if row.policy in setting.labels]
     if agent not in {row.policy for row in rows if row.metric == metric}:
-        known = ", ".join(sorted({row.metric for row in rows}))
-        raise ValueError(f"metric must be one that {setting.id} has ({known}), got {metric!r}")
+        metrics = ", ".join(sorted({row.metric for row in rows}))
+        raise ValueError(f"metric must be one of {setting.id} ({metrics}), got {metric!r}")
     best = next(iter(best_first(rows, metric, agent)), None)
-    given = ", ".join(f"{name}={value}" for name, value in setting.arguments.items())
-    title = f"{agent} in {setting.id}" + (f": {given}" if given else "")
+    arguments = ", ".join(f"{name}={value}" for name, value in setting.arguments.items())
+    title = f"{agent} in {setting.id}" + (f": {arguments}" if arguments else "")
     console().print(title, soft_wrap=True)
     measured = f"{metric} ({METRICS[metric]}{', lower is better' if metric in LOWER else ''})"
     look = {"agent": agent, "title": title, "metric": metric, "measured": measured}
@@ -189,17 +189,17 @@ def publish_setting(
 def draw_ranking(
     path: Path, ranking: Sequence[RankedPolicy], *, agent: str, title: str, measured: str
 ) -> None:
-    """Draw the mean of every policy with its 95% interval, and the difference to the agent."""
-    level, ahead = f"{measured}, with 95% intervals", f"{agent} minus each, on the same seeds"
+    """Draw the mean of every policy and its difference to the agent, with 95% intervals."""
+    level, difference = f"{measured}, with 95% intervals", f"{agent} minus each, on the same seeds"
     data = pd.DataFrame(ranking)
-    data = data.assign(label=(data.policy == agent).map({True: OWN, False: OTHER}))
+    data = data.assign(label=(data.policy == agent).map({True: AGENT, False: POLICY}))
     data["policy"] += data.spending.map(lambda spending: spending.mark)
-    rule = charts.Rule(0.0, panel=ahead)
+    rule = charts.Rule(0.0, panel=difference)
     charts.dots(
-        means_and_differences(data, level, ahead),
+        means_and_differences(data, level, difference),
         path,
         charts.Frame(title, shared="y", upright=[rule], legend="none"),
-        labels=(OTHER, OWN),
+        labels=(POLICY, AGENT),
     )
 
 

@@ -1,4 +1,4 @@
-"""Requested runs: what the options of a command asked for, kept in the folder of the run."""
+"""The request of a training run: its options, saved in the folder of the run."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from agents.sb3.hyperparameters import read_entry
 from scripts.cli.options import (
     changed,
     default_folder,
-    given_only,
     named_values,
     plain_value,
     read_instance,
+    without_none,
     words_of,
 )
 from scripts.training.options import RunOptions, training_options
 
 RUN = "run.json"
-APART = 1000
-"""Difference of the seeds of two runs side by side: lane i of a run has its seed plus i."""
+SEED_STEP = 1000
+"""Difference between the seeds of parallel runs: lane i of a run has its seed plus i."""
 SEED_FOLDERS, TENSORBOARD = "seed-*", "tensorboard"
 RUN_FILES = (
     *("clone.json", "config.json", "curve.csv", "curve.png", "index.json"),
     *("model.zip", "provenance.json", "ranking.csv", "ranking.png", "rounds.csv", "rows.csv"),
     *(RUN, "runs.csv", "validation.csv"),
 )
-"""Files of a run; the saved rows of the analytic policies are not of one run."""
+"""Files of a run, without the saved rows of the analytic policies."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A requested run; all are plain values, with the contents of files.
+    """A requested run, in plain values; files are replaced by their contents.
 
     Attributes:
         kind: kind of the run.
         env_id: id of the environment.
         env_args: arguments of the environment.
         instance: arguments of a fixed instance to train on.
-        options: given options of the training itself, by name.
-        settings: further ``name=value`` pairs, with priority over ``hyperparameters``.
+        options: options of the training itself that the user set, by name.
+        settings: ``name=value`` pairs, with priority over ``hyperparameters``.
         hyperparameters: the entry of a hyperparameter file.
-        seeds: number of runs side by side; None for a single run.
+        seeds: number of parallel runs; None for a single run.
         episodes: number of seeds of the comparison.
         policies: policies to compare with.
     """
@@ -68,8 +68,8 @@ def request_of(kind: str, options: RunOptions) -> Request:
     """Return the request of a command: a new one, or that of the run to resume, updated.
 
     Raises:
-        ValueError: no environment, or another kind or environment than the run to resume has; bad
-            values.
+        ValueError: no environment, another kind or environment than that of the run to resume, or
+            bad values.
     """
     if options.resume is not None:
         request = read_request(options.resume)
@@ -98,25 +98,25 @@ def request_of(kind: str, options: RunOptions) -> Request:
 
 
 def runs_of(request: Request, out: Path) -> dict[Path, Request]:
-    """Return the single runs by folder: itself, or several with seeds APART from its own on.
+    """Return the runs of a request by folder: itself, or several whose seeds differ by SEED_STEP.
 
-    The folders ``seed-0``, ``seed-1`` and so on, from the seed of the request on, number them.
+    Several have the folders ``seed-0``, ``seed-1``, ..., numbered from the seed of the request.
     """
     if request.seeds is None:
         return {out: request}
-    first, given = request.options.get("seed", 0), request.options
+    first, options = request.options.get("seed", 0), request.options
     return {
         out / f"seed-{first + run}": replace(
-            request, options={**given, "seed": first + APART * run}
+            request, options={**options, "seed": first + SEED_STEP * run}
         )
         for run in range(request.seeds)
     }
 
 
 def folder_of_run(request: Request) -> Path:
-    """Return the folder of a run that names its environment, seeds and network."""
+    """Return the default folder of a run, named after its environment, seeds and network."""
     of_training = {name: request.options.get(name) for name in ("seed", "network")}
-    named = given_only({**request.env_args, **of_training, "seeds": request.seeds})
+    named = without_none({**request.env_args, **of_training, "seeds": request.seeds})
     words = (f"{name}={value}" for name, value in named.items())
     return default_folder(request.kind, request.env_id, *words)
 
@@ -142,13 +142,13 @@ def check_same(out: Path, request: Request) -> None:
     """Raise ValueError if a folder holds a run of another kind, environment or number of runs."""
     if not (out / RUN).exists():
         return
-    kept = read_request(out)
+    stored = read_request(out)
     for name in ("kind", "env_id", "seeds"):
-        now, then = getattr(request, name), getattr(kept, name)
+        now, then = getattr(request, name), getattr(stored, name)
         if now != then:
             raise ValueError(
-                f"{out} holds a run with {name} {then!r}, got {now!r}; name another --out, or "
-                "start anew with --fresh"
+                f"{name} must be {then!r} as in {out}, got {now!r}; name another --out, or start "
+                "over with --fresh"
             )
 
 
@@ -162,20 +162,22 @@ def discard(out: Path) -> None:
         (out / name).unlink(missing_ok=True)
 
 
-def import_own(algorithm: str, options: Mapping[str, Any]) -> None:
-    """Import the modules of classes of one's own, ``module:Class``, that a command named.
+def import_user_classes(algorithm: str, options: Mapping[str, Any]) -> None:
+    """Import the modules of user classes, ``module:Class``, that a command names.
 
-    They are the algorithm, and of the options the network and callbacks. Names in files are never
-    imported.
+    These are the algorithm, the network and callbacks. Names in files are never imported.
 
     Raises:
-        ValueError: a module that cannot be imported.
+        ValueError: a module cannot be imported.
     """
     named = [("algorithm", algorithm), ("network", options.get("network", ""))]
-    for argument, name in (*named, *(("callback", each) for each in options.get("callback", ()))):
+    for argument, name in (
+        *named,
+        *(("callback", callback) for callback in options.get("callback", ())),
+    ):
         module, colon, _ = name.partition(":")
         try:
             if colon:
                 importlib.import_module(module)
-        except Exception as error:  # a module of one's own can raise anything
+        except Exception as error:  # a module of the user can raise anything
             raise ValueError(f"{argument} {name!r} cannot be imported: {error}") from None

@@ -1,4 +1,4 @@
-"""The runs of a request, one or several that differ in their seed: training and curves."""
+"""Train several runs of a request that differ in their seed, and return learning curves."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from agents.sb3.validation import VALIDATION, ValidationRow
 from scripts.study.means import means
 from scripts.study.rows import write_csv
 from scripts.training.jobs import Job, job_of
-from scripts.training.requests import Request, import_own
+from scripts.training.requests import Request, import_user_classes
 
 CURVE = ("after", "mean", "half", "count")
 """Columns of the curve: units of training, mean over seeds, half-width of its interval, seeds."""
 HELD_OUT = "steps, over all lanes; best actions on held-out seeds"
 POLL = 0.5
-"""Seconds between two looks at the curves of runs."""
+"""Seconds between two updates of the progress bars."""
 
 
 def train_seeds(runs: Mapping[Path, Request], jobs: Mapping[Path, Job]) -> None:
@@ -47,13 +47,13 @@ def train_seeds(runs: Mapping[Path, Request], jobs: Mapping[Path, Job]) -> None:
 
 def run_request(request: Request, folder: Path) -> None:
     """Train one run, without a progress bar."""
-    import_own(request.kind, request.options)
+    import_user_classes(request.kind, request.options)
     job_of(request).run(folder, progress=False)
 
 
 @contextmanager
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool whose workers are interrupted, and so save their runs, with this process."""
+    """Yield a pool whose workers are interrupted with this process, and then save their runs."""
     pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
     try:
         yield pool
@@ -83,16 +83,16 @@ def curves_of_run(job: Job, out: Path) -> tuple[pd.DataFrame, str]:
 def mean_curve(jobs: Mapping[Path, Job], out: Path) -> tuple[pd.DataFrame, str]:
     """Return the mean curve of several runs as :func:`curves_of_run`, and write curve.csv.
 
-    It is that of their validations, if they have any. Runs of one algorithm have rows after the
-    same numbers of steps.
+    Validations are used, if there are any. Runs of one algorithm have rows after the same numbers
+    of steps.
     """
     points, unit = [], ""
     for folder, job in jobs.items():
         held_out = read_rows(folder / VALIDATION, ValidationRow)
-        unit, own = job.curve(folder)
+        unit, run_points = job.curve(folder)
         if held_out:
-            unit, own = HELD_OUT, [(row.steps, row.mean_reward) for row in held_out]
-        points += own
+            unit, run_points = HELD_OUT, [(row.steps, row.mean_reward) for row in held_out]
+        points += run_points
     data = means(pd.DataFrame(points, columns=["after", "value"]), ("after",))[list(CURVE)]
     write_csv(out / "curve.csv", CURVE, data.itertuples(index=False))
     label = f"{job.label}, mean of {len(jobs)} runs"

@@ -1,13 +1,12 @@
 """Train predictors of price changes, clicks and impressions on a market, and compare their AUCs.
 
-AUCs are means over test markets, which took no part in training and validation, with intervals over
-these markets. With ``--stored`` the predictors of a folder are measured, not trained anew; those of
-one kind of features, which no folder has, are trained.
+AUCs are means over test markets, which are not used in training and validation, with intervals over
+these markets. ``--stored`` measures the predictors of a folder without training; predictors from
+one kind of features are never stored, and are trained.
 
-AUCs do not depend on the level of probabilities, which is calibrated on the validation days. By
-default these are January 1 to 9, as in the paper, during the winter sales of the market's calendar;
-the test days are mostly after them, so that too many price changes are predicted. See the columns
-``predicted`` and ``observed`` of the table.
+AUCs do not depend on the level of probabilities, which is calibrated on the validation days. As in
+the paper, these are January 1 to 9 by default, during winter sales. Most test days are after the
+sales, so too many price changes are predicted: see the columns ``predicted`` and ``observed``.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from crawl_envs.evaluation import mean_and_half_width
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import one_of, whole
 from scripts.cli.commands import command_of, one_line_errors
-from scripts.cli.options import given_only
+from scripts.cli.options import without_none
 from scripts.data.offer_samples import (
     TABLE_4,
     ClickWeightedSample,
@@ -59,9 +58,8 @@ class Row(NamedTuple):
 
     ``auc`` is the mean over the test markets, with its 95 % Student interval over them: offers of
     one market share merchants, seasons and promotions. Mean and standard deviation over random
-    ``subsets`` are as in the paper, of the first market. ``predicted`` and ``observed`` are the
-    mean probability and the share of positives; ``seconds`` are wall time of training, none for a
-    stored predictor.
+    ``subsets`` of the first market are as in the paper. ``predicted`` and ``observed`` are the
+    mean probability and the share of positives. ``seconds`` is the wall time of training.
     """
 
     task: str
@@ -81,19 +79,19 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments:
-    """What is trained, and on which markets."""
+    """Options of the command."""
 
     offers: Annotated[
         int | None,
         Option(
-            help="Number of training offers; as many others, at most 20000, are for tests.",
+            help="Number of training offers; as many others, at most 20000, are for testing.",
             show_default="100000; 1000 with --quick",
         ),
     ] = None
     days: Annotated[
         int | None,
         Option(
-            help="Number of days: 153/253 for training, 9/253 for validation, the rest for tests.",
+            help="Number of days: 153/253 for training, 9/253 for validation, others for testing.",
             show_default="253; 30 with --quick",
         ),
     ] = None
@@ -107,9 +105,9 @@ class Arguments:
     ] = None
     share: Annotated[float, Option(help="Share of training examples sampled by past clicks.")] = 0.5
     seed: Annotated[
-        int, Option(help="Seed of market, events and training; tests use the following.")
+        int, Option(help="Seed of market, events and training; tests use the next seeds.")
     ] = 2018
-    threads: Annotated[int, Option(help="Training threads; more than free cores are slower.")] = 1
+    threads: Annotated[int, Option(help="Training threads, at most the number of free cores.")] = 1
     stored: Annotated[
         str | None, Option(help="Folder or name of predictors to measure instead of training.")
     ] = None
@@ -126,8 +124,8 @@ class Arguments:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Those of ``FULL`` or ``QUICK`` that are not named, and the named ones."""
-        return (QUICK if self.quick else FULL) | given_only({n: getattr(self, n) for n in FULL})
+        """Sizes of the options, else of ``FULL`` or ``QUICK``."""
+        return (QUICK if self.quick else FULL) | without_none({n: getattr(self, n) for n in FULL})
 
     def check(self) -> None:
         """Raise ValueError for a value outside its range."""
@@ -148,13 +146,13 @@ class Tables(NamedTuple):
         """Return the numbers of examples, and the shares of positives by task."""
         named = {"train": (self.train,), "validation": (self.validation,), "test": self.tests}
         return {
-            "examples": {name: sum(map(len, each)) for name, each in named.items()},
+            "examples": {name: sum(map(len, parts)) for name, parts in named.items()},
             "positives": {
                 name: {
-                    task: float(np.mean([one.labels(task).mean() for one in each]))
+                    task: float(np.mean([part.labels(task).mean() for part in parts]))
                     for task in TASKS
                 }
-                for name, each in named.items()
+                for name, parts in named.items()
             },
         }
 
@@ -163,21 +161,25 @@ def make_tables(arguments: Arguments) -> Tables:
     """Record markets of one world and make examples from them.
 
     Days of the first market are for training, sampled in part by past clicks. Later days of the
-    second, with other offers of the same merchants, are for validation, and still later days of the
-    others for tests, sampled uniformly (section 4.1.1). Offers of training and tests are disjoint:
-    with few offers, metadata would identify them.
+    second, with other offers of the same merchants, are for validation. Still later days of the
+    others are for testing, sampled uniformly (section 4.1.1). Training and test offers are
+    disjoint: metadata would identify a few offers.
 
     Raises:
         ValueError: an argument outside its range.
     """
     (offers, days, per_day, markets), seed = arguments.sizes.values(), arguments.seed
-    others, split, uniform = min(offers, TEST_OFFERS), split_days(days), UniformSample(TEST_PER_DAY)
+    test_offers, split, uniform = (
+        min(offers, TEST_OFFERS),
+        split_days(days),
+        UniformSample(TEST_PER_DAY),
+    )
     sample = ClickWeightedSample(per_day, arguments.share)
     first = logged(seed, offers, split.train.stop)
     train = examples(first, split.train, sample=sample, seed=seed)
-    second = logged(seed + 1, others, split.validation.stop)
+    second = logged(seed + 1, test_offers, split.validation.stop)
     validation = examples(second, split.validation, seed=seed)
-    tests = (logged(seed + 2 + number, others, days) for number in range(markets))
+    tests = (logged(seed + 2 + number, test_offers, days) for number in range(markets))
     return Tables(
         train,
         validation,
@@ -192,14 +194,14 @@ def measured(predictor: Predictor, tests: Sequence[Examples], seconds: float) ->
     task, features = predictor.task, predictor.features
     labels = [test.labels(task) for test in tests]
     chances = [predictor.predict(test) for test in tests]
-    areas = [float(roc_auc_score(*each)) for each in zip(labels, chances, strict=True)]
+    areas = [float(roc_auc_score(*pair)) for pair in zip(labels, chances, strict=True)]
     mean, half = mean_and_half_width(areas)
     return Row(
         *(task, features, mean, mean - half, mean + half),
         *over_subsets(labels[0], chances[0]),
         predictor.validation_auc,
-        float(np.mean([each.mean() for each in chances])),
-        float(np.mean([each.mean() for each in labels])),
+        float(np.mean([pair.mean() for pair in chances])),
+        float(np.mean([pair.mean() for pair in labels])),
         seconds,
         *TABLE_4[task][features],
     )
@@ -222,7 +224,7 @@ def over_subsets(labels: BoolArray, scores: FloatArray) -> tuple[float, float]:
 def trained(
     tables: Tables, arguments: Arguments, bar: ProgressBar
 ) -> Iterator[tuple[Predictor, Row]]:
-    """Train all nine predictors in turn, but for those stored, and measure them."""
+    """Train all nine predictors, except stored ones, and measure them."""
     stored = {} if arguments.stored is None else load(arguments.stored)
     settings = {"threads": arguments.threads, "seed": arguments.seed}
     settings |= QUICK_SETTINGS[arguments.model] if arguments.quick else {}
@@ -263,17 +265,17 @@ def train_all(out: Path, rows: list[Row], arguments: Arguments) -> None:
     ``provenance.json`` at the end; ``rows`` receives the rows of the table as they are finished.
 
     Raises:
-        ValueError: an argument outside its range, ``out`` has predictors already, or ``stored`` has
-            none, or those of another model.
+        ValueError: an argument is outside its range, ``out`` has predictors already, or ``stored``
+            has none or those of another model.
         OSError: ``out`` cannot be written.
     """
     arguments.check()
     if (out / PROVENANCE).exists():
-        raise ValueError(f"out must hold no predictors yet, got {out} with its {PROVENANCE}")
+        raise ValueError(f"out must have no predictors yet, got {out} with {PROVENANCE}")
     for predictor in load(arguments.stored).values() if arguments.stored is not None else ():
         if predictor.model != arguments.model:
             raise ValueError(
-                f"stored must hold predictors of {arguments.model}, got of {predictor.model}"
+                f"stored must have predictors of {arguments.model}, got those of {predictor.model}"
             )
     out.mkdir(parents=True, exist_ok=True)
     start, console = time.perf_counter(), Console(stderr=True)

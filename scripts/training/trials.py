@@ -1,4 +1,4 @@
-"""Trials of a search for hyperparameters: run, written, drawn, printed."""
+"""Run the trials of a search for hyperparameters; write, draw and print them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from scripts.training.tuning import (
 )
 
 BEST, TRIALS, PICTURE = "best.yml", "trials.csv", "trials.png"
-SHOWN = 10
+MAX_TABLE_ROWS = 10
 """Number of trials in the table."""
 LOGARITHMIC = ("learning_rate", "ent_coef")
 COMPLETE, PRUNED, SO_FAR = "complete", "pruned", "best so far"
@@ -44,35 +44,38 @@ def write_trials(out: Path, tuning: Tuning, trials: Sequence[Ended]) -> None:
     import yaml  # type: ignore[import-untyped]  # it ships no types
 
     names = ["trial", "mean_reward", "stages", *(trials[0].parameters if trials else ())]
-    write_csv(out / TRIALS, names, [[*each[:3], *each.parameters.values()] for each in trials])
+    write_csv(out / TRIALS, names, [[*trial[:3], *trial.parameters.values()] for trial in trials])
     best = best_of(trials)
     if best is None:
         return
-    made = tuning.request
-    steps, own = made.options["steps"], settings_of(best.parameters, made.options["steps"])
-    entry = entry_of(made.kind, made.env_id, steps, own)
-    given = ", ".join(f"{name}={value}" for name, value in made.env_args.items())
+    request = tuning.request
+    steps, settings = (
+        request.options["steps"],
+        settings_of(best.parameters, request.options["steps"]),
+    )
+    entry = entry_of(request.kind, request.env_id, steps, settings)
+    arguments = ", ".join(f"{name}={value}" for name, value in request.env_args.items())
     text = (
-        f"# {made.kind}, best of {len(trials)} trials of {steps} steps"
-        f"{f' with {given}' if given else ''}:\n"
+        f"# {request.kind}, best of {len(trials)} trials of {steps} steps"
+        f"{f' with {arguments}' if arguments else ''}:\n"
         f"# mean reward {best.value:.6f} over {tuning.episodes} validation seeds.\n"
-        + yaml.safe_dump({made.env_id: entry}, sort_keys=False, width=1000)
+        + yaml.safe_dump({request.env_id: entry}, sort_keys=False, width=1000)
     )
     replace_text(out / BEST, text)
 
 
 def table_of(trials: Sequence[Ended]) -> Table:
     """Return the table of the best trials, pruned ones last."""
-    ranked = sorted(trials, key=lambda trial: (-trial.stages, -trial.value))[:SHOWN]
+    ranked = sorted(trials, key=lambda trial: (-trial.stages, -trial.value))[:MAX_TABLE_ROWS]
     table = Table(caption=f"the best {len(ranked)} of {len(trials)} trials", caption_justify="left")
     for name in ("trial", "mean reward", *(trials[0].parameters if trials else ())):
         table.add_column(name, justify="right")
     for place, trial in enumerate(ranked):
-        given_up = "" if trial.whole else f" (pruned after {trial.stages} of {STAGES})"
+        given_up = "" if trial.complete else f" (pruned after {trial.stages} of {STAGES})"
         values = trial.parameters.values()
-        shown = [f"{one:.3g}" if isinstance(one, float) else str(one) for one in values]
-        style = "bold" if place == 0 and trial.whole else ""
-        table.add_row(str(trial.number), f"{trial.value:.4f}{given_up}", *shown, style=style)
+        cells = [f"{one:.3g}" if isinstance(one, float) else str(one) for one in values]
+        style = "bold" if place == 0 and trial.complete else ""
+        table.add_row(str(trial.number), f"{trial.value:.4f}{given_up}", *cells, style=style)
     return table
 
 
@@ -89,8 +92,8 @@ def draw_trials(
     panels |= {name: f"{name} (explains {100 * part:.0f} %)" for name, part in importances.items()}
     best, rows = math.nan, [(math.nan, math.nan, COMPLETE, "trial")]
     for trial in trials:
-        label = COMPLETE if trial.whole else PRUNED
-        best = np.fmax(best, trial.value) if trial.whole else best
+        label = COMPLETE if trial.complete else PRUNED
+        best = np.fmax(best, trial.value) if trial.complete else best
         rows += [(trial.number, best, SO_FAR, "trial"), (trial.number, trial.value, label, "trial")]
         rows += [(trial.parameters[name], trial.value, label, panels[name]) for name in names]
     order = list(panels.values())
@@ -103,7 +106,7 @@ def draw_trials(
     }
     level = charts.Axis("mean reward on validation seeds")
     frame = charts.Frame(title, axes, level, columns=4, size=(2.8, 2.6), shared="y")
-    charts.lines(data, path, frame, labels=tuple(LOOKS), own=LOOKS)
+    charts.lines(data, path, frame, labels=tuple(LOOKS), looks=LOOKS)
 
 
 def search(tuning: Tuning, study: Any, trials: int, out: Path) -> None:
@@ -116,9 +119,9 @@ def search(tuning: Tuning, study: Any, trials: int, out: Path) -> None:
             best = best_of(ended)
             reached = f"{best.value:.4f}" if best else "-"
             bar.update(task, completed=len(ended), best=reached)
-    made = tuning.request
-    length = f"{len(ended)} trials of {made.options['steps']} steps"
-    title = f"{made.kind} in {made.env_id}: {length}"
+    request = tuning.request
+    length = f"{len(ended)} trials of {request.options['steps']} steps"
+    title = f"{request.kind} in {request.env_id}: {length}"
     draw_trials(out / PICTURE, ended, importances_of(study, ended), title=title)
     console = tables.console()
     console.print(table_of(ended))

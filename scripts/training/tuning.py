@@ -27,10 +27,10 @@ from agents.sb3.arguments import FALLING
 from agents.sb3.comparison import mean_rewards
 from agents.sb3.validation import VALIDATION_SEED
 from crawl_envs.types.arguments import whole
-from scripts.cli.options import PREFIX, given_only, named_values, read_instance
+from scripts.cli.options import PREFIX, named_values, read_instance, without_none
 from scripts.training.jobs import Job, job_of
 from scripts.training.options import TuneOptions
-from scripts.training.requests import Request, import_own
+from scripts.training.requests import Request, import_user_classes
 
 STAGES = 4
 """Stages of a trial; after each it is validated, and may be pruned."""
@@ -43,7 +43,7 @@ WITH_MINIBATCHES = ("maskableppo", "ppo", "recurrentppo")
 def suggested(trial: Any, algorithm: str) -> dict[str, Any]:
     """Draw the hyperparameters of one of Optuna's trials, by name, rounded to three digits.
 
-    Those of a class of one's own are of the algorithm whose rules it has.
+    A user class has the hyperparameters of the algorithm whose rules it follows.
     """
     algorithm, drawn = rules_of(algorithm), dict[str, Any]()
 
@@ -86,8 +86,8 @@ def settings_of(parameters: Mapping[str, Any], steps: int) -> dict[str, Any]:
     """
     settings = {**parameters, "learning_rate": f"{FALLING}{parameters['learning_rate']}"}
     if "rollout" in settings:
-        most = math.ceil(steps / STAGES) // settings["lanes"]
-        settings["rollout"] = max(min(settings["rollout"], most), 2)
+        max_rollout = math.ceil(steps / STAGES) // settings["lanes"]
+        settings["rollout"] = max(min(settings["rollout"], max_rollout), 2)
     if "minibatches" in settings:
         size, count = settings["lanes"] * settings["rollout"], settings.pop("minibatches")
         settings["batch_size"] = size // count if size % count == 0 else size
@@ -95,7 +95,7 @@ def settings_of(parameters: Mapping[str, Any], steps: int) -> dict[str, Any]:
 
 
 class Tuning(NamedTuple):
-    """A search: the request of its trials, without hyperparameters, and validation seeds."""
+    """A search: the request of its trials, without hyperparameters, and the number of seeds."""
 
     request: Request
     episodes: int
@@ -118,7 +118,7 @@ class Tuning(NamedTuple):
     def score(self, parameters: Mapping[str, Any], stage: int, folder: Path) -> float:
         """Train up to a stage in a folder, resuming the stage before; return the mean reward.
 
-        It is the reward of the best actions, over the validation seeds.
+        This is the reward of the best actions over the validation seeds.
         """
         job, steps = self.job(parameters), self.request.options["steps"]
         job.run(folder, progress=False, until=math.ceil(steps * stage / STAGES))
@@ -138,10 +138,10 @@ def tuning_of(options: TuneOptions) -> Tuning:
     if options.algorithm is None or options.env_id is None:
         raise ValueError("ALGORITHM and ENV_ID must be given")
     kind, env_id = options.algorithm, options.env_id.removeprefix(PREFIX)
-    import_own(kind, {})
+    import_user_classes(kind, {})
     algorithm_class(kind)
-    for name, least in (("steps", STAGES), ("episodes", 1), ("seed", 0)):
-        whole(name, getattr(options, name), least)
+    for name, minimum in (("steps", STAGES), ("episodes", 1), ("seed", 0)):
+        whole(name, getattr(options, name), minimum)
     network = hyperparameters.network(kind)
     of_run = {"seed": options.seed, "steps": options.steps, "validation": 0, "network": network}
     request = Request(
@@ -149,7 +149,7 @@ def tuning_of(options: TuneOptions) -> Tuning:
         env_id=env_id,
         env_args=named_values(options.env_arg or []),
         instance=read_instance(options.instance),
-        options=given_only({**of_run, "train_pages": options.train_pages}),
+        options=without_none({**of_run, "train_pages": options.train_pages}),
     )
     tuning = Tuning(request, options.episodes)
     tuning.job({"learning_rate": 0.1}).check(None)
@@ -157,7 +157,7 @@ def tuning_of(options: TuneOptions) -> Tuning:
 
 
 class Ended(NamedTuple):
-    """A finished trial: ``value`` is its last mean reward, or NaN."""
+    """A finished trial; ``value`` is its last mean reward, or NaN."""
 
     number: int
     value: float
@@ -165,7 +165,7 @@ class Ended(NamedTuple):
     parameters: dict[str, Any]
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Whether it completed all stages."""
         return self.stages == STAGES
 
@@ -177,10 +177,10 @@ def open_study(tuning: Tuning, storage: Path, *, fresh: bool = False) -> Iterato
     Args:
         tuning: arguments of the search.
         storage: path of the file.
-        fresh: whether to discard an existing study; otherwise it goes on.
+        fresh: whether to discard an existing study; False resumes it.
 
     Raises:
-        ValueError: Optuna is missing; the file has a study of other arguments, or is no such file.
+        ValueError: Optuna is missing, or the file has a study with other arguments or no study.
     """
     try:
         import optuna
@@ -206,7 +206,7 @@ def open_study(tuning: Tuning, storage: Path, *, fresh: bool = False) -> Iterato
             if stored.get(name, value) != value:
                 raise ValueError(
                     f"{name} must be {stored[name]!r} as in {storage}, got {value!r}; name another "
-                    "--out, or start anew with --fresh"
+                    "--out, or start over with --fresh"
                 )
             study.set_user_attr(name, value)
         yield study
@@ -216,7 +216,7 @@ def open_study(tuning: Tuning, storage: Path, *, fresh: bool = False) -> Iterato
 
 
 def _check_storage(path: Path) -> None:
-    """Raise ValueError if a file is there that is not of studies; it is not changed."""
+    """Raise ValueError if a file exists that has no studies; do not change it."""
     if not path.exists():
         return
     try:
@@ -225,13 +225,13 @@ def _check_storage(path: Path) -> None:
     except sqlite3.Error as error:
         raise ValueError(f"storage {path} cannot be used: {error}") from None
     if tables and "studies" not in tables:
-        raise ValueError(f"storage {path} cannot be used: it is no file of studies")
+        raise ValueError(f"storage must be a file of studies, got {path} with other tables")
 
 
 def run(study: Any, tuning: Tuning, count: int) -> Iterator[list[Ended]]:
-    """Run trials until ``count`` have finished; yield the finished ones, at first and after each.
+    """Run trials until ``count`` have finished; yield all finished ones, at first and after each.
 
-    They are in order; interrupted ones are not among them.
+    They are in order, without interrupted ones.
     """
     from optuna.samplers import TPESampler
 
@@ -249,16 +249,16 @@ def _ended(study: Any) -> list[Ended]:
     return [
         Ended(
             number,
-            math.nan if each.value is None else each.value,
-            len(each.intermediate_values),
-            {name: rounded(value) for name, value in each.params.items()},
+            math.nan if trial.value is None else trial.value,
+            len(trial.intermediate_values),
+            {name: rounded(value) for name, value in trial.params.items()},
         )
-        for number, each in enumerate(finished)
+        for number, trial in enumerate(finished)
     ]
 
 
 def _objective(tuning: Tuning, trial: Any) -> float:
-    """Return the score of the last stage; a trial is pruned, too, if its weights diverge."""
+    """Return the score of the last stage; a trial whose weights diverge is pruned too."""
     from optuna import TrialPruned
 
     parameters, value = suggested(trial, tuning.request.kind), math.nan
@@ -278,16 +278,16 @@ def _objective(tuning: Tuning, trial: Any) -> float:
 
 def best_of(trials: Sequence[Ended]) -> Ended | None:
     """Return the best complete trial, the earliest if tied."""
-    whole = [trial for trial in trials if trial.whole]
-    return max(whole, key=lambda trial: trial.value) if whole else None
+    complete = [trial for trial in trials if trial.complete]
+    return max(complete, key=lambda trial: trial.value) if complete else None
 
 
 def importances_of(study: Any, trials: Sequence[Ended]) -> dict[str, float]:
     """Return the share of the variance explained by each hyperparameter, by Optuna's fANOVA.
 
-    It is empty with too few complete trials.
+    The result is empty with too few complete trials.
     """
-    values = [trial.value for trial in trials if trial.whole]
+    values = [trial.value for trial in trials if trial.complete]
     if len(values) < STARTUP or len({*values}) < 2:
         return {}
     from optuna.importance import FanovaImportanceEvaluator, get_param_importances

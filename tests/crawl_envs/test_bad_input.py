@@ -286,6 +286,7 @@ BAD = [
     (lambda: summarize(ROWS, "n"), "metric must be one of m", "'n'"),
     (lambda: summarize(ROWS, "m", reference="b"), "reference must be one of a", "'b'"),
     (lambda: play(reset(small()), policies.GreedyNCIS, 0), "policy"),
+    (lambda: play(reset(small()), policies.GreedyNCIS(), 0, compiled=False), "policy", "be bound"),
     (lambda: play(env := reset(small()), policies.make("GreedyNCIS", env), "x"), "seed", "'x'"),
 ]
 

@@ -169,4 +169,4 @@ class Undefined(policies.Greedy):
 
 def test_an_index_that_is_no_number_fails():
     with pytest.raises(AssertionError, match=r"the index must be a number, got .*nan.* for page 3"):
-        check_policy(Undefined, maker("uniform"))
+        check_policy(lambda env: policies.bind(Undefined(), env), maker("uniform"))

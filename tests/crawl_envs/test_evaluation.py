@@ -118,7 +118,7 @@ def test_reference_worlds_give_their_crawls_and_hits(world):
         if "discard" in variant:
             arguments = {**arguments, "delay_window": 5.0 / world["R"]}
         tape = Tape.of_events(world["m"], **lists_of(world, delayed="delayed" in label))
-        policy = policies.make(name, instance.problem(), **arguments)
+        policy = policies.make(name, **arguments)
         rollout = simulate(instance, policy, world["T"], tape=tape)
         np.testing.assert_array_equal(rollout.crawls, result["crawl_sequence"], err_msg=label)
         served = rollout.ledger.hits, rollout.ledger.requests
@@ -136,7 +136,7 @@ def test_reference_greedy_without_signals(index):
         rng = np.random.default_rng(world["seed"])
         arrays = {"Delta": rng.random(world["m"]), "mu": rng.random(world["m"])}
     instance = Instance(arrays["mu"], arrays["Delta"], bandwidth=100.0)
-    policy = policies.make("Greedy", instance.problem())
+    policy = policies.Greedy()
     rollout = simulate(instance, policy, 1000.0, seed=1)
     np.testing.assert_array_equal(rollout.crawls[:300], world["greedy_first300"])
     if world["greedy_counts"] is not None:
@@ -196,7 +196,7 @@ def test_no_rows_have_no_summary():
 def test_slotted_crawls_are_made_when_the_budget_allows_them():
     """At 2 per unit up to 3 and at 4 per unit from then on."""
     instance = Instance([1.0, 1.0], [1.0, 1.0], bandwidth=2.0, bandwidth_steps=((3.0, 4.0),))
-    policy = policies.make("Greedy", instance.problem())
+    policy = policies.Greedy()
     rollout = simulate(instance, policy, 4.0)
     np.testing.assert_allclose(
         rollout.times, [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.25, 3.5, 3.75, 4.0], rtol=1e-15

@@ -52,15 +52,31 @@ def _operations(names: Names) -> None:
     assert names["loop"].describe("https://b.example/7")["failures"] == 1
 
 
+def _two_indices(names: Names) -> None:
+    observation, _ = names["env"].reset(seed=0)
+    pages = [names[name].predict(observation)[0] for name in ("whittle", "lagrangian")]
+    assert pages[0] == pages[1]
+
+
+def _estimators(names: Names) -> None:
+    assert names["quality"].recall == pytest.approx(0.42, abs=0.005)
+    assert names["quality"].precision == pytest.approx(0.52, abs=0.005)
+
+
 RESULTS: dict[str, Callable[[Names], None]] = {
     "README.md": lambda names: _between(names["env"].unwrapped.ledger().accuracy, 0.8, 1.0),
     "docs/crawlers.md": _crawlers,
     "docs/data.md": _data,
+    "docs/ecosystem.md": lambda names: _between(*names["env"].observation_space.shape, 700, 700),
     "docs/environments.md": _environments,
+    "docs/estimators.md": _estimators,
+    "docs/index.md": lambda names: _between(names["env"].unwrapped.ledger().accuracy, 0.8, 1.0),
     "docs/operations.md": _operations,
-    "docs/policies.md": lambda names: _between(names["best"].rates.sum(), 99.9, 100.1),
+    "docs/policies.md": lambda names: _between(names["chosen"][0], 0, 99),
     "docs/quickstart.md": _quickstart,
+    "docs/restless.md": _two_indices,
     "docs/train.md": lambda names: _between(names["fresh"], 0.9, 1.0),
+    "docs/values.md": lambda names: _between(names["best"].rates.sum(), 99.9, 100.1),
     "policies/live/README.md": _four_calls,
 }
 """What holds after the code of a page; all pages with code are here, except RECIPES."""

@@ -9,7 +9,8 @@ import crawl_envs  # noqa: F401  (registers the environments)
 import policies
 from crawl_envs.types import Instance
 from policies import solvers
-from policies.base import index, schedules
+from policies.base import schedules
+from policies.values import ranking
 from tests.policies.replay import SIGNAL, ReplayCore, ReplayLane, random_lane, run
 
 # Steps and compiled forms
@@ -20,13 +21,11 @@ def test_best_page_in_plain_python():
     for _ in range(50):
         elapsed = rng.integers(0, 4, 9) * 1.0
         alive = rng.random(9) < 0.6
-        compiled = policies.RoundRobin(features=("elapsed",))._index(
-            Instance(np.ones(9), 1.0, bandwidth=1.0).problem()
-        )
+        compiled = policies.RoundRobin()._index(Instance(np.ones(9), 1.0, bandwidth=1.0).problem())
         arguments = (*compiled, elapsed, np.zeros(9), alive)
         values = np.where(alive, elapsed, -np.inf)
-        np.testing.assert_array_equal(index.page_values(*arguments), values)
-        assert index.best_page(*arguments) == (np.argmax(values) if alive.any() else 0)
+        np.testing.assert_array_equal(ranking.page_values(*arguments), values)
+        assert ranking.best_page(*arguments) == (np.argmax(values) if alive.any() else 0)
 
 
 # Episodes and lanes
@@ -58,9 +57,7 @@ def test_time_zero_counts_as_a_crawl_of_every_page():
 
 @pytest.mark.parametrize("schedule", ["low_discrepancy", "random"])
 def test_allocated_policies_crawl_at_their_rates(schedule):
-    lane = random_lane(10, 4, bandwidth=5.0, horizon=400.0)
-    core = ReplayCore(lane)
-    problem = lane.instance.problem()
+    problem = random_lane(10, 4, bandwidth=5.0, horizon=400.0).instance.problem()
     for name, expected in (
         (
             "LowDiscrepancy",
@@ -69,7 +66,7 @@ def test_allocated_policies_crawl_at_their_rates(schedule):
         ("UniformCrawl", np.full(10, 0.5)),
         ("ChangeRateCrawl", problem.change_rate * 5.0 / problem.change_rate.sum()),
     ):
-        policy = policies.make(name, core, schedule=schedule)
+        policy = policies.make(name, schedule=schedule)
         np.testing.assert_allclose(policy.rates(problem, 5.0), expected)
         pages = policy.compile(problem, 2000, np.random.default_rng(0)).pages
         made = np.bincount(pages, minlength=10)

@@ -111,7 +111,7 @@ def test_foreign_rows_are_left_alone(tmp_path: Path) -> None:
     path.write_bytes(b"something else" + os.urandom(8))
     before = path.read_bytes()
     for more in ([], ["--fresh"]):
-        refused(run(app, *TINY, *more, out=tmp_path), "not a whole Parquet file")
+        refused(run(app, *TINY, *more, out=tmp_path), "must be a complete Parquet file")
     assert path.read_bytes() == before
 
 

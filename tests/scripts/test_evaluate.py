@@ -128,7 +128,7 @@ def test_rows_are_kept_and_gone_on_with(tmp_path):
     for name in SAME[1:]:
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
     result = run(*base, "--env-arg", "horizon=6", out=tmp_path / "parts")
-    refused(result, "other arguments")
+    refused(result, "the same arguments")
 
 
 def test_another_agent_in_the_folder_is_played_anew(folder, tmp_path):
@@ -236,7 +236,7 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "run", interrupt)
     result = run("Greedy", "CrawlNCIS-v0", *SMALL, *FEW, out=tmp_path)
     assert result.exit_code == 130
-    assert "the same command goes on" in result.stderr
+    assert "the same command resumes" in result.stderr
     assert "Traceback" not in result.output
 
 

@@ -12,7 +12,7 @@ from scripts.present.films import (
     FILMS,
     HEADING,
     LAST,
-    MOST_FRAMES,
+    MAX_FRAMES,
     PANEL,
     film_of,
     frames_of,
@@ -37,7 +37,7 @@ def test_the_films_of_the_documentation_are_small(name):
     assert file.stat().st_size < 600_000
     with Image.open(file) as film:
         assert film.size == (2 * PANEL[0], HEADING + PANEL[1])
-        assert 80 <= film.n_frames <= MOST_FRAMES
+        assert 80 <= film.n_frames <= MAX_FRAMES
 
 
 def test_a_film_is_written_again_byte_by_byte(tmp_path):
@@ -104,6 +104,6 @@ def test_headings_are_not_cut_off():
 
 def test_an_environment_of_ones_own_needs_policies(tmp_path, monkeypatch):
     monkeypatch.setitem(gymnasium.registry, "OwnFilm-v0", gymnasium.spec("CrawlNCIS-v0"))
-    words = "--policies must be given for OwnFilm-v0", "RoundRobin,Greedy"
+    words = "--policies must be two different ones for OwnFilm-v0", "RoundRobin,Greedy"
     refused(run("OwnFilm-v0", out=tmp_path), *words)
     assert not list(tmp_path.iterdir())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import gymnasium
 import pytest
@@ -173,7 +174,7 @@ def test_a_batch_refuses_a_class_that_replaces_steps():
 
 def test_what_is_replaced_is_played_step_by_step(tmp_path):
     """Rankings are of the environment as it is: a limit, a wrapper of actions, and its own step."""
-    policy = {"one": policies.GreedyNCIS}
+    policy = {"one": partial(policies.make, "GreedyNCIS")}
     seen = {}
     for name in ("MyCrawl-v0", "Reversed-v0", "Short-v0"):
         given = {"id": f"own_crawls:{name}", "policies": policy, "seeds": [0]}

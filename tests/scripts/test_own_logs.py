@@ -179,7 +179,7 @@ def test_a_page_that_a_signal_names_after_its_last_crawl_is_fetched_first(tmp_pa
     assert set(first[:2]) == {url(3), url(5)}
     assert all("; 1 signal of push before the start; " in row["why"] for row in fetches[:2])
     [gone, *_] = [row["why"] for row in fetches if row["url"] == url(7)]
-    assert gone.startswith("gone when last asked, 1")
+    assert gone.startswith("gone at its last fetch, 1")
     assert gone.endswith("; 1 signal of push before the start")
     assert "1 signal of push since the last crawls not used: their pages are gone" in result.stdout
     result = done(commands.run(*pages, "--policy", "Greedy", out=tmp_path / "out"))
@@ -207,7 +207,7 @@ def test_a_table_without_rates_is_scheduled_in_turn(
     pages = (schedule.app, tmp_path / "pages.csv", *span)
     result = done(commands.run(*pages, out=tmp_path / "out"))
     assert "with RoundRobin" in result.stdout
-    assert "no column change_rate, as python -m scripts.estimate LOG writes" in result.stdout
+    assert "no column change_rate (python -m scripts.estimate LOG writes it)" in result.stdout
     assert "importance 0" not in result.stdout
     assert [row["url"] for row in rows_of(tmp_path / "out" / "schedule.csv")] == [*map(url, order)]
     refused(
@@ -238,7 +238,7 @@ def test_pages_that_are_gone_are_not_scheduled(tmp_path: Path) -> None:
     done(commands.run(schedule.app, tmp_path / "pages.csv", *again, out=tmp_path))
     rows = [row for row in rows_of(tmp_path / "schedule.csv") if row["url"].endswith("gone")]
     assert [row["time"][:10] for row in rows] == ["2026-02-04", "2026-02-08"]
-    assert rows[0]["why"] == "gone when last asked, 4 days ago"
+    assert rows[0]["why"] == "gone at its last fetch, 4 days ago"
 
 
 def test_a_schedule_of_gone_pages_alone_spaces_them_by_the_budget(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_a_schedule_of_gone_pages_alone_spaces_them_by_the_budget(tmp_path: Path
     (tmp_path / "pages.csv").write_text("\n".join([header, *rows]) + "\n")
     span = ("--bandwidth", 4, "--start", "2026-01-31", "--until", 7.9)
     result = commands.run(schedule.app, tmp_path / "pages.csv", *span, out=tmp_path / "out")
-    refused(result, "pages must not all be gone, got 4 that are")
+    refused(result, "must not all be gone, got 4 gone pages")
     again = (*span, "--recheck-gone", 4)
     done(commands.run(schedule.app, tmp_path / "pages.csv", *again, out=tmp_path / "out"))
     times = [row["time"][:16] for row in rows_of(tmp_path / "out" / "schedule.csv")]
@@ -275,21 +275,21 @@ def test_pages_outside_the_table_have_no_importance(files: Path, tmp_path: Path)
     result = done(commands.run(estimate.app, *given_pages, out=tmp_path / "out"))
     said = " ".join(result.stdout.split())
     assert "40 pages of the log not in" in said
-    assert "importance 0, never fetched; 1 row of it without a page of the log" in said
+    assert "importance 0, never fetched; 1 row of it not in the log" in said
     rows = rows_of(tmp_path / "out" / "pages.csv")
     weights = {row["url"]: float(row["importance"]) for row in rows}
     assert weights == {url(page): (page + 1.0) * (page < 60) for page in range(100)}
     (tmp_path / "known.csv").write_text(f"url,importance,weight\n{url(3)},0,1\n")
     for app in (estimate.app, backtest.app):
         result = commands.run(app, *given_pages, out=tmp_path / "none")
-        refused(result, "known.csv: expected importance above 0 for a page of the log, got none")
+        refused(result, "known.csv must have importance > 0 for a page of the log, got none")
         assert "columns that are not read: 'weight'" in " ".join(result.stdout.split())
 
 
 def test_a_log_that_tells_no_rate_is_refused_after_its_summary(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("url,time,hash\nu,2026-01-01,A\nu,2026-01-05,A\n")
     result = commands.run(estimate.app, tmp_path / "log.csv", out=tmp_path / "out")
-    refused(result, "no change in 1 interval between crawls: rates are below 0.75 per day")
+    refused(result, "got none in 1 interval between crawls: rates are below 0.75 per day")
     assert "never changed" in result.stdout
     assert not (tmp_path / "out").exists()
 
@@ -375,7 +375,7 @@ def test_an_interrupted_backtest_goes_on(
     finally:
         signal.signal(signal.SIGINT, heard)
     assert stopped.exit_code == 130, stopped.output
-    assert "the same command goes on" in stopped.stderr
+    assert "the same command resumes" in stopped.stderr
     some, _ = read_rows(tmp_path / "parts" / "rows.parquet")
     done(commands.run(backtest.app, *arguments, out=tmp_path / "parts"))
     parts, _ = read_rows(tmp_path / "parts" / "rows.parquet")
@@ -396,7 +396,7 @@ def test_a_log_that_does_not_aim_at_freshness_is_noted(tmp_path: Path) -> None:
     log.write_text("\n".join(["url,time,changed", *rows]) + "\n")
     few = ("--draws", 3, "--workers", 1, "--policies", "Greedy")
     result = done(commands.run(backtest.app, log, *few, out=tmp_path / "out"))
-    assert "less fresh than as many in turn" in " ".join(result.stdout.split())
+    assert "less fresh than as many of RoundRobin" in " ".join(result.stdout.split())
 
 
 def test_a_live_scheduler_answers_lines(estimated: Path, tmp_path: Path) -> None:
@@ -418,7 +418,7 @@ def test_a_live_scheduler_answers_lines(estimated: Path, tmp_path: Path) -> None
     again = CliRunner().invoke(schedule.app, spelled(arguments + folder), input="\n".join(later))
     answer, named_page = [json.loads(line) for line in done(again).stdout.splitlines()]
     assert named_page["signals"] == table.signals[0, named]  # and not again those of the table
-    assert "goes on with its own pages, signals" in again.stderr
+    assert "its pages, signals, policy and bandwidth replace these" in again.stderr
     assert len(answer["fetch"]) == 2
     assert set(answer["fetch"]).isdisjoint(answers[0]["fetch"])
 
@@ -448,7 +448,10 @@ def test_a_feed_tells_pages_and_signals(tmp_path: Path) -> None:
     result = CliRunner().invoke(schedule.app, spelled(arguments), input=asked)
     assert f"{feed} must be a feed or a sitemap" in done(result).stderr
     lone: list[object] = [*arguments, "--feed", feed]
-    refused(CliRunner().invoke(schedule.app, spelled(lone), input=""), "there are 1, got 2")
+    refused(
+        CliRunner().invoke(schedule.app, spelled(lone), input=""),
+        "at most 1 times, once for each source of signals, got 2",
+    )
 
 
 TWO = ("--feed", "f", "--feed", "g")
@@ -461,7 +464,11 @@ TWO = ("--feed", "f", "--feed", "g")
         (backtest.app, ["LOG", "--draws", 1], "draws must be"),
         (backtest.app, ["LOG", "--policies", "Best"], "Best"),
         (backtest.app, ["LOG", "--policies", "CurveFitting"], "pages with fragments"),
-        (backtest.app, ["LOG", "--policies", "ThresholdNCIS"], "must keep to a budget"),
+        (
+            backtest.app,
+            ["LOG", "--policies", "ThresholdNCIS"],
+            "must crawl page by page in a budget",
+        ),
         (backtest.app, ["LOG", "--start", 1000], "start must lie in the log"),
         (estimate.app, ["LOG", "--column", "url"], "column must be name=value"),
         (schedule.app, ["--bandwidth", 1], "PAGES must be given"),

@@ -1,5 +1,7 @@
 """The command with which a person plays."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -49,7 +51,7 @@ def test_crawls_of_a_policy_by_hand_score_as_the_policy():
     game = Game(SMALL, 7)
     env = make_env(ENV_ID, **{**ARGUMENTS, **SMALL})
     env.reset(seed=7)
-    factory = policies.RoundRobin
+    factory = partial(policies.make, "RoundRobin")
     expected = play(env, factory(env), 7)
     for slot in range(game.env.num_slots()):
         assert not game.over

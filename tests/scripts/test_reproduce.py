@@ -87,7 +87,7 @@ EXPERIMENT = replace(fig9.EXPERIMENT, name={name!r})
     with pytest.raises(ValueError, match=r"far must begin with 'third-', got 'ncis-far'"):
         experiments.find("third_far")
     (tmp_path / "third" / "far.py").unlink()
-    with pytest.raises(ValueError, match=r"third_one and third_two must have two names"):
+    with pytest.raises(ValueError, match=r"third_one and third_two must differ"):
         experiments.select(["third_one"])
     (tmp_path / "third" / "two.py").unlink()
     assert experiments.find("third_twin").name == "third-twin"  # by what it declares
@@ -216,7 +216,7 @@ def test_a_page_gets_the_tables_of_its_rows(
 def test_nothing_to_score(tmp_path: Path) -> None:
     refused(
         run(app, "ncis_fig9", "--score", out=tmp_path),
-        "has no rows to score: without --score, the same command makes them",
+        "has no rows to score; run without --score to simulate them",
     )
     assert not list(tmp_path.rglob("*.*"))
 
@@ -228,5 +228,5 @@ def test_rows_of_an_older_version_are_not_scored(
     (tmp_path / "ncis" / "fig9").mkdir(parents=True)
     (tmp_path / "ncis" / "fig9" / "rows.parquet").write_bytes(kept.read_bytes())
     monkeypatch.setitem(fig9.measure.spec, "version", 2)
-    said = "rows of 1 term are of an older version: without --score, the same command simulates"
+    said = "rows of 1 term are of an older version; run without --score to simulate"
     refused(run(app, "ncis_fig9", "--score", out=tmp_path), said)

@@ -26,7 +26,7 @@ from agents.sb3.validation import ValidationRow
 from crawl_envs.evaluation import Row, evaluate, mean_and_half_width
 from policies import make
 from scripts.cli.options import named_values
-from scripts.study.entrants import USUAL, candidate_of
+from scripts.study.entrants import DEFAULT_POLICIES, candidate_of
 from scripts.study.means import table
 from scripts.train import app
 from scripts.training import baselines, jobs, seeds
@@ -77,7 +77,9 @@ def test_a_run_from_end_to_end(tmp_path):
     assert candidate_of(out).training_seconds == made["processor_seconds"] > 0.0
     assert agents.load(out).arguments.lanes == 4
 
-    refused(run("a2c", "CrawlNCIS-v0", *SMALL, *SHORT, *NOISY, out=out), "kind 'ppo'", "--fresh")
+    refused(
+        run("a2c", "CrawlNCIS-v0", *SMALL, *SHORT, *NOISY, out=out), "kind must be 'ppo'", "--fresh"
+    )
     other = run("ppo", "CrawlNCIS-v0", *SMALL, *SHORT, out=out)
     refused(other, "env_args", "as in the run to resume")
     before = agents.load(out).model.num_timesteps
@@ -316,7 +318,7 @@ def test_all_policies_that_can_act_are_rivals(tmp_path):
 def test_the_usual_policies_are_rivals_unless_others_are_named(tmp_path):
     args = TrainArguments(env_args={"num_pages": 3, "bandwidth": 3, "horizon": 3})
     usual = {row.policy for row in baseline_rows(args, 1, tmp_path)}
-    assert {"RandomCrawl", "RoundRobin", "Greedy", "GreedyNCIS"} < usual <= set(USUAL)
+    assert {"RandomCrawl", "RoundRobin", "Greedy", "GreedyNCIS"} < usual <= set(DEFAULT_POLICIES)
 
 
 class Here:
@@ -359,7 +361,7 @@ def test_runs_of_several_seeds(tmp_path, monkeypatch):
     own = mean_rewards(lambda env: agent, environment, episodes=3)
     assert runs["seed 4"] == pytest.approx(own.mean())
     assert (several / "curve.png").read_bytes().startswith(PNG)
-    refused(run(*arguments, "--seeds", 3, "--seed", 3, out=several), "seeds 2", "got 3")
+    refused(run(*arguments, "--seeds", 3, "--seed", 3, out=several), "seeds must be 2", "got 3")
     done(resume(several))
 
 

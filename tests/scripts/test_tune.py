@@ -128,7 +128,7 @@ def test_a_search_that_was_stopped_goes_on_as_one_that_was_not(cheap, tmp_path, 
         patch.setattr(Tuning, "score", interrupted)
         result = run(*options, "--trials", 11, out=tmp_path / "parts")
     assert result.exit_code == 130
-    assert "the same command goes on" in result.stderr
+    assert "the same command resumes" in result.stderr
     assert "Traceback" not in result.output
     done(run(*options, "--trials", 11, out=tmp_path / "parts"))
     assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "parts")
@@ -150,7 +150,7 @@ def test_a_database_of_others_is_left_alone(tmp_path):
     before = file.read_bytes()
     for more in ([], ["--fresh"]):
         result = run("ppo", "CrawlNCIS-v0", *SMALL, *FEW, "--storage", file, *more, out=tmp_path)
-        refused(result, "storage", "no file of studies")
+        refused(result, "storage must be a file of studies")
     assert file.read_bytes() == before
 
 

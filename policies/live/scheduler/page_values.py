@@ -81,6 +81,8 @@ class PageValues:
     """
 
     def __init__(self, policy: str | type[Any] | IndexPolicy | AllocatedPolicy) -> None:
+        if isinstance(policy, policies.FromColumns):
+            policy = policy.policy
         cls = policies.find(policy) if isinstance(policy, str) else policy
         self.name = policy if isinstance(policy, str) else None
         self.policy: Any = policy

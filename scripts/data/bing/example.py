@@ -3,8 +3,8 @@
 Importance, change rates and complete observation are those of the instance ``lambdacrawl``;
 importance is multiplied by its published mean and rounded up to an integer. As in the set, a URL is
 crawled about daily for 98 days, and URLs that never changed are left out, so that ids have gaps.
-The small files are in random order. Hosts have ten URLs on average, and one in ten is constrained:
-these are our choices, since nothing about hosts is published.
+The small files are in random order. Nothing about hosts is published: we choose ten URLs per host
+on average, and one constrained host in ten.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def make_example(folder: Path, num_pages: int, seed: int = 0) -> pd.DataFrame:
     paths = {name: folder / f"{name}.txt" for name in FORMATS}
     for path in paths.values():
         if path.exists():
-            raise ValueError(f"{path}: exists, expected a folder without the set's files")
+            raise ValueError(f"folder must have no files of the set, got {path}")
     rng = np.random.default_rng(seed)
     urls = draw_urls(rng, num_pages)
     host = rng.integers(0, max(num_pages // HOST_SIZE, 1), num_pages)

@@ -1,4 +1,4 @@
-"""The five files of the Bing set, plain or gzipped, read in blocks of whole lines."""
+"""Read the five files of the Bing set, plain or gzipped, in blocks of lines."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ GIVEN_RATES = "urlid_chrate_compl_obs_hist"
 ENDINGS = (".txt", ".txt.gz")
 
 BLOCK = 2**25
-"""Bytes of text that are read at a time, and the rest of a line."""
+"""Bytes of text that are read at a time, rounded up to a line."""
 
-TEXT, WHOLE, FLAG = r"[^\t]*", "[0-9]{1,15} *", "[01] *"
+TEXT, INTEGER, FLAG = r"[^\t]*", "[0-9]{1,15} *", "[01] *"
 NUMBER = r"[0-9]{1,30}(\.[0-9]+)?([eE][-+]?[0-9]{1,2})? *"
 CRAWL = rf"\[ *{NUMBER}, *[01] *\]"
 CRAWLS = rf"\[ *({CRAWL}( *, *{CRAWL})*)? *\] *"
 
 FORMATS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    URLS: ((TEXT, WHOLE, WHOLE), "URL, URL_ID and Host_ID, separated by tabs"),
-    HOSTS: ((TEXT, WHOLE, FLAG), "Host_URL, Host_ID and 0 or 1, separated by tabs"),
-    IMPORTANCE: ((WHOLE, WHOLE), "URL_ID, a tab and a whole importance score >= 0"),
-    GIVEN_RATES: ((WHOLE, NUMBER), "URL_ID, a tab and a change rate >= 0"),
+    URLS: ((TEXT, INTEGER, INTEGER), "URL, URL_ID and Host_ID, separated by tabs"),
+    HOSTS: ((TEXT, INTEGER, FLAG), "Host_URL, Host_ID and 0 or 1, separated by tabs"),
+    IMPORTANCE: ((INTEGER, INTEGER), "URL_ID, a tab and a whole importance score >= 0"),
+    GIVEN_RATES: ((INTEGER, NUMBER), "URL_ID, a tab and a change rate >= 0"),
     HISTORIES: (
-        (WHOLE, NUMBER, CRAWLS),
+        (INTEGER, NUMBER, CRAWLS),
         "URL_ID, offset of the first crawl in days and [[days since the crawl before, 0 or 1], "
         "...], separated by tabs",
     ),
 }
-"""Patterns of the columns of each file, of which TEXT is not read; and a line in words."""
+"""Patterns of the columns of each file, without reading TEXT; and the description of a line."""
 
 
 def find(folder: Path) -> dict[str, Path]:
@@ -53,7 +53,7 @@ def find(folder: Path) -> dict[str, Path]:
         ValueError: the folder or a file is missing, or a file exists twice.
     """
     if not folder.is_dir():
-        raise ValueError(f"{folder}: no such folder, expected the five files of the Bing set")
+        raise ValueError(f"folder must have the five files of the Bing set, got {folder}")
     paths = {}
     for name in FORMATS:
         present = [path for end in ENDINGS if (path := folder / f"{name}{end}").is_file()]
@@ -65,9 +65,9 @@ def find(folder: Path) -> dict[str, Path]:
 
 
 def read(name: str, path: Path) -> Iterator[tuple[int, list[Any]]]:
-    """Yield the number of the first line of each block, and its columns but for texts.
+    """Yield the number of the first line of each block, and its columns except texts.
 
-    A progress bar shows how much of the file on disk is read.
+    A progress bar shows the share of the file that is read.
 
     Args:
         name: name of the file in FORMATS.
@@ -88,19 +88,19 @@ def read(name: str, path: Path) -> Iterator[tuple[int, list[Any]]]:
                 number += len(lines)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(
-            f"{path}, from line {number} on: expected a whole gzip file, but {error}"
+            f"{path}, from line {number} on: expected a complete gzip file, but {error}"
         ) from None
 
 
 def _columns(name: str, path: Path, number: int, lines: list[bytes]) -> list[Any]:
-    """Return the columns but for texts of lines, the first of which has a number in the file."""
+    """Return the columns of lines except texts; ``number`` is that of the first line."""
     patterns, expected = FORMATS[name]
     rows = pa.array(lines, pa.binary())
     valid = compute.match_substring_regex(rows, "^" + r"\t".join(patterns) + r"\r?\n$")
     if not compute.all(valid).as_py():
         row = compute.index(valid, False).as_py()
         if not lines[row].endswith(b"\n"):
-            expected = "a newline at the end of a whole file"
+            expected = "a newline at the end of a complete file"
         text = lines[row].rstrip(b"\r\n").decode("utf-8", "replace")
         text = text[:60] + "..." if len(text) > 60 else text
         raise ValueError(f"{path}, line {number + row}: expected {expected}, got {text!r}")

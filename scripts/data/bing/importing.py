@@ -1,4 +1,4 @@
-"""Import of the Bing set: histories are read in blocks, fitted, joined, and written as one table.
+"""Import the Bing set: read histories in blocks, fit change rates, join, and write one table.
 
 The table has a row for every URL, in the order of the file of histories:
 
@@ -16,8 +16,8 @@ The table has a row for every URL, in the order of the file of histories:
 ``changed``        lists of uint8: whether crawls after the first found a change; with histories
 =================  ======================================================================
 
-URLs with complete observation have a given rate (by equation 11 of the paper), not the times of
-their changes; it is used unchanged, as in the public code.
+URLs with complete observation have a given rate (by equation 11 of the paper) and no times of
+changes; the rate is used unchanged, as in the public code.
 
 Other rates are fitted by equation 10 of Kolobov et al. (2019), smoothed: the estimate maximises the
 likelihood of the crawls and of two imaginary crawls, each half a day after the previous crawl, one
@@ -69,16 +69,16 @@ def import_set(
         force: whether to replace ``out``.
 
     Returns:
-        Ids of the URLs that are left out, as they have neither a history nor a change rate.
+        Ids of the URLs that are left out because they have no history and no change rate.
 
     Raises:
-        ValueError: a file is missing, truncated, foreign or inconsistent with others, every URL is
-            left out, or ``out`` exists.
+        ValueError: a file is missing, malformed or inconsistent with others, every URL is left out,
+            or ``out`` exists.
         OSError: an output cannot be written.
     """
     paths = files.find(folder)
     if out.is_dir() or (out.exists() and not force):
-        raise ValueError(f"{out}: exists; use --force to replace it")
+        raise ValueError(f"out must not exist, got {out}; use --force to replace it")
     urls = _read_urls(paths)
     tables = _tables(paths, urls, histories)
     first, left_out = next(tables), list[int]()
@@ -99,8 +99,8 @@ def _read_urls(paths: Paths) -> pd.DataFrame:
     """Return importance, host_id, constrained and given_rate (NaN if none) of URLs, by their id.
 
     Raises:
-        ValueError: a malformed line, a duplicate id, an id that the file it refers to does not
-            have, or a URL without importance or host.
+        ValueError: a malformed line, a duplicate id, a reference to an unknown id, or a URL without
+            importance or host.
     """
     importance = _column_by_id(paths, IMPORTANCE, "importance")
     hosts = _column_by_id(paths, HOSTS, "constrained").astype(bool)
@@ -119,7 +119,7 @@ def _read_urls(paths: Paths) -> pd.DataFrame:
 
 
 def _column_by_id(paths: Paths, name: str, field: str) -> pd.DataFrame:
-    """Return the column of a small file by its ids, none of which may come twice."""
+    """Return the column of a small file by its ids, which must be distinct."""
     blocks = files.read(name, paths[name])
     parts = [[files.numbers(column) for column in columns] for _, columns in blocks]
     ids, values = np.concatenate(parts, axis=1) if parts else np.empty((2, 0))
@@ -129,23 +129,23 @@ def _column_by_id(paths: Paths, name: str, field: str) -> pd.DataFrame:
 
 
 def _check(path: Path, line: int, ids: pd.Index, valid: BoolArray, expected: str) -> None:
-    """Raise ValueError for the first invalid id, given the line of the first one."""
+    """Raise ValueError for the first invalid id; ``line`` is that of the first id."""
     if not valid.all():
         row = int(np.argmin(valid))
         raise ValueError(f"{path}, line {line + row}: expected {expected.format(ids[row])}")
 
 
 def _rows(
-    paths: Paths, name: str, ids: pd.Index, owner: str, known: pd.Index, line: int = 1
+    paths: Paths, name: str, ids: pd.Index, owner: str, index: pd.Index, line: int = 1
 ) -> IntArray:
-    """Return the row of each id in ``known``; ValueError for one that ``owner`` lacks."""
-    rows: IntArray = known.get_indexer(ids)
+    """Return the row of each id in ``index``; ValueError for an id that ``owner`` lacks."""
+    rows: IntArray = index.get_indexer(ids)
     _check(paths[name], line, ids, rows >= 0, f"an id of {paths[owner].name}, got {{}}")
     return rows
 
 
 def _tables(paths: Paths, urls: pd.DataFrame, histories: bool) -> Iterator[Any]:
-    """Yield the table of each block of histories, and that of the URLs without a history."""
+    """Yield the table of each block of histories, then the table of the URLs without one."""
     path, crawled = paths[HISTORIES], np.zeros(len(urls), np.bool_)
     for line, columns in files.read(HISTORIES, path):
         ids, first_crawl = map(files.numbers, columns[:2])
@@ -191,7 +191,7 @@ def _table(urls: pd.DataFrame, first_crawl: FloatArray, crawls: Crawls, historie
 
 
 def summary(table: pd.DataFrame) -> str:
-    """Return the means of a table as text, with those that are published or follow from them."""
+    """Return the means of a table as text, with the published ones."""
     weight, rate, complete = (table[name] for name in ("importance", "change_rate", "complete"))
     total = np.float64(weight.sum())
     with np.errstate(invalid="ignore"):

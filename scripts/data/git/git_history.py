@@ -1,7 +1,7 @@
-"""The main line of a git repository, as commits and the files they touch.
+"""Read the main line of a git repository: its commits and the files they touch.
 
-Only the git command line is used, read-only and without downloads. Data are streamed: one commit or
-one blob at a time.
+It runs the git command line, read-only and without downloads. One commit or one blob is in memory
+at a time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PROMISOR = re.compile(r"^remote\..*\.promisor=true$", re.MULTILINE)
 class Link(NamedTuple):
     """One commit of the main line; times are seconds since 1970.
 
-    ``authored`` is the author's time; for a merge, that of the merged tip.
+    ``authored`` is the author's time, for a merge that of the merged tip.
     """
 
     hash: str
@@ -74,7 +74,7 @@ class Commit(NamedTuple):
 class Repository:
     """A git repository on disk, checked by ``open_repository``; ``specs`` selects its pages.
 
-    In a ``partial`` clone blobs may be missing: renames are then found by equal content alone, and
+    In a ``partial`` clone blobs may be missing: only renames with equal content are then found, and
     lines are not counted.
     """
 
@@ -94,7 +94,7 @@ class Repository:
         Args:
             last: hash of the last commit.
             after: hash of the commit before the first one; None starts at the first commit.
-            lines: whether to count lines (slower); else counts are 0.
+            lines: whether to count lines (slower); False leaves the counts at 0.
 
         Raises:
             ValueError: git fails, for example because objects are missing.
@@ -123,8 +123,8 @@ class Repository:
         commit, name, *_ = [part.strip("\n") for part in first.split("\0")] + ["?", "?"]
         return ValueError(
             f"{self.path}: the content of {name!r} in commit {commit}, blob {blob}, is missing; "
-            f"leave the file out with --exclude {name!r}, or declare a partial clone, "
-            "git config remote.origin.promisor true: missing versions are then counted"
+            f"leave the file out with --exclude {name!r}, or declare a partial clone by "
+            "git config remote.origin.promisor true to skip missing versions"
         )
 
 
@@ -146,20 +146,20 @@ def open_repository(
         branch: the branch, tag or commit whose main line is read.
 
     Raises:
-        ValueError: git is not installed, ``path`` is no repository or a subfolder of one, it is a
+        ValueError: git is not installed, ``path`` is not the top folder of a repository or is a
             shallow clone, or there is no commit or no such branch.
     """
     if not path.is_dir():
         raise ValueError(f"repository must be a folder, got {str(path)!r}")
-    asked = ["rev-parse", "--show-prefix", "--is-shallow-repository"]
-    prefix, shallow = git_output(path, asked).splitlines()
+    command = ["rev-parse", "--show-prefix", "--is-shallow-repository"]
+    prefix, shallow = git_output(path, command).splitlines()
     if prefix:
         raise ValueError(
             f"{path} is inside a repository; use its top folder and --subdir {prefix!r}"
         )
     if shallow == "true":
         raise ValueError(
-            f"{path}: a shallow clone lacks the history; complete it by git fetch --unshallow"
+            f"{path} must not be a shallow clone; complete it with git fetch --unshallow"
         )
     partial = PROMISOR.search(git_output(path, ["config", "--list"])) is not None
     specs = _path_specs([subdir.strip("/") for subdir in subdirs], include, exclude)
@@ -177,10 +177,8 @@ def _head(path: Path, branch: str) -> str:
         return head
     names = branches(path)
     if branch == "HEAD" and not names:
-        raise ValueError(f"{path}: the repository has no commits")
-    raise ValueError(
-        f"{path}: there is no commit {branch!r}; branches are {', '.join(names) or 'none'}"
-    )
+        raise ValueError(f"{path} must have commits, got none")
+    raise ValueError(f"branch must be one of {', '.join(names) or 'none'}, got {branch!r}")
 
 
 def _path_specs(
@@ -223,9 +221,9 @@ def main_line(repository: Repository) -> list[Link]:
 
 @contextmanager
 def blob_reader(repository: Repository) -> Iterator[Callable[[str, int], bytes | None]]:
-    """Yield a function that returns the first bytes of a blob, given its hash and a limit.
+    """Yield a function from the hash of a blob and a limit to the first bytes of its content.
 
-    It returns None for a blob that a partial clone lacks; in others it raises ValueError.
+    A missing blob is None in a partial clone, and a ValueError in others.
     """
     present = None
     if repository.partial:  # asking git for a missing blob would download it
@@ -263,7 +261,7 @@ def git_output(path: Path, arguments: Sequence[str], stdin: bytes = b"") -> str:
 def _git(path: Path, arguments: Sequence[str]) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """Yield the pipes to and from git; raise ValueError if it fails, kill it if the block raises.
 
-    The message is git's first line of a fatal error.
+    The message is the first line of git's fatal error.
     """
     command = ["git", "-C", str(path), *FIXED, *arguments]
     pipe, variables = subprocess.PIPE, os.environ | QUIET

@@ -1,4 +1,4 @@
-"""Identity of pages over the history of files: births, renames, returns, deaths, and names."""
+"""Follow pages through the history of files: births, renames, returns, deaths, and names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from scripts.data.git.git_history import Touch
 
 RETURN_DAYS = 30.0
-"""Days within which a path that returns is the same page."""
+"""A path that returns within these days is the same page."""
 WORD = re.compile(r"[\w+-]+(?:\.[\w+-]+)*")
 """Letters, digits, underscores, hyphens, plus signs, and dots between them."""
 
@@ -50,10 +50,10 @@ class Event(NamedTuple):
 
 
 class PageBook:
-    """The pages of a repository while its main line is read, oldest commit first.
+    """The pages of a repository, updated commit by commit, the oldest first.
 
     Attributes:
-        pages: all pages so far, without those removed for good before the window.
+        pages: all pages so far, except those removed for good before the window.
         moved: number of renames in the window.
         returned: number of returns of a path within ``RETURN_DAYS`` in the window.
     """
@@ -68,7 +68,7 @@ class PageBook:
         self._longest = 0
 
     def start_window(self) -> None:
-        """Remove the pages that are gone for good; record the first state of the others."""
+        """Drop the pages that are gone for good; record the first state of the others."""
         self._dead = {
             path: page
             for path, page in self._dead.items()
@@ -91,9 +91,9 @@ class PageBook:
         without a gap. Deaths are attributes of the pages.
         """
         before = [self._live.pop(touch.old_path or "", None) for touch in touches]
-        for known in filter(None, before):
-            for name in _names(known.path):
-                del self._named[name][known]
+        for previous in filter(None, before):
+            for name in _names(previous.path):
+                del self._named[name][previous]
         events: list[Event] = []
         touched: list[Page] = []
         for touch, page in zip(touches, before, strict=True):
@@ -109,7 +109,7 @@ class PageBook:
     def _continue(
         self, page: Page | None, touch: Touch, path: str, blob: str, time: float
     ) -> tuple[Page, Event | None]:
-        """Return the page of ``path`` (the same, a returned or a new one) and its event if any."""
+        """Return the page of ``path`` (same, returned or new) and its event, if any."""
         dead = self._dead.pop(path, None) if page is None else None
         if dead is not None and dead.death is not None and time - dead.death.time <= RETURN_DAYS:
             page, dead.death = dead, None

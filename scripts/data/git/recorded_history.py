@@ -1,4 +1,4 @@
-"""History of the recorded window of a repository's main line, read commit by commit."""
+"""Read the history of a window of a repository's main line, commit by commit."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ DEFAULT_DAYS = 1096
 MAX_DAYS = 36_525
 """Longest window, a century."""
 CACHED_VERSIONS = 256
-"""Versions of pages that are kept in memory, of at most 1.4 MB each by default."""
+"""Versions of pages in memory, each of at most 1.4 MB by default."""
 
 VersionOf = Callable[[str], Version | None]
-"""Returns the version of a blob, None if it is missing."""
+"""Function from a blob to its version, None if it is missing."""
 
 
 class Change(NamedTuple):
-    """One row of the table of changes; ``staleness`` is None if a version is missing."""
+    """A row of the table of changes; ``staleness`` is None if a version is missing."""
 
     page: Page
     time: float
@@ -40,12 +40,12 @@ class Change(NamedTuple):
 
 
 class Announcement(NamedTuple):
-    """A commit as signal: pages touched, paths of other files touched, and pages mentioned."""
+    """A commit as a signal: touched pages, paths of other touched files, and mentioned pages."""
 
     time: float
     authored: float
     touched: list[Page]
-    others: list[str]
+    other_paths: list[str]
     mentioned: list[Page]
 
 
@@ -70,7 +70,7 @@ class Window(NamedTuple):
 
 
 class History(NamedTuple):
-    """Contents of the window; ``missing`` are the blobs that a partial clone lacks."""
+    """Contents of the window; ``missing`` has the blobs that a partial clone lacks."""
 
     book: PageBook
     changes: list[Change]
@@ -90,9 +90,9 @@ def _utc_date(seconds: float) -> datetime.date:
 
 
 def monotone_times(links: Sequence[Link], origin: float) -> tuple[list[float], int]:
-    """Return each commit's time in days since ``origin``, strictly increasing.
+    """Return the time of each commit in days since ``origin``, strictly increasing.
 
-    Also returns how many commits were dated before their predecessors.
+    Also return the number of commits that were dated before their predecessors.
     """
     times: list[float] = []
     latest, reordered = -math.inf, 0
@@ -111,7 +111,7 @@ def choose_window(links: list[Link], start: datetime.date | None, days: float | 
         ValueError: ``days`` is not positive, or no commit lies in the window.
     """
     if not links:
-        raise ValueError("no commit touches the files of --subdir, --include and --exclude")
+        raise ValueError("--subdir, --include and --exclude must select files, got none")
     if days is not None and not 0.0 < days <= MAX_DAYS:
         bound = f"<= {MAX_DAYS}" if days > MAX_DAYS else "> 0"
         raise ValueError(f"days must be a number {bound}, got {days!r}")
@@ -126,8 +126,8 @@ def choose_window(links: list[Link], start: datetime.date | None, days: float | 
     first, stop = bisect_left(times, 0.0), bisect_right(times, days)
     if first == stop:
         raise ValueError(
-            f"no commit lies in the {days:g} days from {start}; "
-            f"the main line runs from {first_day} to {last_day}"
+            f"the {days:g} days from {start} must have a commit, got none; the main line runs from "
+            f"{first_day} to {last_day}"
         )
     return Window(start, days, links, times, first, stop, reordered)
 
@@ -140,7 +140,7 @@ def read_history(
     Only fragments of shingles divisible by ``fragment_modulus`` are kept.
 
     Raises:
-        ValueError: git fails, or an object is missing and the repository is no partial clone.
+        ValueError: git fails, or an object is missing in a clone that is not partial.
     """
     book = PageBook()
     history = History(book, [], [], {}, FragmentBook(fragment_modulus), set())
@@ -157,7 +157,7 @@ def read_history(
         for index, commit in zip(progress, commits, strict=True):
             link, time = window.links[index], window.times[index]
             if commit.hash != link.hash:
-                raise ValueError(f"expected commit {link.hash}, git gave {commit.hash}")
+                raise ValueError(f"commit must be {link.hash}, got {commit.hash} from git")
             if index == window.first:
                 book.start_window()
             if index < window.first:
@@ -172,7 +172,7 @@ def read_history(
 
 
 def _commits(repository: Repository, window: Window) -> Iterator[Commit]:
-    """Yield the commits up to the window's end, with counts of lines in the window alone."""
+    """Yield the commits up to the window's end; lines are counted in the window only."""
     before = window.links[window.first - 1].hash if window.first else None
     if before is not None:
         yield from repository.commits(before, lines=False)
@@ -196,11 +196,11 @@ def _enter(
                 kind = "whitespace" if old.ink == new.ink else "content"
                 staleness = jaccard_distance(old, new)
         history.changes.append(Change(page, time, authored, kind, added, removed, staleness))
-    others = [
+    other_paths = [
         path
         for touch in commit.touches
         for path, blob in ((touch.old_path, touch.old_blob), (touch.new_path, touch.new_blob))
         if path is not None and blob is None
     ]
     mentioned = history.book.mentioned(commit.subject)
-    history.announcements.append(Announcement(time, authored, touched, others, mentioned))
+    history.announcements.append(Announcement(time, authored, touched, other_paths, mentioned))

@@ -1,4 +1,4 @@
-"""Conversion of a history to the tables of a trace, and atomic writing."""
+"""Convert a history to the tables of a trace, and write them atomically."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scripts.data.git.recorded_history import Change, History
 DIRECTORY_PAGES = 100
 """Number of pages above which a directory is split."""
 ENOUGH_CHANGES = 3
-"""Smallest number of changes of a page for its fragments to be written."""
+"""Fragments are written for pages with at least this number of changes."""
 
 Tables = dict[str, Any]
 COLUMNS = {
@@ -68,7 +68,7 @@ def tables(history: History) -> Tables:
 
 
 def _table(columns: str, rows: list[tuple[Any, ...]]) -> Any:
-    """Return the Arrow table of rows, given the names and types of its columns."""
+    """Return the Arrow table of rows; ``columns`` has the names and types of its columns."""
     word = pa.dictionary(pa.int32(), pa.string())
     names, types = zip(*(column.split() for column in columns.split(", ")), strict=True)
     values = zip(*rows, strict=True) if rows else ([] for _ in names)
@@ -107,7 +107,7 @@ def _signals(
     directory: Mapping[Page, int],
     groups: Mapping[tuple[str, str], int],
 ) -> list[tuple[Any, ...]]:
-    """Return one row per commit and directory in which it touched any file."""
+    """Return a row per commit and directory in which it touched a file."""
     in_site = Counter(change.time for change in changes)
     in_directory = Counter(
         (change.time, directory[change.page])
@@ -115,8 +115,8 @@ def _signals(
         if change.kind in ("content", "whitespace")
     )
     rows = []
-    for time, authored, touched, others, _ in history.announcements:
-        keys = {group_of(path, groups) for path in others} & groups.keys()
+    for time, authored, touched, other_paths, _ in history.announcements:
+        keys = {group_of(path, groups) for path in other_paths} & groups.keys()
         for group in sorted({groups[key] for key in keys} | {directory[page] for page in touched}):
             rows.append((group, time, authored, in_directory[time, group], in_site[time]))
     return rows
@@ -150,7 +150,7 @@ def directory_groups(paths: Iterable[str]) -> dict[tuple[str, str], int]:
 
 
 def group_of(path: str, groups: Mapping[tuple[str, str], int]) -> tuple[str, str]:
-    """Return the group of a path: that of the longest prefix, or else the empty prefix."""
+    """Return the group of a path: the one with the longest prefix, or the empty prefix."""
     directory, name = str(PurePosixPath(path).parent), PurePosixPath(path).name
     for length in range(len(name), 0, -1):
         if (directory, name[:length]) in groups:
@@ -166,11 +166,11 @@ def check_target(folder: Path, force: bool) -> None:
     if not folder.exists():
         return
     if not folder.is_dir():
-        raise ValueError(f"{folder}: exists and is no folder")
+        raise ValueError(f"out must be a folder, got the file {folder}")
     if not force:
-        raise ValueError(f"{folder}: exists; use --force to replace it")
+        raise ValueError(f"out must not exist, got {folder}; use --force to replace it")
     if any(folder.iterdir()) and not (folder / "meta.json").is_file():
-        raise ValueError(f"{folder}: exists and is no trace; --force does not replace it")
+        raise ValueError(f"out must be a trace to be replaced by --force, got {folder}")
 
 
 def write_trace(folder: Path, contents: Tables, meta: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Versions of pages as sets of shingles, their distances, and the spells of their fragments."""
+"""Versions of pages as sets of shingles: their distances, and the lifetimes of fragments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Version(NamedTuple):
 
 
 def read_version(content: bytes) -> Version:
-    """Return the version with the given content."""
+    """Return the version of a page from its content."""
     return Version(shingles_of(content), hash(content.translate(None, SPACE)))
 
 
@@ -58,13 +58,13 @@ class Spells(NamedTuple):
 
 
 class FragmentBook:
-    """Spells of fragments while changes are read, oldest first, without storing versions.
+    """Spells of fragments, updated change by change without storing versions.
 
     Args:
         modulus: only shingles divisible by it are kept; 1 for all.
 
     Attributes:
-        incomplete: pages with a version that is missing.
+        incomplete: pages with a missing version.
     """
 
     def __init__(self, modulus: int) -> None:

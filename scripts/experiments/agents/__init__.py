@@ -1,1 +1,1 @@
-"""Learned agents beside every policy."""
+"""The experiments that compare learned agents with analytic policies."""

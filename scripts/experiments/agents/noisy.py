@@ -1,4 +1,4 @@
-"""Trained agents with known rates: accuracy beside GREEDY-NCIS, and the values they learned."""
+"""Compare trained agents that know all rates with GREEDY-NCIS: accuracy and learned values."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def page_set(env: Any, *, name: str) -> Policy:
 KINDS: Mapping[str, Any] = {INDEX: index, PPO: page_set, CLONE: page_set}
 
 
-def played() -> dict[str, PolicyFactory]:
+def entrants() -> dict[str, PolicyFactory]:
     """Return formulas, and the available agents, by label."""
     factories: dict[str, PolicyFactory] = {
         name: partial(analytic, policy=name) for name in ANALYTIC
@@ -83,11 +83,11 @@ def setting(
     *,
     horizon: float = HORIZON,
     batch: int = 1,
-    most: int = REPETITIONS,
+    max_seeds: int = REPETITIONS,
 ) -> Setting:
-    """Return noisy pages, known rates, a bandwidth of ``ratio`` crawls per page and unit of time.
+    """Return a setting of noisy pages with known rates and a bandwidth of ``ratio * num_pages``.
 
-    With ``batch`` above 1, this many pages are chosen at a time.
+    With ``batch`` above 1, a decision chooses this many pages.
     """
     several = {"action": "scores", "batch": batch} if batch > 1 else {}
     arguments = {
@@ -97,7 +97,7 @@ def setting(
         "horizon": horizon,
         **several,
     }
-    return Setting(name_of(num_pages, ratio), ID, arguments, played(), most=most)
+    return Setting(name_of(num_pages, ratio), ID, arguments, entrants(), most=max_seeds)
 
 
 def name_of(num_pages: int, ratio: float = 1.0) -> str:
@@ -108,31 +108,31 @@ def name_of(num_pages: int, ratio: float = 1.0) -> str:
 SIZES = (50, 100, 1000, 100_000)
 RATIOS = (0.25, 4.0)
 BATCH = 1000
-"""Pages chosen at a time by all policies where there are 100,000, a hundred times per unit of time:
-a page set scores all pages for every choice."""
-NEAR = 0.03
+"""Pages per decision with 100,000 pages, a hundred times per unit of time, for all policies: a page
+set scores all pages at every decision."""
+MAX_GAP = 0.03
 """Largest difference to GREEDY-NCIS that a panel of differences shows."""
-MOST = {1000: 12, 100_000: 4}
-"""Seeds of the large settings, whose episodes average over many pages."""
+MAX_SEEDS = {1000: 12, 100_000: 4}
+"""Number of seeds of large settings, whose episodes average over many pages."""
 
 
 def measurements(quick: bool) -> Sequence[Playable]:
-    """Return all sizes at R = m, other bandwidths, and the values that were learned."""
+    """Return all sizes at R = m, other bandwidths, and the learned values."""
     if quick:
         played_here = [setting(50, horizon=QUICK_HORIZON), setting(100, horizon=QUICK_HORIZON)]
         return [*played_here, tabulated(num_pages=20, horizon=2.0)]
     sizes = [
         setting(50),
         setting(100),
-        setting(1000, most=MOST[1000]),
-        setting(100_000, horizon=LARGE_HORIZON, batch=BATCH, most=MOST[100_000]),
+        setting(1000, max_seeds=MAX_SEEDS[1000]),
+        setting(100_000, horizon=LARGE_HORIZON, batch=BATCH, max_seeds=MAX_SEEDS[100_000]),
     ]
-    others = [setting(BANDWIDTH_PAGES, ratio) for ratio in RATIOS]
-    return [*sizes, *others, tabulated(num_pages=BANDWIDTH_PAGES, horizon=10.0)]
+    by_ratio = [setting(BANDWIDTH_PAGES, ratio) for ratio in RATIOS]
+    return [*sizes, *by_ratio, tabulated(num_pages=BANDWIDTH_PAGES, horizon=10.0)]
 
 
 def tabulated(*, num_pages: int, horizon: float) -> Measurement:
-    """Return the measurement of agents' values of pages, and the formula's, on 5 instances."""
+    """Return the measurement of values of pages by agents and the formula, on 5 instances."""
     measures: dict[str, Any] = {FORMULA: learned_values.formula_table}
     for label, name in SAVED_AS.items():
         if name in agents.names():
@@ -174,8 +174,8 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 AGENTS_FIRST = (PPO, CLONE, INDEX, *ANALYTIC[1:])
-"""Labels beside REFERENCE: agents, and then formulas."""
-LEVEL, CLOSE = "means", f"accuracy minus {REFERENCE}, up to {NEAR:g}"
+"""Labels other than REFERENCE: agents, then formulas."""
+LEVEL, GAP = "means", f"accuracy minus {REFERENCE}, up to {MAX_GAP:g}"
 UNIT = Axis(f"accuracy ({METRICS['accuracy']})")
 BY_SIZE = {name_of(size): size for size in SIZES}
 BY_RATIO = {name_of(BANDWIDTH_PAGES, r): f"R = {r:g} m" for r in (RATIOS[0], 1.0, *RATIOS[1:])}
@@ -204,17 +204,17 @@ EXPERIMENT = Experiment(
         "accuracy": lines(
             [
                 Series("accuracy", LEVEL, settings=tuple(BY_SIZE)),
-                Series("accuracy", CLOSE, settings=tuple(BY_SIZE), minus=REFERENCE, within=NEAR),
+                Series("accuracy", GAP, settings=tuple(BY_SIZE), minus=REFERENCE, within=MAX_GAP),
             ],
             Frame(
                 f"{TITLE}: noisy pages, R = m, {HORIZON:g} units of time, "
                 f"{LARGE_HORIZON:g} where m = {SIZES[-1]:,}; 95% intervals",
                 Axis("pages m (logarithmic scale)", "log", ticks=SIZES),
-                {LEVEL: UNIT, CLOSE: Axis("difference, on the same events")},
+                {LEVEL: UNIT, GAP: Axis("difference, on the same events")},
                 shared="x",
-                across=[Rule(0.0, panel=CLOSE)],
+                across=[Rule(0.0, panel=GAP)],
             ),
-            at=BY_SIZE,
+            positions=BY_SIZE,
             labels=(REFERENCE, *AGENTS_FIRST),
             black=(REFERENCE,),
         ),

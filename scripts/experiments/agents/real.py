@@ -1,4 +1,4 @@
-"""Beliefs that learn on recorded histories, with and without earlier days of the same site."""
+"""Compare beliefs that learn on recorded sites, with and without earlier days of the site."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ ID = "CrawlTrace-v0"
 METRIC = "normalised score"
 REFERENCE = "round robin"
 STARTS = (0.5, 0.4, 0.45, 0.55, 0.6)
-"""Starts of the days that are played, as shares of a record; seed i plays the i-th."""
+"""Start of the simulated days as a share of a record, by seed."""
 LENGTH = 0.5
-"""Longest stretch that is played, as a share of the record. Stretches overlap."""
+"""Longest simulated part, as a share of the record. Parts overlap."""
 
 BUDGETS = (10, 30, 100, 3)
 EVERY_SPLIT = "uniform"
-"""The importance with which every split is played; with others only the first is."""
+"""The importance with which all splits are simulated; with others only the first."""
 CLAIRVOYANT = "clairvoyant"
 SHIPPED = {"Nutch": "NutchAdaptive", "StormCrawler": "StormCrawlerAdaptive"}
-"""Rules of public crawlers. Each slot of the budget goes to the page that is due first."""
+"""Rules of public crawlers; each slot of the budget goes to the page that is due first."""
 FORMULA = "GREEDY-NCIS, both"
 LEARNING = "LEARNING, from nothing"
 BELIEF = "BELIEF, from nothing"
 INDEX, FORMULA_OF_LOG = "INDEX, from a log", "GREEDY-NCIS, from a log"
 LOGGED, REFUSED = (10, 30), "log refused"
-"""Budgets at which policies know a log, of a crawler of that budget; a metric."""
+"""Budgets at which policies know a log of a crawler with that budget; and a metric."""
 HISTORY = "BELIEF, with history"
 FITTED = "BELIEF, fitted parameters"
 AGENT, SAVED_AS = "agent", "histories"
@@ -66,21 +66,21 @@ LABELS = (
     *SHIPPED,
 )
 MEMORY, PACE_MEMORY = 400.0, 120.0
-"""Days, the same for all sites; chosen on the second quarter of the records, given the first.
-Splits that start before the middle play some of these days again; the others none."""
+"""Days, the same for all sites. They were chosen on the second quarter of the records after
+learning from the first; splits that start before the middle simulate part of that quarter."""
 
 EIGHT_SITES = recorded.SITES[1:]
-"""Sites whose traces come from public repositories; one other trace is shipped."""
+"""Sites whose traces come from public repositories, without the shipped trace."""
 TOGETHER, EIGHT = recorded.ALL_SITES, recorded.EIGHT_SITES
 """Settings of means over sites and splits, with the ends of their 95% intervals."""
 STALE = "stale, percent"
 """100 (1 - freshness), the share of page-time, weighted by importance as freshness is."""
 SPLITS = "splits"
-"""How many splits a mean over sites and splits is of."""
-APART = 1.04
-"""Ratio of the days at which the points of two labels are drawn."""
+"""Number of splits in a mean over sites and splits."""
+SHIFT = 1.04
+"""Ratio of horizontal positions of two labels, so that their points do not overlap."""
 COMPARED = (FORMULA, LEARNING)
-"""Labels whose score is subtracted from that of every other, and those compared besides:"""
+"""Labels whose score is subtracted from that of every other; PAIRS are compared as well."""
 PAIRS = (
     (HISTORY, FORMULA),
     (HISTORY, BELIEF),
@@ -91,18 +91,18 @@ PAIRS = (
     (INDEX, FORMULA_OF_LOG),
     (FORMULA_OF_LOG, FORMULA),
 )
-SAVED = {other: f"crawls saved against {other}, percent" for other in (FORMULA, REFERENCE)}
-"""Of those of a label, by HISTORY when it is as fresh; the two ends are equal if it is known."""
+SAVED = {label: f"crawls saved against {label}, percent" for label in (FORMULA, REFERENCE)}
+"""Share of a label's crawls that HISTORY saves at equal freshness; a range where it is unknown."""
 
 
 @spec("overlapping-splits")
 def split_of(days: float, number: int) -> Split:
-    """Return the days to play on a seed, and all days before them to fit to and to learn from."""
+    """Return the days to simulate on a seed, and all days before them to fit and learn from."""
     start = STARTS[number] * days
     return Split(0.0, start, start, min(start + LENGTH * days, days))
 
 
-def told_importance(seed: int, setting: Mapping[str, Any]) -> CrawlEnv:
+def env_with_hidden_rates(seed: int, setting: Mapping[str, Any]) -> CrawlEnv:
     """Return the environment of a split of a record with both signals and hidden rates."""
     options: Any = {"signals": "both", "reveal": "importance", "splitting": split_of}
     return recorded.reset_env(seed, **setting, **options)
@@ -113,7 +113,7 @@ def remembered(
     seed: int, *, memory: float, pace_memory: float, **setting: Any
 ) -> Mapping[str, float]:
     """Return freshness of BELIEF-NCIS with importance and the history of all earlier days."""
-    env, history = told_importance(seed, setting), before(setting["site"], seed)
+    env, history = env_with_hidden_rates(seed, setting), before(setting["site"], seed)
     policy = crawl_policies.make(
         "BeliefNCIS", env, history=history, memory=memory, pace_memory=pace_memory
     )
@@ -125,7 +125,7 @@ def learned(
     seed: int, *, name: str, memory: float, pace_memory: float, **setting: Any
 ) -> Mapping[str, float]:
     """Return freshness of a trained correction of BELIEF-NCIS with that history."""
-    env, history = told_importance(seed, setting), before(setting["site"], seed)
+    env, history = env_with_hidden_rates(seed, setting), before(setting["site"], seed)
     agent: Any = agents.load(name, env)
     agent.history, agent.memory, agent.pace_memory = history, memory, pace_memory
     return freshness_of(env, agent, seed)
@@ -133,18 +133,18 @@ def learned(
 
 @spec("recorded-from-log")
 def by_log(seed: int, *, index: bool, site: str, days: int, importance: str) -> Mapping[str, float]:
-    """Return freshness of GREEDY-NCIS, or a learned index, that know a log of the days before.
+    """Return freshness of GREEDY-NCIS or a learned index, which know a log of the days before.
 
-    It is NaN, and REFUSED is 1, where the log is too small or the fit does not converge.
+    If the log is too small or the fit does not converge, it is NaN and REFUSED is 1.
     """
-    at = site, days, seed, split_of(recorded.record(site).days, seed).start
+    log = site, days, seed, split_of(recorded.record(site).days, seed).start
     try:
-        known = fitted_to_log(*at)
-        learned_index = index_of_log(*at) if index else None
+        parameters = fitted_to_log(*log)
+        learned_index = index_of_log(*log) if index else None
     except ValueError:
         return {"freshness": math.nan, REFUSED: 1.0}
     setting: Any = {"site": site, "days": days, "importance": importance, "splitting": split_of}
-    env = recorded.reset_env(seed, **setting, signals="both", known=known)
+    env = recorded.reset_env(seed, **setting, signals="both", known=parameters)
     if learned_index is None:
         policy = crawl_policies.make("GreedyNCIS", env)
     else:
@@ -174,7 +174,7 @@ MEASURES: dict[str, Any] = {
     HISTORY: partial(remembered, memory=MEMORY, pace_memory=PACE_MEMORY),
     FITTED: partial(crawled, policy="BeliefNCIS", signals="both"),
 }
-"""Measures by label; with the trained agent, if there is one."""
+"""Measures by label, and that of the trained agent if it is available."""
 BY_LOG: dict[str, Any] = {
     INDEX: partial(by_log, index=True),
     FORMULA_OF_LOG: partial(by_log, index=False),
@@ -209,112 +209,111 @@ def played_of(rows: Sequence[Row]) -> pd.DataFrame:
     return fresh.pivot(index=keys, columns="policy", values="value")
 
 
-def scores_of(played: pd.DataFrame) -> pd.DataFrame:
+def scores_of(fresh: pd.DataFrame) -> pd.DataFrame:
     """Return normalised scores, round robin 0 and the clairvoyant 1, clipped to [-1, 1]."""
-    ends = played.reindex(columns=[REFERENCE, CLAIRVOYANT])
+    ends = fresh.reindex(columns=[REFERENCE, CLAIRVOYANT])
     low, high = ends[REFERENCE], ends[CLAIRVOYANT]
-    scores = played.drop(columns=ends.columns, errors="ignore").sub(low, axis=0)
+    scores = fresh.drop(columns=ends.columns, errors="ignore").sub(low, axis=0)
     return scores.div((high - low).where(high > low), axis=0).clip(-1.0, 1.0)
 
 
-def groups_of(played: pd.DataFrame) -> dict[str, Sequence[str]]:
+def groups_of(fresh: pd.DataFrame) -> dict[str, Sequence[str]]:
     """Return the sites of each group."""
-    return {TOGETHER: sorted(set(played.index.get_level_values("site"))), EIGHT: EIGHT_SITES}
+    return {TOGETHER: sorted(set(fresh.index.get_level_values("site"))), EIGHT: EIGHT_SITES}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return scores and stale page-time of sites, their means over groups, and saved crawls.
 
-    A group has a mean of a label only where all its sites have rows, over the splits that all of
-    them have.
+    A group has a mean of a label only if all its sites have rows; it is over their common splits.
     """
-    played = played_of(rows)
+    fresh = played_of(rows)
     derived = []
-    for metric, values in ((METRIC, scores_of(played)), (STALE, 100.0 * (1.0 - played))):
+    for metric, values in ((METRIC, scores_of(fresh)), (STALE, 100.0 * (1.0 - fresh))):
         for (importance, days, site, seed), by_label in values.iterrows():
             name = name_of(site, days, importance)
-            known = by_label.dropna().items()
-            derived += [Row(ID, name, label, seed, metric, value) for label, value in known]
+            numbers = by_label.dropna().items()
+            derived += [Row(ID, name, label, seed, metric, value) for label, value in numbers]
         for (importance, days), cell in values.groupby(level=["importance", "days"]):
-            for group, sites in groups_of(played).items():
+            for group, sites in groups_of(fresh).items():
                 derived += _together(name_of(group, days, importance), metric, cell, sites)
-    return derived + list(_saved(played))
+    return derived + list(_saved(fresh))
 
 
 def _together(name: str, metric: str, cell: pd.DataFrame, sites: Sequence[str]) -> Iterator[Row]:
-    """Yield means over sites and splits, and those of differences, with the ends of intervals."""
-    whole = {
+    """Yield means of scores and of their differences over sites and splits, with intervals."""
+    by_label = {
         label: values.droplevel(["importance", "days"]).unstack().reindex(sites).dropna(axis=1)
         for label, values in cell.items()
     }
-    for label, own in whole.items():
-        measured = {metric: own}
-        for other in (*COMPARED, *(second for first, second in PAIRS if first == label)):
-            if metric == METRIC and other in whole and other != label:
-                measured[minus(metric, other)] = (own - whole[other]).dropna(axis=1)
+    for label, scores in by_label.items():
+        measured = {metric: scores}
+        for second in (*COMPARED, *(second for first, second in PAIRS if first == label)):
+            if metric == METRIC and second in by_label and second != label:
+                measured[minus(metric, second)] = (scores - by_label[second]).dropna(axis=1)
         for name_of_mean, values in measured.items():
             if values.size:
                 mean = intervals.mean(values.to_numpy()).rows(ID, name, label, name_of_mean)
                 yield from mean if metric == METRIC else mean[:1]
-        if own.size and metric == METRIC:
-            yield Row(ID, name, label, 0, SPLITS, own.shape[1])
+        if scores.size and metric == METRIC:
+            yield Row(ID, name, label, 0, SPLITS, scores.shape[1])
 
 
-def _saved(played: pd.DataFrame) -> Iterator[Row]:
+def _saved(freshness: pd.DataFrame) -> Iterator[Row]:
     """Yield the crawls that HISTORY saves at the freshness of others, and medians over sites.
 
-    Freshness is the mean over the splits that both have, at the budgets of the most such splits.
+    Freshness is a mean over common splits, at the budgets with the largest number of them.
     """
-    found: dict[tuple[str, int, str], dict[str, Saved]] = {}
-    for other in SAVED:
-        pair = played.reindex(columns=[HISTORY, other]).dropna()
+    shares: dict[tuple[str, int, str], dict[str, Saved]] = {}
+    for base in SAVED:
+        pair = freshness.reindex(columns=[HISTORY, base]).dropna()
         for (importance, site), part in pair.groupby(level=["importance", "site"]):
             both = part.unstack("days")
             splits = both.count()
             fresh = both.loc[:, splits == splits.max()].dropna().mean()  # by label and days
-            own = fresh[HISTORY][::-1]  # from the fewest crawls
-            for days, given in fresh[other].items():
-                share = saved(given, 1.0 / days, 1.0 / own.index, own)
-                found.setdefault((importance, days, other), {})[site] = share
-    for (importance, days, other), by_site in found.items():
-        for group, sites in groups_of(played).items():
+            curve = fresh[HISTORY][::-1]  # from the fewest crawls
+            for days, level in fresh[base].items():
+                share = saved(level, 1.0 / days, 1.0 / curve.index, curve)
+                shares.setdefault((importance, days, base), {})[site] = share
+    for (importance, days, base), by_site in shares.items():
+        for group, sites in groups_of(freshness).items():
             if {*sites} <= {*by_site}:
                 by_site = by_site | {group: median_saved([by_site[site] for site in sites])}
         for site, share in by_site.items():
-            yield from share.rows(ID, name_of(site, days, importance), HISTORY, SAVED[other])
+            yield from share.rows(ID, name_of(site, days, importance), HISTORY, SAVED[base])
 
 
 def _of_sites(rows: Sequence[Row], path: Path) -> None:
-    """Draw the scores of single sites, the mean over their splits.
+    """Draw the scores of single sites, as means over their splits.
 
-    Only budgets that were played on all sites, at every importance that has rows.
+    Budgets without rows of all sites are left out, at each importance that has rows.
     """
     from scripts.study.means import means, table
 
     values = recorded.with_cells(table(rows, METRIC))
-    played = values[values.site == TOGETHER].groupby("days").importance.nunique()
-    whole = values.days.isin(played.index[played == played.max()])
+    counts = values[values.site == TOGETHER].groupby("days").importance.nunique()
+    complete = values.days.isin(counts.index[counts == counts.max()])
     single = ~values.site.isin([TOGETHER, EIGHT])
-    drawn = means(values[single & whole]).rename(columns={"mean": "value"})
+    drawn = means(values[single & complete]).rename(columns={"mean": "value"})
     recorded.draw_scores(drawn, path, title=TITLE, labels=LABELS)
 
 
 def _against_budget(rows: Sequence[Row], path: Path) -> None:
-    """Draw mean scores with the ends of their intervals against the days per crawl."""
+    """Draw mean scores with their intervals against the days per crawl."""
     from scripts.present import charts
     from scripts.study.means import table
 
     group = _group(rows)
     cells = recorded.cells_of(row.setting for row in rows)
-    kept = [row for row in rows if cells[row.setting].site == group]
     ends = dict(zip((METRIC + end for end in intervals.ENDS), ("y", "low", "high"), strict=True))
-    values = table(kept, *ends).pivot(index=["setting", "policy"], columns="metric", values="value")
+    values = table([row for row in rows if cells[row.setting].site == group], *ends)
+    values = values.pivot(index=["setting", "policy"], columns="metric", values="value")
     data = recorded.with_cells(values.rename(columns=ends).reset_index())
     drawn = [label for label in LABELS if label not in BY_LOG]  # these have one budget
     place = data.policy.map({label: k for k, label in enumerate(drawn)}) - (len(drawn) - 1) / 2
     charts.lines(
         data.assign(
-            panel=data.importance + " importance", label=data.policy, x=data.days * APART**place
+            panel=data.importance + " importance", label=data.policy, x=data.days * SHIFT**place
         ),
         path,
         charts.Frame(
@@ -329,17 +328,17 @@ def _against_budget(rows: Sequence[Row], path: Path) -> None:
 
 
 def _group(rows: Sequence[Row]) -> str:
-    """Return the sites that are shown together: the eight, if all have rows."""
+    """Return the group of sites to show: the eight if all have rows."""
     cells = recorded.cells_of(row.setting for row in rows)
     return EIGHT if EIGHT in {cell.site for cell in cells.values()} else TOGETHER
 
 
 def _table(rows: Sequence[Row], importance: str, lines: Mapping[str, Key], *more: str) -> str:
-    """Return a table of budgets: of each line a place, label and metric, and ``more`` metrics."""
+    """Return a table by budget: per line a site, label and metric, followed by ``more`` metrics."""
     days = sorted(BUDGETS)
     keys = {
         line: [
-            (name_of(place, n, importance), label, each) for n in days for each in (metric, *more)
+            (name_of(place, n, importance), label, name) for n in days for name in (metric, *more)
         ]
         for line, (place, label, metric) in lines.items()
     }
@@ -360,10 +359,10 @@ def _differences_table(rows: Sequence[Row], importance: str) -> str:
     return _table(rows, importance, lines)
 
 
-def _saved_table(rows: Sequence[Row], other: str) -> str:
+def _saved_table(rows: Sequence[Row], base: str) -> str:
     places = {"median of the eight": EIGHT, "median of all": TOGETHER}
     places = {site: site for site in recorded.SITES} | places
-    lines = {line: (place, HISTORY, SAVED[other]) for line, place in places.items()}
+    lines = {line: (place, HISTORY, SAVED[base]) for line, place in places.items()}
     return _table(rows, EVERY_SPLIT, lines)
 
 
@@ -402,6 +401,6 @@ EXPERIMENT = Experiment(
             f"differences, {name}": partial(_differences_table, importance=name)
             for name in IMPORTANCES
         },
-        **{metric: partial(_saved_table, other=other) for other, metric in SAVED.items()},
+        **{metric: partial(_saved_table, base=base) for base, metric in SAVED.items()},
     },
 )

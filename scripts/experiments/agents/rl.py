@@ -1,4 +1,4 @@
-"""Algorithms of Stable-Baselines3 on tasks of the suite, beside formulas and other agents."""
+"""Compare algorithms of Stable-Baselines3 with formulas and other agents, on tasks of the suite."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STEPS: Mapping[str, int] = {
     "recurrentppo": 300_000,
     "sac": 30_000,
 }
-"""Steps of the larger budget, about a minute of a processor without a belief; or a tenth of it."""
+"""Steps of the larger budget, about a minute without a belief; the smaller budget is a tenth."""
 QUICK_STEPS, QUICK_TASK, QUICK_LEARNERS = 256, "quality", ("ppo", "dqn")
 BEST_FORMULAS: Mapping[str, str] = {
     "noisy": "GreedyNCISApprox",
@@ -54,11 +54,11 @@ BEST_FORMULAS: Mapping[str, str] = {
     "quality-unknown": "LearningLongevity",
     "offers-scores": "BeliefNCIS",
 }
-"""The tasks, one or two of each track, and the first formula of the leaderboard in each that crawls
-in slots."""
+"""Tasks, one or two of each track, with the first formula of the leaderboard that crawls in
+slots."""
 OF_SCORES = "offers-scores"
 PAGES_ALONE = ("dqn", "maskableppo")
-"""Algorithms that choose a page, and cannot act in the task OF_SCORES."""
+"""Algorithms that choose one page, so they cannot act in the task OF_SCORES."""
 UNSEEN = ("noisy-unknown", "harmonic-unknown", "quality-unknown", OF_SCORES)
 """Tasks with hidden parameters: agents see a belief, and the index cannot act."""
 MEMORY_TASKS = ("noisy-unknown", "harmonic-unknown")
@@ -69,10 +69,10 @@ MEMORY: Mapping[str, str] = {
     "ppo": "belief",
     "recurrentppo": "belief and a memory per page",
 }
-"""What agents know of hidden rates, by label."""
+"""Knowledge of agents about hidden rates, by label."""
 TOGETHER = "all tasks but offers"
 SHARES = (0.90, 0.95)
-"""Shares of the best formula's score whose first times are noted."""
+"""Shares of the best formula's score; the first time at which each is reached is a metric."""
 SOURCE = "our choice of tasks and budgets"
 FEW = "{}, a tenth"
 
@@ -83,11 +83,11 @@ def _labels(task: str) -> list[str]:
 
 def measurements(quick: bool) -> Sequence[Measurement]:
     """Return the tasks, with formulas, agents of the package, and algorithms at two budgets."""
-    made = []
+    settings = []
     for task, formula in BEST_FORMULAS.items():
         if quick and task != QUICK_TASK:
             continue
-        of_task = partial(trainings.played, task=task)
+        of_task = partial(trainings.task_rewards, task=task)
         names = {RANDOM: RANDOM, ROUND_ROBIN: ROUND_ROBIN, BEST: formula, GENERALIST: GENERALIST}
         names |= {} if task in UNSEEN else {INDEX: INDEX}
         measures = {label: partial(of_task, policy=name) for label, name in names.items()}
@@ -95,14 +95,14 @@ def measurements(quick: bool) -> Sequence[Measurement]:
         learners = {}
         for name in QUICK_LEARNERS if quick else _labels(task):
             train = partial(trainings.trained, task=task, algorithm=name, belief=task in UNSEEN)
-            most = QUICK_STEPS if quick else STEPS[name]
-            learners[name] = partial(train, steps=most, curve=True)
-            learners[FEW.format(name)] = partial(train, steps=most // 10, curve=False)
+            budget = QUICK_STEPS if quick else STEPS[name]
+            learners[name] = partial(train, steps=budget, curve=True)
+            learners[FEW.format(name)] = partial(train, steps=budget // 10, curve=False)
         for name in ("ppo", "recurrentppo") if task in MEMORY_TASKS else ():
             train = partial(trainings.trained, task=task, algorithm=name, belief=False)
             learners[LAST.format(name)] = partial(train, steps=STEPS[name], curve=True)
-        made.append(Measurement(task, {**measures, **learners}, trained=tuple(learners)))
-    return made
+        settings.append(Measurement(task, {**measures, **learners}, trained=tuple(learners)))
+    return settings
 
 
 ALL = tuple(BEST_FORMULAS)
@@ -112,9 +112,9 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     """Return scores, 0 for random crawling and 1 for the bound, and the first times of SHARES.
 
     The score of a repetition is (x - r) / mean(b - r), with the rewards x of the label, r of random
-    crawling and b of the bound on the same seeds. The time at which a share was reached is that of
-    the first validation whose reward is so far on the way from random crawling to the best formula,
-    on the same held-out seeds; seconds are in proportion to steps.
+    crawling and b of the bound on the same seeds. A share is reached at the first validation whose
+    reward is this share of the way from random crawling to the best formula, on the same held-out
+    seeds. Seconds are proportional to steps.
     """
     rewards = table_of(rows, "reward")
     derived: list[Row] = []
@@ -131,7 +131,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _together(scores: Sequence[Row]) -> list[Row]:
-    """Return interquartile means over the tasks in which all can act, and their intervals."""
+    """Return interquartile means over the tasks in which all agents can act, with intervals."""
     tasks = [task for task in ALL if task != OF_SCORES]
     data = table_of([row for row in scores if row.setting in tasks], METRIC)
     derived: list[Row] = []
@@ -144,17 +144,17 @@ def _together(scores: Sequence[Row]) -> list[Row]:
 
 
 def curves(rows: Sequence[Row]) -> pd.DataFrame:
-    """Return the learning curves: setting, policy, seed, steps, seconds, and the share.
+    """Return the learning curves: setting, policy, seed, steps, seconds and share.
 
     The share is 0 for random crawling and 1 for the best formula on the same held-out seeds.
     """
     steps, validated = gathered(rows, "steps"), gathered(rows, "validated")
-    known = {(row.setting, row.policy, row.metric): row.value for row in rows if row.seed == 0}
+    rewards = {(row.setting, row.policy, row.metric): row.value for row in rows if row.seed == 0}
     seconds = {row[1:4]: row.value for row in rows if row.metric == "seconds"}
     parts = []
     for key, reached in validated.items():
-        low = known.get((key[0], RANDOM, "validated"))
-        high = known.get((key[0], BEST, "validated"))
+        low = rewards.get((key[0], RANDOM, "validated"))
+        high = rewards.get((key[0], BEST, "validated"))
         if low is None or high is None:
             continue
         part = pd.DataFrame({"steps": steps[key], "share": (reached - low) / (high - low)})
@@ -164,7 +164,7 @@ def curves(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def _times(rows: Sequence[Row]) -> list[Row]:
-    """Return the first steps and seconds at which shares of the best formula were reached."""
+    """Return the first steps and seconds at which SHARES of the best formula are reached."""
     data = curves(rows)
     derived = []
     for key, part in data.groupby(["setting", "policy", "seed"]) if len(data) else ():
@@ -210,7 +210,7 @@ def _interval(ends: Mapping[str, float]) -> str:
 
 
 def times_table(rows: Sequence[Row]) -> str:
-    """Return how many runs reached .95 of the best formula, after how many steps and seconds."""
+    """Return the table of runs that reach .95 of the best formula, and their steps and seconds."""
     share = f"to {SHARES[1]:.2f} of the best formula"
     steps, seconds = table_of(rows, f"steps {share}"), table_of(rows, f"seconds {share}")
     runs = table_of(rows, "seconds")
@@ -218,27 +218,27 @@ def times_table(rows: Sequence[Row]) -> str:
     for task in ALL:
         cells = []
         for label in STEPS:
-            chosen = [
+            columns = [
                 part[(part.setting == task) & (part.policy == label)].value
                 for part in (steps, seconds, runs)
             ]
-            reached, after, played = chosen
+            reached, after, ended = columns
             text = f"{reached.median() / 1000:.0f}k, {after.median():.0f} s" if len(reached) else ""
-            whole = len(reached) == len(played)
-            cells.append(text if whole else f"{text} ({len(reached)} of {len(played)})".strip())
+            complete = len(reached) == len(ended)
+            cells.append(text if complete else f"{text} ({len(reached)} of {len(ended)})".strip())
         lines.append([task, *cells])
     return grid(["", *STEPS], lines)
 
 
 def memory_table(rows: Sequence[Row]) -> str:
-    """Return the scores by what agents know of hidden rates."""
+    """Return the table of scores by the knowledge of hidden rates."""
     scores = table_of(rows, METRIC)
     lines = [[task, *(_cell(scores, task, label) for label in MEMORY)] for task in MEMORY_TASKS]
     return grid(["", *MEMORY.values()], lines)
 
 
 def _half(values: FloatArray) -> float:
-    """Return half the width of a band: of the 95% interval, or of the range of two runs."""
+    """Return the half-width of the 95% interval, or of the range of two runs."""
     return float(np.ptp(values)) / 2.0 if len(values) == 2 else intervals.mean(values[:, None]).half
 
 

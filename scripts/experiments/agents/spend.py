@@ -1,4 +1,4 @@
-"""The agent under stress beside ThresholdNCIS with as many crawls as it has."""
+"""Compare the agent under stress with ThresholdNCIS at an equal number of crawls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FACTORS: Mapping[str, float] = {
     "shifting habits": 1.0158,
     "wrong signal quality": 1.0064,
 }
-"""Factors on the bandwidth for which the 30 seeds have R crawls per unit of time on average."""
+"""Factors of the bandwidth with which 30 seeds have R crawls per unit of time on average."""
 SPENT = "crawl_rate"
 SOURCE = "the thresholds keep to the budget on average only"
 
@@ -48,8 +48,8 @@ class Scaled(crawl_policies.ThresholdNCIS):  # type: ignore[misc]  # imported by
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledThresholds:
         """Return the compiled form for the other bandwidth."""
-        other = replace(problem, bandwidth=problem.bandwidth * self.factor)
-        compiled: CompiledThresholds = super().compile(other, slots, rng)
+        scaled = replace(problem, bandwidth=problem.bandwidth * self.factor)
+        compiled: CompiledThresholds = super().compile(scaled, slots, rng)
         return compiled
 
 
@@ -84,8 +84,8 @@ EXPERIMENT = Experiment(
     name="agents-spend",
     title=TITLE,
     claim=(
-        "With as many crawls as the agent, ThresholdNCIS is less fresh in three of six "
-        "settings, and fresher in one."
+        "With an equal number of crawls, ThresholdNCIS is less fresh than the agent in three of "
+        "six settings, and fresher in one."
     ),
     metric="freshness",
     references=(stress.AT_INSTANTS,),

@@ -1,4 +1,4 @@
-"""A trained agent against every analytic policy where assumptions of the formulas fail."""
+"""Compare a trained agent with every analytic policy if assumptions of the formulas fail."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ SHARE_IMPROVED = "share of seeds above the best analytic policy"
 IMPROVEMENT = "probability of improvement over the best analytic policy"
 SETTINGS_PLAYED = "settings"
 LEFT_OUT = "left out"
-NEAR = 0.03
-"""Largest difference to the best that a panel of its own shows."""
-SHOWN, LEAST_SHOWN = 12, -1.5
-"""Number of the best policies that are drawn, and the left end of their axis."""
+MAX_DIFFERENCE = 0.03
+"""Largest difference to the best in the panel of small differences."""
+MAX_DRAWN, MIN_SCORE = 12, -1.5
+"""Number of the best policies to draw, and the left end of their axis."""
 OVERSPENT = 0.01
-"""A policy that exceeds the bandwidth by a larger share is not compared with."""
+"""Largest share by which a compared policy may exceed the bandwidth."""
 
 SOURCE = "against the mean; choosing the best policy afterwards favours it"
 
@@ -67,11 +67,11 @@ VARIANTS: Mapping[str, Variant] = {
     "LearningGreedyNCIS, pages alone": ("LearningGreedyNCIS", {"pooled": False}),
     "NutchAdaptive, from 1": ("NutchAdaptive", {"fetch_interval_default": 86_400.0}),
 }
-"""Policies with other arguments than their defaults, in every setting; times in units of time."""
+"""Policies with arguments other than their defaults, in every setting; times in units of time."""
 
 AT_INSTANTS = "ThresholdNCIS"
-"""It crawls at any instant, several pages at once, and keeps to the bandwidth on average only; an
-agent may not. So the best of the other policies is a reference too."""
+"""A policy that crawls at any instant, several pages at once, and keeps the bandwidth on average
+only. Agents may not, so the best other policy is also a reference."""
 
 MEANS = (0.1, 0.3, 0.5, 1.0)
 ARM_MEANS = (0.05, 0.15, 0.5, 1.5)
@@ -101,7 +101,7 @@ OWN_VARIANTS: Mapping[str, Mapping[str, Variant]] = {
         for setting in ("deploys", "shifting habits")
     },
 }
-"""Further variants, in the setting that they are meant for."""
+"""Additional variants by the setting for which they are made."""
 
 
 @spec("stress-formula")
@@ -115,7 +115,7 @@ def analytic(
 ) -> Any:
     """Return an analytic policy.
 
-    If ``grouped``, it is given the host of each page; with ``delay_means`` it is a bandit over
+    If ``grouped``, it gets the host of each page. With ``delay_means`` it is a bandit over
     GREEDY-NCIS for exponential delays of these means.
     """
     if grouped:
@@ -134,11 +134,11 @@ def generalist(env: Any) -> Any:
     return agents.load(AGENT, env)
 
 
-def _given(setting: str) -> dict[str, Variant]:
-    """Return names and arguments of all analytic policies of a setting, by label."""
+def _variants(setting: str) -> dict[str, Variant]:
+    """Return the names and arguments of all analytic policies of a setting, by label."""
     names = {*crawl_policies.names("page"), AT_INSTANTS} - {BELIEF_POLICY}
-    known: dict[str, Variant] = {name: (name, {}) for name in sorted(names)}
-    return {**known, **VARIANTS, **OWN_VARIANTS.get(setting, {})}
+    defaults: dict[str, Variant] = {name: (name, {}) for name in sorted(names)}
+    return {**defaults, **VARIANTS, **OWN_VARIANTS.get(setting, {})}
 
 
 def ours() -> dict[str, PolicyFactory]:
@@ -148,18 +148,19 @@ def ours() -> dict[str, PolicyFactory]:
 
 @cache
 def left_out(setting: str) -> tuple[str, ...]:
-    """Return the analytic policies that need parameters which a setting does not reveal."""
+    """Return the analytic policies that need hidden parameters of a setting."""
     if STRESS[setting]["reveal"] == "parameters":
         return ()
-    given = ((label, getattr(crawl_policies, name)) for label, (name, _) in _given(setting).items())
-    return tuple(label for label, kind in given if {*getattr(kind, "needs", ())} - {"importance"})
+    names = {label: name for label, (name, _) in _variants(setting).items()}
+    kinds = ((label, getattr(crawl_policies, name)) for label, name in names.items())
+    return tuple(label for label, kind in kinds if {*getattr(kind, "needs", ())} - {"importance"})
 
 
 def acting(setting: str) -> dict[str, PolicyFactory]:
     """Return the analytic policies that can act in a setting, by label."""
     return {
         label: partial(analytic, policy=policy, **arguments)
-        for label, (policy, arguments) in _given(setting).items()
+        for label, (policy, arguments) in _variants(setting).items()
         if label not in left_out(setting)
     }
 
@@ -174,19 +175,19 @@ def measurements(quick: bool) -> Sequence[Setting]:
 
 
 def _expected() -> tuple[Expected, ...]:
-    """Return expectations: the agent is above all policies; learning ones are above round robin."""
+    """Return the expectations for the agent, the belief and LearningGreedyNCIS."""
     best = [Range(label, 0.0, math.inf, tuple(STRESS), SOURCE, OVER_BEST) for label in OURS]
     where: dict[str, list[str]] = {}
     for setting in STRESS:
         for label in (*acting(setting), BELIEF):
             where.setdefault(label, []).append(setting)
-    each = [Trend(AGENT, "above", label, tuple(names), SOURCE) for label, names in where.items()]
+    single = [Trend(AGENT, "above", label, tuple(names), SOURCE) for label, names in where.items()]
     basic = Trend("LearningGreedyNCIS", "above", REFERENCE, tuple(STRESS), SOURCE)
-    return (*best, *each, basic)
+    return (*best, *single, basic)
 
 
 def by_seed(rows: Sequence[Row], metric: str) -> dict[str, pd.DataFrame]:
-    """Return the values of a metric by setting: a row per seed, a column per label."""
+    """Return the values of a metric by setting, with a row per seed and a column per label."""
     parts = means.table(rows, metric).groupby("setting", sort=False)
     return {
         str(setting): part.pivot(index="seed", columns="policy", values="value")[
@@ -199,19 +200,19 @@ def by_seed(rows: Sequence[Row], metric: str) -> dict[str, pd.DataFrame]:
 def ranked(rows: Sequence[Row], setting: str) -> list[str]:
     """Return the analytic policies of a setting by mean freshness, the best first.
 
-    Policies that exceed the bandwidth on average, or have fewer seeds than others, are left out.
+    Policies that exceed the bandwidth on average or lack seeds are left out.
     """
-    kept = [
+    analytic_rows = [
         row
         for row in rows
         if row.setting == setting and row.policy not in (*OURS, *FURTHER_REFERENCES)
     ]
-    fresh = by_seed(kept, "freshness").get(setting, pd.DataFrame()).dropna(axis=1)
+    fresh = by_seed(analytic_rows, "freshness").get(setting, pd.DataFrame()).dropna(axis=1)
     if fresh.empty:
         return []
-    spent = by_seed(kept, "crawl_rate")[setting].mean()
-    most = (1.0 + OVERSPENT) * float(STRESS[setting]["bandwidth"])
-    within = fresh.mean()[spent[fresh.columns] <= most]
+    spent = by_seed(analytic_rows, "crawl_rate")[setting].mean()
+    limit = (1.0 + OVERSPENT) * float(STRESS[setting]["bandwidth"])
+    within = fresh.mean()[spent[fresh.columns] <= limit]
     return list(within.sort_values(ascending=False, kind="stable").index)
 
 
@@ -219,8 +220,8 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     """Return the best analytic policy by setting, differences to it, and all settings together.
 
     Normalised freshness is 0 for round robin and 1 for the best analytic policy: the difference to
-    round robin on each seed, over the mean difference of the best. Intervals are those of
-    :mod:`scripts.study.intervals`, and take the best policy, and that mean, as given.
+    round robin on each seed, over the mean difference of the best. Intervals are computed by
+    :mod:`scripts.study.intervals` for fixed best policies and mean differences.
     """
     fresh = by_seed(rows, "freshness")
     order = {name: ranked(rows, name) for name in STRESS if REFERENCE in fresh.get(name, ())}
@@ -231,9 +232,9 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     }
     derived = [
         row._replace(policy=name)
-        for name, chosen in ((BEST, best), (BEST_IN_SLOTS, in_slots))
+        for name, by_setting in ((BEST, best), (BEST_IN_SLOTS, in_slots))
         for row in rows
-        if chosen.get(row.setting) == row.policy
+        if by_setting.get(row.setting) == row.policy
     ]
     for setting, rival in best.items():
         derived += _over_best(setting, fresh[setting], rival)
@@ -242,8 +243,8 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _over_best(setting: str, fresh: pd.DataFrame, rival: str) -> Iterator[Row]:
-    """Yield paired differences of OURS to the best analytic policy, and intervals of two means."""
-    for label in (each for each in OURS if each in fresh):
+    """Yield paired differences of OURS to the best analytic policy, and their two means."""
+    for label in (name for name in OURS if name in fresh):
         paired = (fresh[label] - fresh[rival]).dropna()
         for seed, value in paired.items():
             yield Row(ID, setting, label, int(str(seed)), OVER_BEST, float(value))
@@ -254,7 +255,7 @@ def _over_best(setting: str, fresh: pd.DataFrame, rival: str) -> Iterator[Row]:
 
 
 def _together(fresh: Mapping[str, pd.DataFrame], best: Mapping[str, str]) -> Iterator[Row]:
-    """Yield rows of each policy over all settings with rows of it, by their common seeds.
+    """Yield rows of each policy over all its settings, by their common seeds.
 
     Settings in which round robin is the best are left out.
     """
@@ -273,22 +274,22 @@ def _together(fresh: Mapping[str, pd.DataFrame], best: Mapping[str, str]) -> Ite
         }
         if not parts:
             continue
-        played = pd.concat(parts, axis=1).dropna().swaplevel(axis=1)
-        own, low, top = (played[kind].to_numpy() for kind in ("own", "low", "top"))
-        if not len(own):
+        common = pd.concat(parts, axis=1).dropna().swaplevel(axis=1)
+        scores, low, top = (common[kind].to_numpy() for kind in ("own", "low", "top"))
+        if not len(scores):
             continue
-        middle = intervals.interquartile_mean((own - low) / [gaps[name] for name in parts])
+        middle = intervals.interquartile_mean((scores - low) / [gaps[name] for name in parts])
         yield from middle.rows(ID, TOGETHER, label, NORMALISED)
         yield Row(ID, TOGETHER, label, 0, SETTINGS_PLAYED, float(len(parts)))
         if label in OURS:
-            better = intervals.probability_of_improvement(own, top)
+            better = intervals.probability_of_improvement(scores, top)
             yield from better.rows(ID, TOGETHER, label, IMPROVEMENT)
-            share = intervals.share_improved(own - top)
+            share = intervals.share_improved(scores - top)
             yield from share.rows(ID, TOGETHER, label, SHARE_IMPROVED)
 
 
 def draw_together(rows: Sequence[Row], path: Path) -> None:
-    """Draw the interquartile mean of normalised freshness over most settings, the best on top."""
+    """Draw the interquartile means of normalised freshness over settings, the best on top."""
     from scripts.present import charts
 
     together = [row for row in rows if row.setting == TOGETHER]
@@ -299,19 +300,19 @@ def draw_together(rows: Sequence[Row], path: Path) -> None:
     data = data.pivot(index="policy", columns="metric", values="value").rename(columns=ends)
     data = data[data[SETTINGS_PLAYED] > len(STRESS) / 2].sort_values("x", ascending=False)
     always = (*OURS, "Greedy", "LambdaCrawl", "UniformCrawl", REFERENCE, "RandomCrawl")
-    kept = data[(np.arange(len(data)) < SHOWN) | data.index.isin(always)].drop(
+    drawn = data[(np.arange(len(data)) < MAX_DRAWN) | data.index.isin(always)].drop(
         columns=SETTINGS_PLAYED
     )
-    names = [name if x > LEAST_SHOWN else f"{name} ({x:.1f})" for name, x in kept.x.items()]
+    names = [name if x > MIN_SCORE else f"{name} ({x:.1f})" for name, x in drawn.x.items()]
     charts.dots(
-        kept.clip(lower=LEAST_SHOWN).assign(y=names),
+        drawn.clip(lower=MIN_SCORE).assign(y=names),
         path,
         charts.Frame(
             f"{TITLE}: interquartile mean over settings and seeds, 95% bootstrap intervals\n"
-            f"the best {SHOWN} of {len(data)}, and some others",
+            f"the best {MAX_DRAWN} of {len(data)}, and some others",
             charts.Axis(
                 f"{NORMALISED}: round robin 0, best analytic policy of each setting 1",
-                limits=(LEAST_SHOWN, 1.15),
+                limits=(MIN_SCORE, 1.15),
             ),
             size=(5.6, 0.0),
             upright=[charts.Rule(0.0), charts.Rule(1.0)],
@@ -320,16 +321,16 @@ def draw_together(rows: Sequence[Row], path: Path) -> None:
 
 
 COMPARED = (*OURS, REFERENCE)
-WITHIN = {f"differences up to {NEAR:g}": NEAR, "all policies": math.inf}
+WITHIN = {f"differences up to {MAX_DIFFERENCE:g}": MAX_DIFFERENCE, "all policies": math.inf}
 """Largest differences to the best that panels show."""
 
 EXPERIMENT = Experiment(
     name="agents-stress",
     title=TITLE,
     claim=(
-        "Where an assumption of the formulas fails, one trained agent may be fresher than "
-        "every formula on the same events, even the best by its mean, chosen afterwards, and "
-        "than the belief that it corrects."
+        "If an assumption of the formulas fails, one trained agent may be fresher than every "
+        "formula on the same events, even the best formula chosen afterwards, and than the "
+        "belief that it corrects."
     ),
     metric="freshness",
     references=(REFERENCE, *FURTHER_REFERENCES),

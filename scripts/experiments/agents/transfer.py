@@ -1,4 +1,4 @@
-"""Agents trained in one world and played in others: other budgets, sizes and laws."""
+"""Test agents in worlds with budgets, sizes and laws that differ from their training."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from scripts.study.means import means, table
 from scripts.study.rows import gathered, indexed
 from scripts.study.settings import Measurement, spec
 from scripts.training.jobs import job_of
-from scripts.training.requests import APART, Request
+from scripts.training.requests import SEED_STEP, Request
 
 TITLE = "Agents in worlds they were not trained in"
 WORLDS = (
     *("noisy", "noisy-1000", "noisy-tight", "noisy-ample", "partial", "delayed"),
     *("bursty", "periodic", "deploys", "shifting"),
 )
-"""Tasks of the suite that agents are played in, all with revealed parameters."""
+"""Tasks of the suite in which agents are tested, all with revealed parameters."""
 HOMES = ("noisy", "noisy-tight", "noisy-ample", "partial", "bursty", "deploys")
-"""Those that agents are trained in."""
+"""Tasks in which agents are trained."""
 LEFT_OUT = {f"without {law}": law for law in ("bursty", "periodic", "deploys", "shifting")}
-"""Laws that a generalist is trained without, by setting."""
+"""Laws that are left out of the training of a generalist, by setting."""
 PPO, INDEX, GENERALIST = "ppo", "index", "generalist"
 RANDOM, FORMULA, BELIEF = "RandomCrawl", "GreedyNCIS", "BeliefNCIS"
-GIVEN, EVERYWHERE = "given", "all laws"
-"""Settings of formulas, and of the generalist that ships."""
+FIXED = "given"
+"""Name of the setting of formulas and of the shipped generalist."""
 STEPS, EPISODES_OF_LAW = 1_000_000, 120
 FIRST_SEED, EPISODES = 6_000_000, 8
 SOURCE = "our choice of worlds"
@@ -54,7 +54,7 @@ def compiled(factory: PolicyFactory, world: str, seed: int) -> float:
 
 
 def in_lanes(factory: PolicyFactory, world: str, seed: int) -> float:
-    """Return the mean reward on the same seeds, step by step in parallel: within .002 of it."""
+    """Return the mean reward on the same seeds, step by step in parallel lanes."""
     it = TASKS[world]
     arguments = TrainArguments(env_id=it.id, env_args=it.arguments)
     first = FIRST_SEED + seed * EPISODES
@@ -62,12 +62,12 @@ def in_lanes(factory: PolicyFactory, world: str, seed: int) -> float:
 
 
 @spec("transfer-shipped")
-def given(seed: int, *, name: str, worlds: Sequence[str]) -> dict[str, float]:
+def shipped(seed: int, *, name: str, worlds: Sequence[str]) -> dict[str, float]:
     """Return the freshness of a policy, or of an agent of the package, in all worlds."""
-    made = agents.load if name in agents.names() else policies.make
+    make = agents.load if name in agents.names() else policies.make
 
     def factory(env: Any) -> Any:
-        return made(name, env)
+        return make(name, env)
 
     return indexed("fresh", [compiled(factory, world, seed) for world in worlds])
 
@@ -76,9 +76,10 @@ def given(seed: int, *, name: str, worlds: Sequence[str]) -> dict[str, float]:
 def trained(
     seed: int, *, home: str, kind: str, steps: int | None, worlds: Sequence[str]
 ) -> dict[str, float]:
-    """Train PPO or an index in a world, and return its freshness in all."""
+    """Train PPO or an index in a world, and return its freshness in all worlds."""
     it = TASKS[home]
-    options = {"seed": APART * seed} | ({} if steps is None else {"steps": steps, "validation": 0})
+    short = {} if steps is None else {"steps": steps, "validation": 0}
+    options = {"seed": SEED_STEP * seed} | short
     job = job_of(Request(kind=kind, env_id=it.id, env_args=it.arguments, options=options))
     play = in_lanes if kind == PPO else compiled
     with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +91,7 @@ def trained(
 @spec("transfer-without-law")
 def without(seed: int, *, law: str, episodes: int, worlds: Sequence[str]) -> dict[str, float]:
     """Train a generalist without a law, and return its freshness in all worlds."""
-    laws = tuple(each for each in LAWS if each != law)
+    laws = tuple(name for name in LAWS if name != law)
     arguments = GeneralistArguments(instance=laws, episodes=episodes, seed=seed)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / GENERALIST
@@ -103,24 +104,24 @@ def without(seed: int, *, law: str, episodes: int, worlds: Sequence[str]) -> dic
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return a setting per world of training or law left out, and one of what is given."""
+    """Return a setting of formulas, and one per world of training and per law left out."""
     worlds = ("noisy",) if quick else WORLDS
-    play = partial(given, worlds=worlds)
+    play = partial(shipped, worlds=worlds)
     names = (RANDOM, FORMULA, BELIEF, GENERALIST)
-    made = [Measurement(GIVEN, {name: partial(play, name=name) for name in names})]
+    settings = [Measurement(FIXED, {name: partial(play, name=name) for name in names})]
     if quick:
-        return made
+        return settings
     for home in HOMES:
         train = partial(trained, home=home, worlds=worlds)
-        each = {
+        measures = {
             PPO: partial(train, kind=PPO, steps=STEPS),
             INDEX: partial(train, kind=INDEX, steps=None),
         }
-        made.append(Measurement(home, each, trained=(PPO, INDEX)))
+        settings.append(Measurement(home, measures, trained=(PPO, INDEX)))
     for name, law in LEFT_OUT.items():
         train = partial(without, law=law, episodes=EPISODES_OF_LAW, worlds=worlds)
-        made.append(Measurement(name, {GENERALIST: train}, trained=(GENERALIST,)))
-    return made
+        settings.append(Measurement(name, {GENERALIST: train}, trained=(GENERALIST,)))
+    return settings
 
 
 LOSS = "left-out law, less BeliefNCIS"
@@ -132,22 +133,22 @@ def scores(rows: Sequence[Row]) -> dict[tuple[str, str, int], dict[str, float]]:
     Keys are the setting, the label and the seed.
     """
     fresh = gathered(rows, "fresh")
-    found = {}
+    result = {}
     for (setting, label, seed), values in fresh.items():
-        low, high = fresh.get((GIVEN, RANDOM, seed)), fresh.get((GIVEN, FORMULA, seed))
+        low, high = fresh.get((FIXED, RANDOM, seed)), fresh.get((FIXED, FORMULA, seed))
         if low is not None and high is not None:
             score = (values - low) / (high - low)
-            found[setting, label, seed] = dict(zip(WORLDS, score.tolist(), strict=False))
-    return found
+            result[setting, label, seed] = dict(zip(WORLDS, score.tolist(), strict=False))
+    return result
 
 
 def derive(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield scores by world, the least of them, and losses in the law that was left out."""
-    found = scores(rows)
-    for (setting, label, seed), of_worlds in found.items():
+    """Yield scores by world, the smallest score, and losses in the law that was left out."""
+    all_scores = scores(rows)
+    for (setting, label, seed), of_worlds in all_scores.items():
         metrics = {f"score, {world}": value for world, value in of_worlds.items()}
         metrics["least score"] = min(of_worlds.values())
-        law, belief = LEFT_OUT.get(setting), found.get((GIVEN, BELIEF, seed))
+        law, belief = LEFT_OUT.get(setting), all_scores.get((FIXED, BELIEF, seed))
         if law and belief:
             metrics[LOSS] = of_worlds[law] - belief[law]
         for metric, value in metrics.items():
@@ -164,18 +165,18 @@ def _mean_scores(rows: Sequence[Row], setting: str, label: str) -> Mapping[str, 
 
 
 def scores_table(rows: Sequence[Row]) -> str:
-    """Return the mean scores, a line per agent and world of training."""
+    """Return the table of mean scores, with a line per agent and world of training."""
     lines = []
     for setting, label in dict.fromkeys(row[1:3] for row in rows if row.metric == "least score"):
         if label not in (RANDOM, FORMULA):
-            found = _mean_scores(rows, setting, label)
-            cells = [spelled(found[world], 2) if world in found else "-" for world in WORLDS]
-            lines.append([label, "" if setting == GIVEN else setting, *cells])
+            mean = _mean_scores(rows, setting, label)
+            cells = [spelled(mean[world], 2) if world in mean else "-" for world in WORLDS]
+            lines.append([label, "" if setting == FIXED else setting, *cells])
     return grid(["", "trained in", *WORLDS], lines)
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw the scores of PPO and of the index as grids: trained in, played in."""
+    """Draw grids of the scores of PPO and of the index, by world of training and of test."""
     import pandas as pd
 
     from scripts.present import charts
@@ -207,9 +208,9 @@ EXPERIMENT = Experiment(
     name="agents-transfer",
     title=TITLE,
     claim=(
-        "An index learned from outcomes of crawls carries over to other budgets, sizes and "
-        "laws, but for one that never saw a false signal; PPO to other sizes and laws, less "
-        "to other budgets."
+        "An index learned from outcomes of crawls works with other budgets, sizes and laws, "
+        "except one that never had a false signal. PPO works with other sizes and laws, and "
+        "less well with other budgets."
     ),
     metric="least score",
     repetitions=3,

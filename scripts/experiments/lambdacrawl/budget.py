@@ -1,4 +1,4 @@
-"""Cost over budget: LambdaCrawl, the policies it is compared with, and crawlers in use."""
+"""Compare costs of LambdaCrawl, other policies and crawlers in use, over the budget."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from scripts.experiments.measures.costs import (
     both_costs,
     drawn,
 )
-from scripts.experiments.measures.derived import beside
+from scripts.experiments.measures.derived import relative_to
 from scripts.experiments.measures.long_run import (
     CRAWL_RATE,
     Counted,
@@ -47,13 +47,13 @@ TITLE = "Cost over budget, LambdaCrawl and shipped crawlers"
 ID = "CrawlHarmonic-v0"
 
 BUDGETS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-AT = {f"R={budget:g}m": budget for budget in BUDGETS}
+SETTING_BUDGETS = {f"R={budget:g}m": budget for budget in BUDGETS}
 """Budgets by setting."""
 NUM_PAGES, QUICK_PAGES = 1000, 100
 EVEN, GREEDY, GREEDY_B = "LC, even", "GREEDY-HARMONIC", "GREEDY-NCIS"
 NUTCH, STORM = "Nutch", "StormCrawler"
 OWN_PACE = ", own pace"
-"""Suffix: a shipped crawler crawls all pages that are due, whatever the budget."""
+"""Suffix of a shipped crawler that crawls all pages when they are due, without a budget."""
 FORMULAS = (BOUND, BINARY_BOUND, LC, LCA, BLC, BLC_EPS, CC, UC)
 Costs = Mapping[str, float]
 COMPILED: dict[str, Callable[[], Any]] = {
@@ -65,22 +65,22 @@ SHIPPED = {NUTCH: "NutchAdaptive", STORM: "StormCrawlerAdaptive"}
 LABELS = (LC, LCA, BLC_EPS, CC, UC, EVEN, GREEDY, BLC, NUTCH, STORM, GREEDY_B)
 BOUNDS = {J_H: BOUND, J_B: BINARY_BOUND}
 ONLY = {BLC: J_B, GREEDY_B: J_B}
-"""Labels drawn in one picture: their other cost is infinite or, simulated, may be."""
+"""The only cost that is drawn of a label; its other cost is or may be infinite."""
 START, LENGTH = (30.0, 100.0), (40.0, 150.0)
-"""The window starts after so many crawls per page and so many days, and lasts as long as both."""
+"""Start and length of the window, in crawls per page and in days; the longer time counts."""
 QUICK_START, QUICK_LENGTH = (2.0, 5.0), (4.0, 10.0)
 OWN_WINDOW, QUICK_OWN_WINDOW = {"start": 300.0, "end": 600.0}, {"start": 60.0, "end": 80.0}
-"""Nutch starts at intervals of 30 days, and needs 15 crawls of changed pages to reach one day."""
+"""Windows at own pace: Nutch starts at 30 days, and reaches 1 day after 15 changed crawls."""
 HOURLY = 24.0
 COSTS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Ticks of the axis of costs."""
 SLOPE = "slope"
-"""Of ln(crawls) over ln(change rate), page by page: 1 where crawls are in proportion."""
+"""Slope of ln(crawls) over ln(change rate) over pages: 1 if crawls are proportional to changes."""
 UNIT = {J_H: "J_h_share", J_B: "J_b_share"}
 """Costs per unit of importance: mean penalty of a page, weighted by importance."""
 
 EVERYWHERE = tuple(f"R={budget:g}m" for budget in BUDGETS)
-OWN = "own pace"
+PACE = "own pace"
 NO_PAPER = "not in the paper"
 EXPECTED: tuple[Expected, ...] = (
     Trend(GREEDY, "not below", BOUND, EVERYWHERE, "a bound in the long run"),
@@ -93,11 +93,11 @@ EXPECTED: tuple[Expected, ...] = (
     Trend(BLC_EPS, "above", LC, EVERYWHERE, "LC is optimal among Poisson policies"),
     *trends(SHIPPED, "above", (LC, GREEDY), EVERYWHERE, NO_PAPER, metric=(J_H, J_B)),
     *(
-        Trend(shipped + OWN_PACE, "above", GREEDY + f" at {shipped}'s pace", (OWN,), NO_PAPER)
+        Trend(shipped + OWN_PACE, "above", GREEDY + f" at {shipped}'s pace", (PACE,), NO_PAPER)
         for shipped in SHIPPED
     ),
     *(
-        Range(label + OWN_PACE, 0.8, 1.2, (OWN,), "proportional crawling; margin ours", SLOPE)
+        Range(label + OWN_PACE, 0.8, 1.2, (PACE,), "proportional crawling; margin ours", SLOPE)
         for label in SHIPPED
     ),
 )
@@ -112,7 +112,7 @@ def window(budget: float, quick: bool) -> dict[str, float]:
 
 @spec("lambdacrawl-budget-formula")
 def by_formula(seed: int, *, label: str, num_pages: int, budget: float, **window: float) -> Costs:
-    """Return costs by formula: both, or only that of a bound; an infinite cost is left out."""
+    """Return both costs by formula, or the one of a bound; leave out an infinite cost."""
     instance = drawn(seed, num_pages, budget=budget)
     costs = both_costs(label, instance)
     rate = {} if label == BINARY_BOUND else {CRAWL_RATE: budget}
@@ -121,7 +121,7 @@ def by_formula(seed: int, *, label: str, num_pages: int, budget: float, **window
 
 @spec("lambdacrawl-budget-simulated")
 def crawled(seed: int, *, label: str, num_pages: int, budget: float, **window: float) -> Costs:
-    """Return costs of a policy in compiled code, in a window."""
+    """Return costs of a policy in a window, simulated in compiled code."""
     instance = drawn(seed, num_pages, budget=budget)
     costs = compiled_course(instance, COMPILED[label](), seed, (window["start"], window["end"]))[1]
     return {**costs, **shares(costs, instance)}
@@ -129,19 +129,19 @@ def crawled(seed: int, *, label: str, num_pages: int, budget: float, **window: f
 
 @spec("lambdacrawl-budget-shipped-crawler")
 def shipped(seed: int, *, label: str, num_pages: int, budget: float, **window: float) -> Costs:
-    """Return costs of a shipped crawler that crawls the page due first in each slot."""
+    """Return costs of a shipped crawler that crawls the page that is due first in each slot."""
     return _stepped(seed, label, "page", num_pages, budget * num_pages, **window)
 
 
 @spec("lambdacrawl-budget-own-pace")
 def at_own_pace(seed: int, *, label: str, num_pages: int, **window: float) -> Costs:
-    """Return costs of a shipped crawler that crawls all pages due, once an hour."""
+    """Return costs of a shipped crawler that crawls all due pages once an hour."""
     return _stepped(seed, label, "refresh", num_pages, HOURLY, **window)
 
 
 @spec("lambdacrawl-budget-harmonic-at-pace")
 def at_pace_of(seed: int, *, label: str, num_pages: int, **window: float) -> Costs:
-    """Return costs of GREEDY-HARMONIC with as many crawls as a crawler makes at its own pace."""
+    """Return costs of GREEDY-HARMONIC with the number of crawls of a crawler at its own pace."""
     pace = at_own_pace(seed, label=label, num_pages=num_pages, **window)[CRAWL_RATE]
     return crawled(seed, label=GREEDY, num_pages=num_pages, budget=pace, **window)
 
@@ -174,43 +174,43 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     }
     pages = {"num_pages": QUICK_PAGES if quick else NUM_PAGES}
     budgets = (0.1, 1.0) if quick else BUDGETS
-    own: dict[str, Any] = {}
+    paced: dict[str, Any] = {}
     for label in SHIPPED:
-        own[label + OWN_PACE] = partial(at_own_pace, label=label)
-        own[f"{GREEDY} at {label}'s pace"] = partial(at_pace_of, label=label)
+        paced[label + OWN_PACE] = partial(at_own_pace, label=label)
+        paced[f"{GREEDY} at {label}'s pace"] = partial(at_pace_of, label=label)
     return [
         *(
             Measurement(name, measures, {**pages, "budget": budget, **window(budget, quick)}, ID)
-            for name, budget in AT.items()
+            for name, budget in SETTING_BUDGETS.items()
             if budget in budgets
         ),
-        Measurement(OWN, own, pages | (QUICK_OWN_WINDOW if quick else OWN_WINDOW), ID),
+        Measurement(PACE, paced, pages | (QUICK_OWN_WINDOW if quick else OWN_WINDOW), ID),
     ]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
     """Return GREEDY-HARMONIC's J_h over the bound, minus 1."""
-    return beside(rows, BOUND, {J_H: "J_h_over_bound"}, labels=(GREEDY,))
+    return relative_to(rows, BOUND, {J_H: "J_h_over_bound"}, labels=(GREEDY,))
 
 
 def _own_pace(rows: Sequence[Row], metric: str, panel: str) -> Iterator[pd.DataFrame]:
-    """Yield a cost of crawlers at their own pace, over GREEDY-HARMONIC's with as many crawls."""
+    """Yield a cost of crawlers at own pace, over GREEDY-HARMONIC's with equally many crawls."""
     values = table(rows, UNIT[metric])
     pace = means(table(rows, CRAWL_RATE)).set_index(["setting", "policy"])["mean"]
     for label in SHIPPED:
         base = values[values.policy == f"{GREEDY} at {label}'s pace"]
         ratio = means(paired(values[values.policy == label + OWN_PACE], base, ratio=True))
         ratio = ratio.rename(columns={"policy": "label", "mean": "y"})
-        yield ratio.assign(x=pace[OWN, label + OWN_PACE], panel=panel)
+        yield ratio.assign(x=pace[PACE, label + OWN_PACE], panel=panel)
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw both costs over those of their bounds against the budget.
+    """Draw both costs, relative to their bounds, against the budget.
 
-    Shipped crawlers at their own pace are compared with GREEDY-HARMONIC with as many crawls.
+    Shipped crawlers at own pace are relative to GREEDY-HARMONIC with equally many crawls.
     """
     looks, hollow = charts.styles(LABELS), {"linestyle": "none", "fillstyle": "none"}
-    own = {label + OWN_PACE: {**looks[label], **hollow, "markersize": 11.0} for label in SHIPPED}
+    marks = {label + OWN_PACE: {**looks[label], **hollow, "markersize": 11.0} for label in SHIPPED}
     panels = {metric: f"{COST_NAMES[metric]} over that of the bound" for metric in (J_H, J_B)}
     lines(
         [
@@ -218,7 +218,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
                 UNIT[metric],
                 panel,
                 labels=[label for label in LABELS if ONLY.get(label, metric) == metric],
-                settings=tuple(AT),
+                settings=tuple(SETTING_BUDGETS),
                 over=BOUNDS[metric],
             )
             for metric, panel in panels.items()
@@ -231,9 +231,9 @@ def draw(rows: Sequence[Row], path: Path) -> None:
             across=[Rule(1.0, "bound")],
             size=(5.4, 4.6),
         ),
-        at=AT,
-        labels=(*LABELS, *own),
-        own=own,
+        positions=SETTING_BUDGETS,
+        labels=(*LABELS, *marks),
+        looks=marks,
         more=pd.concat(part for item in panels.items() for part in _own_pace(rows, *item)),
     )(rows, path)
 

@@ -1,4 +1,4 @@
-"""LambdaCrawl for other concave penalties of missed changes than the harmonic numbers."""
+"""LambdaCrawl with other concave penalties of missed changes than the harmonic numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from policies.base.allocated import PageRates
 from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
 from scripts.experiments.measures.costs import BLC_EPS, FLOOR, LC, UC, drawn
-from scripts.experiments.measures.derived import beside, in_standard_errors
+from scripts.experiments.measures.derived import in_standard_errors, relative_to
 from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Level, Range, Trend
 from scripts.study.specs import spec
@@ -25,22 +25,22 @@ TITLE = "LambdaCrawl for other concave penalties"
 METRIC = "J_C"
 """The mean over time of sum mu C(n), simulated."""
 
-OWN = "LC of C"
+LC_OF_C = "LC of C"
 PENALTIES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "square root": np.sqrt,
     "logarithm": np.log1p,
 }
 POLICIES: dict[str, Callable[..., Any]] = {
-    OWN: partial(crawl_policies.make, "LambdaCrawl", action_form="rates"),
+    LC_OF_C: partial(crawl_policies.make, "LambdaCrawl", action_form="rates"),
     LC: partial(crawl_policies.make, "LambdaCrawl", action_form="rates"),
     BLC_EPS: partial(crawl_policies.make, "BinaryLambdaCrawl", action_form="rates", floor=FLOOR),
     UC: partial(crawl_policies.make, "UniformCrawl", action_form="rates"),
 }
 MOST_CHANGES = 100_000
-"""Changes up to which a simulated penalty rises; no page misses as many."""
+"""Number of changes up to which a simulated penalty rises; no page misses more."""
 GAP, SCORE, ABOVE, STARVED = "J_C_gap", "J_C_errors", "J_C_above", "starved"
-"""Simulation over formula, minus 1; its mean in standard errors; cost over that of OWN, minus 1;
-the share of pages that are never crawled."""
+"""Cost simulated over that by formula, minus 1; its mean in standard errors; cost over that of
+LC_OF_C, minus 1; share of pages that are never crawled."""
 WITHIN = 3.0
 EVERYWHERE = tuple(PENALTIES)
 
@@ -49,11 +49,11 @@ EVERYWHERE = tuple(PENALTIES)
 def measure(
     seed: int, *, label: str, penalty: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
-    """Return the cost of a policy from ``start`` to ``end``, and how far the formula is from it."""
+    """Return the cost of a policy from ``start`` to ``end``, and the error of the formula."""
     instance = drawn(seed, num_pages)
     function = PENALTIES[penalty]
     table = function(np.arange(MOST_CHANGES + 1.0))
-    policy = POLICIES[label](**({"penalty": function} if label == OWN else {}))
+    policy = POLICIES[label](**({"penalty": function} if label == LC_OF_C else {}))
     early, late = (
         simulate(instance, policy, time, seed, penalty=table, requests=False).ledger
         for time in (start, end)
@@ -71,8 +71,8 @@ def measure(
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return mean gaps in standard errors, and costs over those of the optimum."""
-    return in_standard_errors(rows, {GAP: SCORE}) + beside(rows, OWN, {METRIC: ABOVE})
+    """Return mean gaps in standard errors, and costs relative to the optimum."""
+    return in_standard_errors(rows, {GAP: SCORE}) + relative_to(rows, LC_OF_C, {METRIC: ABOVE})
 
 
 EXPERIMENT = Experiment(
@@ -80,7 +80,7 @@ EXPERIMENT = Experiment(
     title=TITLE,
     claim=("The approach is valid for any concave penalty without a bound, as n^d and log(1 + n)."),
     metric=METRIC,
-    references=(OWN,),
+    references=(LC_OF_C,),
     repetitions=20,
     settings=measure_settings(
         {
@@ -102,10 +102,10 @@ EXPERIMENT = Experiment(
                     for name in EVERYWHERE
                     for label in POLICIES
                 ),
-                Trend(LC, "above", OWN, EVERYWHERE, "an optimum"),
-                Trend(BLC_EPS, "above", OWN, EVERYWHERE, "an optimum"),
-                Trend(UC, "above", OWN, EVERYWHERE, "an optimum"),
-                Range(OWN, 0.0, 0.0, EVERYWHERE, "no source is starved", STARVED),
+                Trend(LC, "above", LC_OF_C, EVERYWHERE, "an optimum"),
+                Trend(BLC_EPS, "above", LC_OF_C, EVERYWHERE, "an optimum"),
+                Trend(UC, "above", LC_OF_C, EVERYWHERE, "an optimum"),
+                Range(LC_OF_C, 0.0, 0.0, EVERYWHERE, "no source is starved", STARVED),
             ),
             "C is the square root of n, and ln(1 + n); LC of C is LambdaCrawl for it "
             "(`solvers.concave_penalty`). J_C_errors is the mean difference of the formula to the "
@@ -119,7 +119,7 @@ EXPERIMENT = Experiment(
             Frame(
                 f"{TITLE}\n{{seeds}} draws of stand-in pages, R = 0.2 m per day; "
                 "bars: 95% intervals",
-                Axis(f"simulated cost above that of {OWN}, in %"),
+                Axis(f"simulated cost above that of {LC_OF_C}, in %"),
                 upright=[Rule(0.0)],
             ),
         )

@@ -1,4 +1,4 @@
-"""LambdaCrawl's crawls at random instants beside crawls that are not random, in the long run."""
+"""Compare LambdaCrawl's crawls at random instants with deterministic crawls, in the long run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from scripts.experiments.measures.costs import (
     both_costs,
     drawn,
 )
-from scripts.experiments.measures.derived import below, beside
+from scripts.experiments.measures.derived import below, relative_to
 from scripts.experiments.measures.long_run import compiled_course
 from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Expected, Range, Trend
@@ -35,7 +35,7 @@ POISSON, EVEN = ", Poisson", ", even"
 FORMULA = LC + ", formula"
 BLC_FORMULA = BLC + ", formula"
 NAMED = {FORMULA: LC, BLC_FORMULA: BLC}
-"""Names of formulas among the costs by formula; bounds have the same names there."""
+"""Labels of formulas, as :func:`both_costs` names them; bounds keep their labels."""
 GREEDY_H, GREEDY_B = "GREEDY-HARMONIC", "GREEDY-NCIS"
 SIMULATED: dict[str, Callable[[], Any]] = {
     LC + POISSON: partial(crawl_policies.make, "LambdaCrawl", action_form="rates"),
@@ -85,19 +85,19 @@ def crawled(
 def by_formula(
     seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
-    """Return costs by formula, or those of a bound."""
+    """Return costs of a policy or a bound, by formula."""
     return both_costs(NAMED.get(label, label), drawn(seed, num_pages, kind))
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return costs relative to the Poisson policies', and harmonic ones relative to the bound."""
+    """Return costs relative to Poisson policies, and harmonic costs relative to the bound."""
     compared = [
         row
         for labels, base in ((HARMONIC, FORMULA), (BINARY, BLC_FORMULA))
-        for row in beside(rows, base, BELOW, below, labels)
+        for row in relative_to(rows, base, BELOW, below, labels)
         if row.policy not in (FORMULA, BLC_FORMULA)
     ]
-    return compared + beside(rows, BOUND, {J_H: "J_h_over_bound"}, labels=(GREEDY_H,))
+    return compared + relative_to(rows, BOUND, {J_H: "J_h_over_bound"}, labels=(GREEDY_H,))
 
 
 EXPERIMENT = Experiment(

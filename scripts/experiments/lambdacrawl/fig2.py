@@ -24,7 +24,7 @@ from scripts.experiments.measures.costs import (
     formula_costs,
     saved,
 )
-from scripts.experiments.measures.derived import above, beside
+from scripts.experiments.measures.derived import above, relative_to
 from scripts.present.experiment import Experiment, measure_settings
 from scripts.present.verdicts import Claim, Range, Trend
 from scripts.study.specs import spec
@@ -54,18 +54,18 @@ def drawn(seed: int, num_pages: int) -> Pages:
 def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
     """Return costs of a policy on the pages of a seed."""
     pages, (policy, signals) = drawn(seed, num_pages), LABELS[label]
-    given = pages._replace(complete=pages.complete & signals)
-    return formula_costs(policy, given, CRAWLS_PER_PAGE * pages.importance.size)
+    visible = pages._replace(complete=pages.complete & signals)
+    return formula_costs(policy, visible, CRAWLS_PER_PAGE * pages.importance.size)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return LC-CO's savings, and LC-IO's binary cost over BLC's and BLC-eps's, minus 1."""
-    gaps = beside(rows, IO, {J_B: BINARY_GAP}, _gap, (BLC, BLC_EPS))
-    return [*beside(rows, CO, SAVED, saved), *gaps]
+    """Return LC-CO's savings, and the binary cost of LC-IO relative to BLC and BLC-eps."""
+    gaps = relative_to(rows, IO, {J_B: BINARY_GAP}, _gap, (BLC, BLC_EPS))
+    return [*relative_to(rows, CO, SAVED, saved), *gaps]
 
 
-def _gap(cost: float, own: float) -> float:
-    return above(own, cost)
+def _gap(cost: float, base: float) -> float:
+    return above(base, cost)
 
 
 EXPERIMENT = Experiment(

@@ -1,4 +1,4 @@
-"""Kolobov et al., figure 3: policies that learn change rates while they crawl, day by day."""
+"""Kolobov et al., figure 3: costs of policies that learn change rates while crawling, by day."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ID = "CrawlHarmonic-v0"
 LLC, LLCA, BLLC = "LLC", "LLCA", "BLLC-eps"
 MORE = "LLC, 2.6x the crawls"
 EXTENDED = 2.6
-"""Crawls that the public code observes for one of the budget: 0.51 instead of 0.2 a day."""
+"""Observed over budgeted crawls in the public code: 0.51 instead of 0.2 a day."""
 LIMIT = {LLC: LC, LLCA: LCA, BLLC: BLC_EPS, MORE: LC}
 """The policy with known change rates that each learner approaches."""
 
@@ -62,32 +62,32 @@ PAPERS, LONG = "m=100000, 21 days", "m=10000, 240 days"
 SIZES = {PAPERS: {"num_pages": 100_000, "days": 21}, LONG: {"num_pages": 10_000, "days": 240}}
 EVERYWHERE = tuple(SIZES)
 PAPER = "section 7, figure 3"
-NEAR = (0.05, 0.02)
-SETTLED = tuple(f"days_to_{100 * near:g}%" for near in NEAR)
-"""The first day from which on J_h is within this share of its own limit, if so in all runs."""
-NEVER = tuple(f"never_within_{100 * near:g}%" for near in NEAR)
-"""Whether there is no such day; if in any run of a learner, its days are given as AT_LEAST."""
+TOLERANCES = (0.05, 0.02)
+SETTLED = tuple(f"days_to_{100 * near:g}%" for near in TOLERANCES)
+"""First day after which J_h stays within this share of its limit, if it does in all runs."""
+NEVER = tuple(f"never_within_{100 * near:g}%" for near in TOLERANCES)
+"""Whether a run has no such day; if any run has none, the learner's days are AT_LEAST."""
 AT_LEAST = "_at_least"
-"""Suffix of days: a lower bound, counting all days and one more where there is no such day."""
-LATER = tuple(f"later_to_{100 * near:g}%_than_LLC" for near in NEAR)
-"""Whether BLLC-eps comes this near to its limit on a later day than LLC, or never."""
+"""Suffix of days that are a lower bound: runs without such a day count all days and one more."""
+LATER = tuple(f"later_to_{100 * near:g}%_than_LLC" for near in TOLERANCES)
+"""Whether BLLC-eps comes this close to its limit later than LLC, or never."""
 START, FIRST, MIDDLE, LAST = "day_0", "day_1", "day_7", "final"
 EXCESS, EXCESS_B, LIMIT_H, LIMIT_B = "excess", "excess_b", "limit", "limit_b"
 DISTANCE = "rates_distance"
-"""Sum over pages of the distance of true crawl rates to those of the limit, over R, by day."""
+"""Sum over pages of |crawl rate - crawl rate of the limit| / R, by day."""
 DISTANCES = {0: f"{DISTANCE}_day_0", 21: f"{DISTANCE}_day_21", 240: f"{DISTANCE}_day_240"}
 FALLS = f"{DISTANCE}_falls"
-"""Whether it falls from each of these days to the next."""
+"""Whether DISTANCE falls from each of these days to the next."""
 ALL_DAYS = "above_LLC_on_all_days"
-"""Whether J_h is above LLC's on every day, the first included."""
-CHOSEN = "at the chosen spread of importance"
+"""Whether J_h is above LLC's on every day, including day 0."""
+AT_DEFAULT_SPREAD = "at the chosen spread of importance"
 
 
 @spec("lambdacrawl-daily-learning")
 def learned(seed: int, *, label: str, num_pages: int, days: int) -> Mapping[str, float]:
-    """Return costs by formula, and distances of rates, of the policy of every day 0 to ``days``.
+    """Return costs by formula and distances of rates of the policies of days 0 to ``days``.
 
-    Costs and rates are those under the true change rates.
+    Costs and rates are computed with the true change rates.
     """
     kind, more = UNOBSERVED if label == BLLC else MIXED, EXTENDED if label == MORE else 1.0
     instance = drawn(seed, num_pages, kind, budget=CRAWLS_PER_PAGE * more)
@@ -127,9 +127,9 @@ def learned(seed: int, *, label: str, num_pages: int, days: int) -> Mapping[str,
 
 
 def true_rates(pages: Pages, plan: Allocation, label: str) -> FloatArray:
-    """Return true crawl rates, (m,): of pages with signals, from the true signal rates.
+    """Return true crawl rates, (m,); those of pages with signals follow from true signal rates.
 
-    Allocations give crawl rates under the estimated signal rates.
+    Allocations have crawl rates for the estimated signal rates.
     """
     if label == BLLC or plan.probabilities is None:
         return plan.rates
@@ -145,7 +145,7 @@ def _plan(label: str, instance: Instance, learner: Any) -> Allocation:
 
 
 def days_until(excess: FloatArray, near: float) -> float:
-    """Return the first entry from which on all are at most ``near``; the length if none is."""
+    """Return the first entry after which all are at most ``near``; the length if there is none."""
     far = np.flatnonzero(excess > near)
     return float(far[-1] + 1) if far.size else 0.0
 
@@ -158,7 +158,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 def _derived(rows: Sequence[Row]) -> Iterator[Row]:
     limits = {row[1:4]: row.value for row in rows if row.metric == LIMIT_H}
     binary = {row[1:4]: row.value for row in rows if row.metric == LIMIT_B}
-    courses, other = gathered(rows, J_H), gathered(rows, J_B)
+    courses, binary_courses = gathered(rows, J_H), gathered(rows, J_B)
     for key, course in courses.items():
         excess = course / limits[key] - 1.0
         metrics = {
@@ -167,19 +167,19 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
             MIDDLE: course[min(7, course.size - 1)],
             LAST: course[-1],
             EXCESS: excess[-1],
-            EXCESS_B: other[key][-1] / binary[key] - 1.0,
+            EXCESS_B: binary_courses[key][-1] / binary[key] - 1.0,
         }
-        others = courses.get((key[0], LLC, key[2]))
-        if key[1] == LLCA and others is not None:
-            metrics[ALL_DAYS] = float(np.all(course > others))
+        llc_course = courses.get((key[0], LLC, key[2]))
+        if key[1] == LLCA and llc_course is not None:
+            metrics[ALL_DAYS] = float(np.all(course > llc_course))
         for metric, value in metrics.items():
             yield Row(ID, *key, metric, float(value))
 
 
 def _settling(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield days until the limit is near, and whether they are more than LLC's."""
+    """Yield days until the limit is near, and whether they exceed LLC's."""
     limits, courses = _by_key(rows, LIMIT_H), gathered(rows, J_H)
-    for near, settled, never, later in zip(NEAR, SETTLED, NEVER, LATER, strict=True):
+    for near, settled, never, later in zip(TOLERANCES, SETTLED, NEVER, LATER, strict=True):
         days = {
             key: days_until(course / limits[key] - 1.0, near) for key, course in courses.items()
         }
@@ -189,9 +189,9 @@ def _settling(rows: Sequence[Row]) -> Iterator[Row]:
             name = settled + AT_LEAST if key[:2] in bounded else settled
             yield Row(ID, *key, name, value)
             yield Row(ID, *key, never, float(key in missed))
-            own = key[0], LLC, key[2]
-            if key[1] == BLLC and own in days:
-                yield Row(ID, *key, later, float(value > days[own]))
+            llc_key = key[0], LLC, key[2]
+            if key[1] == BLLC and llc_key in days:
+                yield Row(ID, *key, later, float(value > days[llc_key]))
 
 
 def _falling(rows: Sequence[Row]) -> Iterator[Row]:
@@ -205,8 +205,8 @@ def _falling(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw both costs of the policies of each day, over LC's, with dashed limits."""
-    parts, own = [], dict[str, dict[str, str]]()
+    """Draw both costs of each day's policy, relative to LC, with dashed limits."""
+    parts, limit_looks = [], dict[str, dict[str, str]]()
     for metric, limit in ((J_H, LIMIT_H), (J_B, LIMIT_B)):
         limits = table(rows, limit)
         base = limits[limits.policy == LLC]
@@ -219,7 +219,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     for place, label in enumerate(LEARNERS):
         if label != MORE:
             look = {"color": charts.COLOURS[place], "linestyle": "--"}
-            own[f"limit: {LIMIT[label]}"] = look
+            limit_looks[f"limit: {LIMIT[label]}"] = look
     charts.lines(
         pd.concat(parts).rename(columns={"policy": "label", "mean": "y", "index": "x"}),
         path,
@@ -230,9 +230,9 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             charts.Axis("cost over LC's"),
             shared="none",
         ),
-        labels=(*LEARNERS, *own),
+        labels=(*LEARNERS, *limit_looks),
         bands=True,
-        own=own,
+        looks=limit_looks,
     )
 
 
@@ -246,8 +246,8 @@ EXPERIMENT = Experiment(
     name="lambdacrawl-fig3",
     title=TITLE,
     claim=(
-        "LLC converges to LC, notably faster than BLLC-eps to BLC-eps. LLCA is even faster, and "
-        "ends above LLC, but below BLLC-eps, most of all in the binary cost."
+        "LLC converges to LC, notably faster than BLLC-eps to BLC-eps. LLCA is even faster. It "
+        "ends above LLC and below BLLC-eps, especially in the binary cost."
     ),
     metric="final",
     repetitions=20,
@@ -311,8 +311,8 @@ EXPERIMENT = Experiment(
     expected=(
         Trend(LLC, "above", MORE, EVERYWHERE[:1], "the public code's extra data", metric=MIDDLE),
         Trend(LLCA, "above", LLC, EVERYWHERE, "what the limits say", metric=LAST),
-        Trend(LLCA, "above", LLC, EVERYWHERE, CHOSEN, metric=START),
-        Range(LLCA, 0.99, 1.0, EVERYWHERE, CHOSEN, metric=ALL_DAYS),
+        Trend(LLCA, "above", LLC, EVERYWHERE, AT_DEFAULT_SPREAD, metric=START),
+        Range(LLCA, 0.99, 1.0, EVERYWHERE, AT_DEFAULT_SPREAD, metric=ALL_DAYS),
     ),
     pictures={"learning": plot},
 )

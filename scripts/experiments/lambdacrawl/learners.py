@@ -1,4 +1,4 @@
-"""Learning while crawling on a small set: cost over time, and the regret of explore-then-commit."""
+"""Compare policies that learn while crawling: cost over time, and regret of explore-then-commit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ID = "CrawlHarmonic-v0"
 GREEDY = "GREEDY-HARMONIC, known rates"
 EVEN = "LC even, known rates"
 LLC, LLCA, BLLC, ETC = "LLC", "LLCA", "BLLC-eps", "ETC"
-KNOWN = "LC, Poisson, known rates"
+LC_POISSON = "LC, Poisson, known rates"
 KNOWN_RATES: dict[str, Callable[[], Any]] = {
     GREEDY: partial(crawl_policies.make, "GreedyHarmonic"),
     EVEN: partial(crawl_policies.make, "LambdaCrawl", action_form="page"),
@@ -72,15 +72,15 @@ LAST, EARLY = {J_H: "last_J_h", J_B: "last_J_b"}, "early_J_h"
 ABOVE = {J_H: "J_h_above", J_B: "J_b_above"}
 """Cost in the last window over that of LC, even, with known change rates, minus 1."""
 EXCESS = {J_H: "J_h_over_bound", J_B: "J_b_over_bound"}
-"""Cost in the last window over the least of all policies, minus 1."""
+"""Cost in the last window over the bound of all policies, minus 1."""
 NO_PAPER = "not in the paper"
 
 
 @spec("lambdacrawl-learners-simulated")
-def played(
+def simulated(
     seed: int, *, label: str, kind: str, num_pages: int, times: Sequence[float]
 ) -> Mapping[str, float]:
-    """Return both costs of a policy between the given times, 0 and up."""
+    """Return both costs of a policy in each interval of ``times``, which start at 0."""
     instance = drawn(seed, num_pages, kind, law="mixed")
     if label in KNOWN_RATES:
         costs = compiled_course(instance, KNOWN_RATES[label](), seed, times[1:])
@@ -97,13 +97,13 @@ def played(
 def by_formula(
     seed: int, *, label: str, kind: str, num_pages: int, times: Sequence[float]
 ) -> Mapping[str, float]:
-    """Return both costs by formula, or only that of a bound."""
+    """Return both costs by formula, or the one of a bound."""
     costs = both_costs(label, drawn(seed, num_pages, kind, law="mixed"))
     return {LIMITS[metric]: cost for metric, cost in costs.items()}
 
 
 def learning_env(seed: int, instance: Instance, horizon: float) -> Any:
-    """Return the environment of an instance, reset, that reveals importance alone."""
+    """Return the environment of an instance that reveals importance alone, after a reset."""
     env = gymnasium.make(
         ID,
         num_pages=instance.num_pages,
@@ -118,9 +118,9 @@ def learning_env(seed: int, instance: Instance, horizon: float) -> Any:
 
 @spec("lambdacrawl-learners-regret")
 def regrets(seed: int, *, num_pages: int, horizons: Sequence[float]) -> Mapping[str, float]:
-    """Return the regret of explore-then-commit to LC with known rates, up to each horizon.
+    """Return the regret of explore-then-commit against LC with known rates, up to each horizon.
 
-    In units of the pages' total importance times a unit of time; both see the same events.
+    The unit is total importance times time; both have the same events.
     """
     instance = drawn(seed, num_pages, UNOBSERVED, law="mixed")
     differences = []
@@ -136,7 +136,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
     """Return measurements of policies over time, and of regrets over horizons."""
     measures = {
         **{label: partial(by_formula, label=label) for label in FORMULAS},
-        **{label: partial(played, label=label) for label in (*KNOWN_RATES, *LEARNERS)},
+        **{label: partial(simulated, label=label) for label in (*KNOWN_RATES, *LEARNERS)},
     }
     pages = {"num_pages": QUICK_PAGES if quick else NUM_PAGES}
     times = {"times": list(QUICK_TIMES if quick else TIMES)}
@@ -148,7 +148,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return costs of some windows, also relative to references, and the growth of regret."""
+    """Return costs of the last windows, also relative to references, and the growth of regret."""
     return [*_lasts(rows), *_slopes(gathered(rows, REGRET))]
 
 
@@ -160,9 +160,9 @@ def _lasts(rows: Sequence[Row]) -> Iterator[Row]:
             metrics = {LAST[metric]: course[-1]}
             if metric == J_H:
                 metrics[EARLY] = course[2]
-            known = courses.get((setting, EVEN, seed))
-            if known is not None and label != EVEN:
-                metrics[ABOVE[metric]] = course[-1] / known[-1] - 1.0
+            even = courses.get((setting, EVEN, seed))
+            if even is not None and label != EVEN:
+                metrics[ABOVE[metric]] = course[-1] / even[-1] - 1.0
             bound = limits.get((setting, BOUNDS[metric], seed))
             if bound is not None:
                 metrics[EXCESS[metric]] = course[-1] / bound - 1.0
@@ -181,14 +181,14 @@ def _slopes(courses: Mapping[tuple[str, str, int], FloatArray]) -> Iterator[Row]
 
 
 def growth(regret: FloatArray) -> float:
-    """Return the slope of ln(regret) over ln(horizon), NaN where one is not positive."""
+    """Return the slope of ln(regret) over ln(horizon); NaN unless all regrets are positive."""
     if np.any(regret <= 0.0):
         return np.nan
     return float(np.polyfit(np.log(HORIZONS[: regret.size]), np.log(regret), 1)[0])
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw both costs over time, over those of LambdaCrawl's formula, a panel per kind of pages."""
+    """Draw both costs over time relative to LambdaCrawl's formula, a panel per kind of pages."""
     panels = {metric: {kind: f"{metric}, {kind}" for kind in KINDS} for metric in (J_H, J_B)}
     rules = []
     for metric, by_kind in panels.items():
@@ -199,7 +199,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
             rules.append(Rule(float(ratios["mean"][kind]), BOUNDS[metric], ":", panel))
     edges = np.array(TIMES)
     lines(
-        [Series(metric, by_kind, over=LC, of=LIMITS[metric]) for metric, by_kind in panels.items()],
+        [Series(name, by_kind, over=LC, base=LIMITS[name]) for name, by_kind in panels.items()],
         Frame(
             f"{TITLE}\nmean of stretches of time; the start is all fresh; bands: 95% intervals",
             Axis("time (logarithmic scale; 0.2 crawls per page and unit)", "log"),
@@ -209,7 +209,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
                 for panel in by_kind.values()
             },
             shared="x",
-            across=[Rule(1.0, KNOWN, "-"), *rules],
+            across=[Rule(1.0, LC_POISSON, "-"), *rules],
         ),
         along=np.sqrt(np.maximum(edges[:-1], 0.5 * edges[1]) * edges[1:]),
         labels=(*KNOWN_RATES, *LEARNERS),
@@ -219,7 +219,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw_regret(rows: Sequence[Row], path: Path) -> None:
-    """Draw the regret of explore-then-commit over the horizon, beside sqrt(T)."""
+    """Draw the regret of explore-then-commit over the horizon, with sqrt(T) as a reference."""
     values = entries(rows, REGRET)
     data = means(values, ("policy", "index")).rename(columns={"policy": "label", "mean": "y"})
     data = data.assign(x=np.array(HORIZONS)[data["index"]])
@@ -234,7 +234,7 @@ def draw_regret(rows: Sequence[Row], path: Path) -> None:
             charts.Axis(f"regret to {EVEN}", "log", ticks=(1, 2, 5, 10, 20)),
         ),
         black=(ROOT,),
-        own={ROOT: {"marker": ""}},
+        looks={ROOT: {"marker": ""}},
     )
 
 

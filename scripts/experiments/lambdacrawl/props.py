@@ -1,4 +1,4 @@
-"""Propositions 1 and 4 and eqs. 8, 12, 13 of LambdaCrawl beside simulations; starved pages."""
+"""Compare propositions 1 and 4 and eqs. 8, 12, 13 of LambdaCrawl with simulations."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ LASTING: dict[str, Callable[[], Any]] = {
 }
 FORGOTTEN, LONGEST = "never_crawled", "longest_interval"
 NONE = 1e-4
-"""Less than one page of those of 20 draws, as a share."""
+"""A share of pages below one page in 20 draws."""
 GAPS = {J_H: "J_h_gap", J_B: "J_b_gap"}
 """Simulated cost over the formula's, minus 1."""
 SCORES = {J_H: "J_h_errors", J_B: "J_b_errors"}
@@ -78,7 +78,7 @@ def _levels(metric: str, kinds: Sequence[str], labels: Sequence[str], what: str)
 def compared(
     seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
-    """Return both costs, simulated, and their relative distances to the formulas'."""
+    """Return both simulated costs, and their relative errors of the formulas."""
     instance = drawn(seed, num_pages, kind)
     costs = compiled_course(instance, POLICIES[label](), seed, (start, end))[1]
     formula = both_costs(label, instance)
@@ -89,15 +89,15 @@ def compared(
 @spec("lambdacrawl-longest-interval")
 def lasting(seed: int, *, label: str, num_pages: int, days: float) -> Mapping[str, float]:
     """Return the share of pages that are never crawled, and the longest crawl interval."""
-    played = simulate(drawn(seed, num_pages), LASTING[label](), days, seed, requests=False)
+    rollout = simulate(drawn(seed, num_pages), LASTING[label](), days, seed, requests=False)
     return {
-        FORGOTTEN: float(np.mean(played.crawl_counts == 0)),
-        LONGEST: longest(played.crawls, played.times, num_pages, days),
+        FORGOTTEN: float(np.mean(rollout.crawl_counts == 0)),
+        LONGEST: longest(rollout.crawls, rollout.times, num_pages, days),
     }
 
 
 def longest(pages: np.ndarray, times: FloatArray, num_pages: int, end: float) -> float:
-    """Return the longest time without a crawl of any page, the start and the end included."""
+    """Return the longest time in which a page was not crawled, including start and end."""
     everyone = np.arange(num_pages)
     page = np.concatenate([everyone, pages, everyone])
     time = np.concatenate([np.zeros(num_pages), times, np.full(num_pages, end)])

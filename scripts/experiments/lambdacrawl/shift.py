@@ -1,4 +1,4 @@
-"""LambdaLearnAndCrawl where change rates shift: all of the history, or a suffix of it."""
+"""Compare LambdaLearnAndCrawl by its full history and by a suffix, when change rates shift."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ END, STRETCHES = 800.0, 16
 def shifted(seed: int, num_pages: int) -> Instance:
     """Return pages without signals whose change rates are permuted at half time."""
     pages = drawn(seed, num_pages, UNOBSERVED, law="mixed")
-    other = np.random.default_rng([seed, 22]).permutation(num_pages)
-    rates = np.concatenate([pages.change_rate, pages.change_rate[other]])
+    order = np.random.default_rng([seed, 22]).permutation(num_pages)
+    rates = np.concatenate([pages.change_rate, pages.change_rate[order]])
 
     def law(rng: np.random.Generator, horizon: float) -> Occurrences:
         start = np.repeat([0.0, 0.5 * horizon], num_pages)
@@ -54,7 +54,7 @@ def shifted(seed: int, num_pages: int) -> Instance:
 
 @spec("lambdacrawl-shift-cost")
 def learned(seed: int, *, label: str, num_pages: int, horizon: float) -> Mapping[str, float]:
-    """Return the cost of a learner by stretches of time, and around the shift."""
+    """Return the cost of a learner by stretch of time, and before and after the shift."""
     instance = shifted(seed, num_pages)
     env = learning_env(seed, instance, horizon)
     learner = policies.make("LambdaLearnAndCrawl", env, window=WINDOWS[label])

@@ -1,4 +1,4 @@
-"""Beyond the paper: hard budgets, and signals of changes."""
+"""Compare policies for fragments under hard budgets and with signals, beyond the paper."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ KNOWING = {
     NAIVE_STATIC: Entrant("CurrentDivergence", shown=PARAMETERS),
     FS_D: Entrant("FragmentDynamic", shown=PARAMETERS),
 }
-"""Policies with known regions, rates and signals of the pages; FS-D knows the true contents."""
+"""Policies that know the regions, rates and signals of pages; FS-D knows the true contents."""
 LEARNING = {
     UNIFORM_ALL: Entrant("UniformRefresh"),
     FITTING: Entrant("CurveFitting"),
@@ -60,12 +60,12 @@ LEARNING = {
     BELIEF_NCIS: Entrant("BeliefNCIS"),
     OURS: Entrant("LearningLongevity", shown=COMPARED),
 }
-"""Policies that know importance alone."""
+"""Policies that know only importance."""
 LABELS = (*LEARNING, *(label for label in KNOWING if label not in (UNIFORM, FS_D)), UNIFORM, FS_D)
 
 
 @spec("longevity-budgeted-staleness")
-def played(
+def measure(
     seed: int,
     *,
     entrant: Entrant,
@@ -79,14 +79,14 @@ def played(
     """Return the staleness of a policy with a hard budget, over an episode and its second half.
 
     Args:
-        seed: of pages, events and signals.
+        seed: seed of pages, events and signals.
         entrant: the policy.
         instance: the set of pages.
         signals: ``none``, ``partial`` or ``noisy``.
         num_pages: m.
         budget: crawls per page and day.
-        decisions: per day; each crawls its share of the budget.
-        days: of the episode.
+        decisions: decisions per day, which share the budget equally.
+        days: length of the episode.
     """
     env = gymnasium.make(
         plays.ID,
@@ -119,7 +119,7 @@ CELLS = {
     f"{panel_of(*cell[:2])}, budget {cell[2]:g}": Cell(*cell)
     for cell in product(SETS, SIGNALS, BUDGETS)
 }
-"""By the name of the setting."""
+"""Parameters of the settings, by name."""
 NAMES = {cell: name for name, cell in CELLS.items()}
 
 
@@ -148,7 +148,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 PANELS = {name: panel_of(cell.pages, cell.signals) for name, cell in CELLS.items()}
-SHOWN = (OURS, FITTING, CGM, BELIEF_NCIS, UNIFORM, FS_D)
+DRAWN = (OURS, FITTING, CGM, BELIEF_NCIS, UNIFORM, FS_D)
 
 EXPERIMENT = Experiment(
     name="longevity-beyond",
@@ -163,7 +163,7 @@ EXPERIMENT = Experiment(
     repetitions=5,
     settings=measure_settings(
         {name: _sizes(cell) for name, cell in CELLS.items()},
-        {label: partial(played, entrant=each) for label, each in (KNOWING | LEARNING).items()},
+        {label: partial(measure, entrant=policy) for label, policy in (KNOWING | LEARNING).items()},
         plays.ID,
         quick={"num_pages": plays.QUICK_PAGES, "decisions": QUICK_DECISIONS},
         quick_settings=[name for name, cell in CELLS.items() if cell.budget == BUDGETS[1]],
@@ -180,7 +180,7 @@ EXPERIMENT = Experiment(
     ),
     pictures={
         "staleness": lines(
-            [Series("staleness", PANELS, labels=SHOWN)],
+            [Series("staleness", PANELS, labels=DRAWN)],
             Frame(
                 f"{TITLE}: 60 days, all copies fresh at the start\n"
                 "means and 95% intervals over seeds",
@@ -188,9 +188,9 @@ EXPERIMENT = Experiment(
                 Axis(pictures.STALENESS),
                 shared="row",
             ),
-            at={name: cell.budget for name, cell in CELLS.items()},
-            labels=SHOWN,
-            black=SHOWN[-2:],
+            positions={name: cell.budget for name, cell in CELLS.items()},
+            labels=DRAWN,
+            black=DRAWN[-2:],
         ),
         "differences": dots(
             [

@@ -1,4 +1,4 @@
-"""Section 4.4: a threshold divides crawls between refreshes and new pages."""
+"""Olston and Pandey, section 4.4: a threshold divides crawls between refreshes and new pages."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ TITLE = "Freshness and coverage"
 METRIC = "loss"
 
 TICK, DAYS, WARM = 0.5, 240.0, 80.0
-"""Days between decisions, of an episode, and of its start, which is not counted: periods of large
-thresholds take weeks."""
+"""Days between decisions, of an episode, and of its start. The start is not counted, since refresh
+periods of large thresholds take weeks."""
 KNOBS = tuple(0.02 * 2.0**step for step in range(9))
 """Thresholds in days."""
 WORTHS = (0.08, 0.32, 1.28)
-"""Worth of a new page in divergence times days, v: thresholds among KNOBS."""
-AT = tuple(f"a new page is worth {worth:g} days" for worth in WORTHS)
+"""Values v of a new page, in divergence times days, which are among KNOBS."""
+NAMES = tuple(f"a new page is worth {page_value:g} days" for page_value in WORTHS)
 BUDGET = 0.5
-"""Crawls per known page and day, for the picture: those that are no refreshes fetch new pages."""
+"""Crawls per known page and day in the picture; those that do not refresh fetch new pages."""
 KNOB, COST, STALENESS = "knob", "refreshes", "staleness"
 BEST, RATIO, RATE = "loss of the best knob", "best threshold over worth", "exchange rate over worth"
 
@@ -51,7 +51,7 @@ HINDSIGHT = {
     ),
     NAIVE_STATIC: OFFLINE[NAIVE_STATIC],
 }
-"""Policies whose knob is not in divergence times days: the best in hindsight counts."""
+"""Policies whose knob is not in divergence times days; the best knob in hindsight counts."""
 THRESHOLDED = {
     label: replace((OFFLINE | ONLINE)[label], knobs=KNOBS)
     for label in (FS_S, FS_D, FITTING, BOUNDS)
@@ -63,7 +63,7 @@ CLAIMS = (
     Claim(
         "To base refreshes on a fixed threshold of utility is optimal in freshness per unit cost.",
         SECTION,
-        tuple(Trend(label, "above", FS_S, AT, SECTION) for label in HINDSIGHT),
+        tuple(Trend(label, "above", FS_S, NAMES, SECTION) for label in HINDSIGHT),
         "The loss of FS-S is that of T = v. The others have their best interval or threshold of "
         "all, chosen in hindsight.",
     ),
@@ -71,7 +71,7 @@ CLAIMS = (
         "T is set properly if and only if a boost of freshness of T is preferable to a new page, "
         "and a new page to a smaller boost.",
         SECTION,
-        (Range(FS_S, 0.5, 2.0, AT, SECTION, RATE), Range(FS_S, 0.5, 2.0, AT, SECTION, RATIO)),
+        (Range(FS_S, 0.5, 2.0, NAMES, SECTION, RATE), Range(FS_S, 0.5, 2.0, NAMES, SECTION, RATIO)),
         "The exchange rate is staleness over refreshes, of T = 2 v less that of T = v / 2: what "
         "one refresh less costs. This judges FS-S, which knows the curves; of FS-D and of policies "
         "that learn see below. By section 2.2 it lies between the two thresholds. Thresholds "
@@ -81,7 +81,7 @@ CLAIMS = (
 
 
 @spec("longevity-coverage-sweep")
-def played(
+def simulated(
     seed: int, *, entrant: plays.Entrant, instance: str, num_pages: int, days: float
 ) -> dict[str, float]:
     """Return refreshes per page and day, and staleness, from day WARM on, for each knob."""
@@ -99,31 +99,32 @@ def played(
 
 
 def weighed(
-    knobs: FloatArray, cost: FloatArray, stale: FloatArray, worth: float, thresholds: bool
+    knobs: FloatArray, cost: FloatArray, stale: FloatArray, page_value: float, thresholds: bool
 ) -> dict[str, float]:
-    """Return the losses per page and day where a new page is worth v, by metric.
+    """Return the losses per page and day if a new page has value v, by metric.
 
-    The loss is staleness plus v times refreshes, each of which takes the place of a new page.
+    The loss is staleness plus v times refreshes, since each refresh replaces a new page.
 
     Args:
-        knobs: (K,), rising.
+        knobs: (K,), increasing.
         cost: refreshes per page and day, (K,).
         stale: staleness, (K,).
-        worth: v; v / 2, v and 2 v are among the knobs if these are thresholds.
-        thresholds: whether knobs are thresholds: METRIC is then the loss of T = v, and the loss of
-            the best knob otherwise.
+        page_value: v; v / 2, v and 2 v are among the knobs if these are thresholds.
+        thresholds: whether knobs are thresholds. METRIC is then the loss of T = v, else the loss
+            of the best knob.
     """
-    loss = stale + worth * cost
+    loss = stale + page_value * cost
     best = float(loss.min())
     if not thresholds:
         return {METRIC: best, BEST: best}
-    below, own, above = (int(np.argmin(np.abs(knobs - part * worth))) for part in (0.5, 1.0, 2.0))
+    targets = (part * page_value for part in (0.5, 1.0, 2.0))
+    below, equal, above = (int(np.argmin(np.abs(knobs - target))) for target in targets)
     rate = (stale[above] - stale[below]) / (cost[below] - cost[above])
     return {
-        METRIC: float(loss[own]),
+        METRIC: float(loss[equal]),
         BEST: best,
-        RATIO: float(knobs[loss.argmin()]) / worth,
-        RATE: float(rate) / worth,
+        RATIO: float(knobs[loss.argmin()]) / page_value,
+        RATE: float(rate) / page_value,
     }
 
 
@@ -134,17 +135,17 @@ def swept(rows: Sequence[Row]) -> dict[tuple[str, str, int], tuple[FloatArray, P
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return losses for each worth of a new page."""
+    """Return losses for each value of a new page."""
     return [
         Row(plays.ID, name, label, seed, metric, value)
         for (_, label, seed), (knobs, points) in swept(rows).items()
-        for name, worth in zip(AT, WORTHS, strict=True)
-        for metric, value in weighed(knobs, *points, worth, label in THRESHOLDED).items()
+        for name, page_value in zip(NAMES, WORTHS, strict=True)
+        for metric, value in weighed(knobs, *points, page_value, label in THRESHOLDED).items()
     ]
 
 
 def _frontiers(rows: Sequence[Row], path: Path) -> None:
-    """Draw staleness against the crawls that are left for new pages."""
+    """Draw staleness against the crawls that remain for new pages."""
     every = {("", *key[1:]): points for key, (_, points) in swept(rows).items()}
     data = pictures.mean_curves(every)
     charts.lines(
@@ -162,15 +163,15 @@ def _frontiers(rows: Sequence[Row], path: Path) -> None:
 
 
 def _losses(rows: Sequence[Row], path: Path) -> None:
-    """Draw the loss over the least one of FS-S against the threshold, a panel per worth."""
-    played = swept(rows)
+    """Draw the loss relative to the smallest loss of FS-S over the threshold, a panel per value."""
+    simulated = swept(rows)
     relative: Curves = {}
-    for name, worth in zip(AT, WORTHS, strict=True):
-        for (setting, label, seed), (knobs, points) in played.items():
-            best = played[setting, FS_S, seed][1]
-            loss = points.staleness + worth * points.cost
-            loss /= (best.staleness + worth * best.cost).min()
-            relative[name, label, seed] = Points(knobs / worth, loss)
+    for name, page_value in zip(NAMES, WORTHS, strict=True):
+        for (setting, label, seed), (knobs, points) in simulated.items():
+            best = simulated[setting, FS_S, seed][1]
+            loss = points.staleness + page_value * points.cost
+            loss /= (best.staleness + page_value * best.cost).min()
+            relative[name, label, seed] = Points(knobs / page_value, loss)
     charts.lines(
         pictures.mean_curves(relative),
         path,
@@ -194,22 +195,22 @@ EXPERIMENT = Experiment(
     name="longevity-coverage",
     title=TITLE,
     claim=(
-        "Where a new page is worth as much as a refresh of utility v, the threshold T = v "
-        "divides the crawls best between refreshes and new pages."
+        "If a new page has the value of a refresh of utility v, the threshold T = v is the best "
+        "division of crawls between refreshes and new pages."
     ),
     metric=METRIC,
     references=(FS_S,),
     repetitions=3,
     settings=measure_settings(
         {"quality": {"instance": "quality", "num_pages": 300, "days": DAYS}},
-        {label: partial(played, entrant=entrant) for label, entrant in ENTRANTS.items()},
+        {label: partial(simulated, entrant=entrant) for label, entrant in ENTRANTS.items()},
         plays.ID,
         quick={"num_pages": 60, "days": DAYS / 4.0},
     ),
     derive=derive,
     claims=CLAIMS,
     expected=tuple(
-        Range(label, 0.5, 2.0, AT, "the same of other policies", metric)
+        Range(label, 0.5, 2.0, NAMES, "the same of other policies", metric)
         for metric in (RATE, RATIO)
         for label in (FS_D, FITTING, BOUNDS)
     ),

@@ -1,4 +1,4 @@
-"""Figure 1: when the fragments of two pages are present."""
+"""Olston and Pandey, figure 1: when the fragments of two pages are present."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from scripts.study.settings import Measurement, spec
 
 TITLE = "Fragments of two pages over time"
 METRIC = "updates"
-"""Per day."""
+"""Updates per day."""
 STATIC = "static_share"
-"""Fragments that are always present, as a share of those present at the start."""
+"""Share of the fragments present at the start that are always present."""
 LIFETIME = "lifetime"
 """Mean days from birth to death of fragments born within BORN_BY days."""
 SCROLLING = "scrolling_for_30_to_60_days"
-"""Share of the drawn items of page B's scroll region that stay that long."""
+"""Share of the drawn items of page B's scroll region that stay 30 to 60 days."""
 DAYS, BORN_BY = 120.0, 60.0
 """Days drawn, and the latest birth, in days, of fragments in the mean lifetime."""
 MUCH_LATER = 400.0
 STRIPES = ("first", "birth", "death", "size")
-"""Indexed metrics of seed 0, by stripe in order of appearance: lowest row, start, end, and number
-of fragments."""
+"""Indexed metrics of seed 0, by stripe in order of appearance: first row, start, end, and number of
+fragments."""
 
 SECTION = "section 1, Figure 1"
 CLAIMS = (
@@ -67,7 +67,7 @@ CLAIMS = (
         "What B adds lasts longer than what A adds.",
         SECTION,
         (Trend(PAGE_B, "above", PAGE_A, (MODEL,), SECTION, metric=LIFETIME),),
-        note="Two recorded pages of the shipped site are drawn beside them, chosen to be like A "
+        note="The picture also shows two recorded pages of the shipped site, chosen to be like A "
         "and like B.",
         fitted=True,
     ),
@@ -75,7 +75,7 @@ CLAIMS = (
 
 
 def stripes(contents: Contents, page: int, days: float) -> dict[str, float]:
-    """Return the stripes of a page: one per key, from its first birth to its last death."""
+    """Return a stripe for each key of a page, from its first birth to its last death."""
     births, deaths, sizes, keys = spells(contents, page)
     key, number = np.unique(keys, return_inverse=True)
     birth, death = np.full(key.size, np.inf), np.full(key.size, -np.inf)
@@ -83,10 +83,10 @@ def stripes(contents: Contents, page: int, days: float) -> dict[str, float]:
     np.maximum.at(death, number, deaths)
     size = np.zeros(key.size)
     size[number] = sizes
-    seen = np.flatnonzero((birth < days) & (death > 0.0))
-    seen = seen[np.lexsort((-death[seen], birth[seen]))]
-    first = np.cumsum(size[seen]) - size[seen]
-    columns = (first, np.maximum(birth[seen], 0.0), np.minimum(death[seen], days), size[seen])
+    rows = np.flatnonzero((birth < days) & (death > 0.0))
+    rows = rows[np.lexsort((-death[rows], birth[rows]))]
+    first = np.cumsum(size[rows]) - size[rows]
+    columns = (first, np.maximum(birth[rows], 0.0), np.minimum(death[rows], days), size[rows])
     return {
         metric: value
         for name, column in zip(STRIPES, columns, strict=True)
@@ -112,7 +112,7 @@ def measures_of(contents: Contents, page: int, days: float, born_by: float) -> d
 
 @spec("longevity-fragments-drawn")
 def drawn(seed: int, *, label: str, days: float) -> dict[str, float]:
-    """Measure a drawn page, MUCH_LATER days beyond those shown so that all deaths are included."""
+    """Measure a drawn page; it ends MUCH_LATER days after ``days``, when all fragments are dead."""
     page = PAGES.index(label)
     contents = two_pages.drawn_pages(seed, days + MUCH_LATER)
     result = measures_of(contents, page, days, min(BORN_BY, days))
@@ -126,7 +126,7 @@ def drawn(seed: int, *, label: str, days: float) -> dict[str, float]:
 
 @spec("longevity-fragments-recorded")
 def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
-    """Measure a recorded page; fragments present at the end of the record die there."""
+    """Measure a recorded page; fragments that are present at the end of the record die there."""
     contents, days = two_pages.recorded_pages(site)
     page = PAGES.index(label)
     return measures_of(contents, page, days, days) | stripes(contents, page, days)
@@ -134,7 +134,7 @@ def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
 
 def measurements(quick: bool) -> list[Measurement]:
     """Return the drawn pages, and two of each shipped site."""
-    model, record = ({page: partial(of, label=page) for page in PAGES} for of in (drawn, recorded))
+    model, record = ({page: partial(fn, label=page) for page in PAGES} for fn in (drawn, recorded))
     return [
         Measurement(MODEL, model, {"days": DAYS}),
         *(Measurement(site, record, {"site": site}, most=1) for site in sites.available(True)),
@@ -159,8 +159,8 @@ def draw(rows: Sequence[Row], path: Path) -> None:
             boxes = [Rectangle((start, low), end - start, tall) for low, start, end, tall in sides]
             end, top = float(death.max()), float((first + size).max())
             stays = (birth <= 0.0) & (death >= end)
-            other = (np.diff(birth) != 0.0) | (np.diff(death) != 0.0)
-            number = np.concatenate(([0], np.cumsum(other)))
+            moved = (np.diff(birth) != 0.0) | (np.diff(death) != 0.0)
+            number = np.concatenate(([0], np.cumsum(moved)))
             colours = np.where(stays, "#999999", np.where(number % 2, *charts.COLOURS[:2]))
             look = {"facecolor": colours.tolist(), "linewidth": 0.0, "rasterized": True}
             every[title].add_collection(PatchCollection(boxes, **look))

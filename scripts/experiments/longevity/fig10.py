@@ -1,4 +1,4 @@
-"""Figure 10: online policies with less memory, on the high-quality set."""
+"""Olston and Pandey, figure 10: online policies with less memory, on the high-quality set."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ from scripts.present.verdicts import Claim, Trend
 TITLE = "Online policies with less memory"
 
 SET = "quality"
-AT = curves.at_costs(SET, curves.COSTS[1:])
+ALL = curves.at_costs(SET, curves.COSTS[1:])
 """Costs from 0.1 on: some policies have no threshold with a cost as low as 0.05."""
 SECTION = "section 5.2, figure 10"
 MARGIN = 0.005
-"""Margin of staleness for "little degradation", a tenth of the possible gain; the paper gives
-none."""
+"""Margin of staleness for "little degradation", a tenth of the possible gain; ours."""
 VARIANTS = {
     kind: {memory: f"{kind}, {memory}" for memory in MEMORIES} for kind in (FITTING, BOUNDS)
 }
@@ -53,9 +52,9 @@ EXPERIMENT = Experiment(
             "compact summaries of fragments to estimate divergence.",
             SECTION,
             tuple(
-                Trend(full, "about", label, AT, SECTION, MARGIN)
-                for full, *others in map(dict.values, VARIANTS.values())
-                for label in others
+                Trend(full, "about", label, ALL, SECTION, MARGIN)
+                for full, *reduced in map(dict.values, VARIANTS.values())
+                for label in reduced
             ),
             "m: hashes of a summary; h: profiles of a page.",
         ),
@@ -67,7 +66,7 @@ EXPERIMENT = Experiment(
                     "staleness",
                     f"{kind}: staleness less that of {next(iter(labels))}",
                     labels={label: memory for memory, label in labels.items()},
-                    settings=AT,
+                    settings=ALL,
                     minus=next(iter(labels.values())),
                 )
                 for kind, labels in VARIANTS.items()

@@ -1,4 +1,4 @@
-"""Figure 11: comparison with previous work, on the high-quality set."""
+"""Olston and Pandey, figure 11: comparison with previous work, on the high-quality set."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from scripts.study.settings import Measurement, spec
 TITLE = "Comparison with the policy for holistic staleness, high-quality set"
 
 SET = "quality"
-AT = curves.at_costs(SET)
+ALL = curves.at_costs(SET)
 MODERATE = tuple(curves.as_stale(SET, CGM, cost) for cost in COSTS[1:])
 ENTRANTS = {UNIFORM: OFFLINE[UNIFORM], **WARMED}
 SECTION = "section 5.3, figure 11"
 LOW, MODERATE_COST = COSTS[0], COSTS[2]
 GROWTH = f"lead over CGM at {MODERATE_COST:g} less that at {LOW:g}"
 FAST = 1.0
-"""Changes per day from which on a page is said to change frequently."""
+"""Smallest number of changes per day of pages that change frequently."""
 SPENT, VISITS = (
     "refreshes per tick",
     f"refreshes per tick of pages of {FAST:g} or more changes a day",
@@ -45,7 +45,7 @@ CLAIMS = (
     Claim(
         "Curve fitting outperforms CGM in fragment staleness per refresh cost.",
         SECTION,
-        tuple(Trend(one, "above", FITTING, AT, SECTION) for one in (CGM, CGM_LIKELIHOOD)),
+        tuple(Trend(one, "above", FITTING, ALL, SECTION) for one in (CGM, CGM_LIKELIHOOD)),
         "Rates of CGM by its authors' improved estimator for even intervals, and by maximum "
         "likelihood. The latter is infinite for pages that changed before every crawl: CGM then "
         "never crawls those again. Both policies have the warm-up: for 30 days a page is refreshed "
@@ -70,13 +70,13 @@ CLAIMS = (
         "Staleness lies between 0.03, as 3% of the content changes too fast even for a refresh "
         "every two days, and 0.1, as 90% of the content is static.",
         SECTION,
-        tuple(Range(label, 0.03, 0.1, AT, SECTION) for label in (CGM, FITTING)),
+        tuple(Range(label, 0.03, 0.1, ALL, SECTION) for label in (CGM, FITTING)),
         fitted=True,
     ),
     Claim(
         "CGM ignores all pages that change frequently.",
         SECTION,
-        tuple(Range(one, 0.0, 0.1, AT, "margin ours", VISITS) for one in (CGM, CGM_LIKELIHOOD)),
+        tuple(Range(one, 0.0, 0.1, ALL, "margin ours", VISITS) for one in (CGM, CGM_LIKELIHOOD)),
         "By maximum likelihood their rates are infinite after five changes in five crawls, and "
         "five of ten seeds spend 0.2, none 0.4; by the improved estimator they are finite, and CGM "
         "refreshes such pages at half of the ticks at a cost of 0.2, at all of them at 0.4.",
@@ -86,7 +86,7 @@ CLAIMS = (
 
 @spec("longevity-refreshes-per-tick")
 def visited(seed: int, *, label: str, instance: str, num_pages: int) -> dict[str, float]:
-    """Return refreshes per page and tick after the warm-up, of all pages and of those of FAST."""
+    """Return refreshes per page and tick after the warm-up, of all pages and of FAST pages."""
     entrant = WARMED[label]
     env: Any = plays.ticking(instance, num_pages, **entrant.shown)
 
@@ -101,21 +101,21 @@ def visited(seed: int, *, label: str, instance: str, num_pages: int) -> dict[str
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return all thresholds, those of CGM by how often pages change, too."""
-    [whole] = plays.sweeps(quick, entrants=ENTRANTS, instance=SET)
+    """Return the sweeps of all thresholds, and for CGM the refreshes of fast pages."""
+    [full] = plays.sweeps(quick, entrants=ENTRANTS, instance=SET)
     by_page = {label: partial(visited, label=label) for label in (CGM, CGM_LIKELIHOOD)}
-    return [whole, Measurement(f"{SET}, page by page", by_page, whole.arguments, plays.ID)]
+    return [full, Measurement(f"{SET}, page by page", by_page, full.arguments, plays.ID)]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return stalenesses and visits at equal cost, growth of the lead, and costs if as stale."""
+    """Return staleness and visits at equal cost, growth of the lead, and costs if as stale."""
     steady = curves.points_of(rows, plays.STEADY)
     ratios = curves.cost_ratios(steady, CGM)
     return [*curves.stalenesses(steady), *growth(steady), *ratios, *visits(rows)]
 
 
 def visits(rows: Sequence[Row]) -> list[Row]:
-    """Return the refreshes of pages of FAST at COSTS that were spent, between thresholds."""
+    """Return the refreshes of FAST pages at COSTS, interpolated between thresholds."""
     spent = gathered(rows, SPENT)
     return [
         Row(plays.ID, curves.at_cost(SET, cost), *key[1:], VISITS, float(np.interp(cost, *points)))
@@ -127,7 +127,7 @@ def visits(rows: Sequence[Row]) -> list[Row]:
 
 
 def growth(steady: Curves) -> list[Row]:
-    """Return curve fitting's lead over CGM at the moderate cost minus that at the low one."""
+    """Return curve fitting's lead over CGM at the moderate cost minus its lead at the low cost."""
     rows = []
     for seed in [seed for name, label, seed in steady if (name, label) == (SET, FITTING)]:
         if (SET, CGM, seed) not in steady:
@@ -138,7 +138,7 @@ def growth(steady: Curves) -> list[Row]:
             for cost in (LOW, MODERATE_COST)
         )
         rows.append(Row(plays.ID, SET, FITTING, seed, GROWTH, moderate - low))
-    return curves.known(rows)
+    return curves.without_nan(rows)
 
 
 drawn = partial(

@@ -1,4 +1,4 @@
-"""Figure 12: comparison with previous work, on the random set."""
+"""Olston and Pandey, figure 12: comparison with previous work, on the random set."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from scripts.study.settings import Measurement
 
 TITLE = "Comparison with the policy for holistic staleness, random set"
 
-SET, OTHER = "random", fig11.SET
-AT = curves.at_costs(SET)
+SET, BASE_SET = "random", fig11.SET
+ALL = curves.at_costs(SET)
 SECTION = "section 5.3, figure 12"
-LEAST = "least staleness less that of quality"
+STALENESS_GAP = "least staleness less that of quality"
 MARGIN = 0.03
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return all thresholds of all policies, and uniform refreshing on the other set."""
-    most = {UNIFORM: replace(OFFLINE[UNIFORM], knobs=OFFLINE[UNIFORM].knobs[:1])}
+    """Return the sweeps of all policies, and uniform refreshing on the high-quality set."""
+    uniform = {UNIFORM: replace(OFFLINE[UNIFORM], knobs=OFFLINE[UNIFORM].knobs[:1])}
     return [
         *plays.sweeps(quick, entrants=fig11.ENTRANTS, instance=SET),
-        *plays.sweeps(quick, entrants=most, instance=OTHER),
+        *plays.sweeps(quick, entrants=uniform, instance=BASE_SET),
     ]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return stalenesses at equal cost, costs at the staleness of CGM, and the least staleness."""
-    least: dict[str, dict[int, float]] = {SET: {}, OTHER: {}}
+    """Return staleness at equal cost, costs at CGM's staleness, and the gap of lowest staleness."""
+    lowest: dict[str, dict[int, float]] = {SET: {}, BASE_SET: {}}
     for (setting, label, seed), points in curves.points_of(rows, plays.STEADY).items():
         if label == UNIFORM:
-            least[setting][seed] = float(curves.frontier(points).staleness[-1])
+            lowest[setting][seed] = float(curves.frontier(points).staleness[-1])
     return [
         *curves.compared(rows, stretch=plays.STEADY, reference=CGM, settings=(SET,)),
         *(
-            Row(plays.ID, SET, UNIFORM, seed, LEAST, value - least[OTHER][seed])
-            for seed, value in least[SET].items()
-            if seed in least[OTHER]
+            Row(plays.ID, SET, UNIFORM, seed, STALENESS_GAP, value - lowest[BASE_SET][seed])
+            for seed, value in lowest[SET].items()
+            if seed in lowest[BASE_SET]
         ),
     ]
 
@@ -71,13 +71,13 @@ EXPERIMENT = Experiment(
         Claim(
             "Curve fitting outperforms CGM in fragment staleness per refresh cost on this set too.",
             SECTION,
-            tuple(Trend(one, "above", FITTING, AT, SECTION) for one in (CGM, CGM_LIKELIHOOD)),
+            tuple(Trend(one, "above", FITTING, ALL, SECTION) for one in (CGM, CGM_LIKELIHOOD)),
             "The set has more moving content, as the paper says; the amount is our choice.",
         ),
         Claim(
             "The least staleness that can be had is much higher than on the high-quality set.",
             SECTION,
-            (Range(UNIFORM, MARGIN, math.inf, (SET,), "margin ours", LEAST),),
+            (Range(UNIFORM, MARGIN, math.inf, (SET,), "margin ours", STALENESS_GAP),),
             "With every page that is not static refreshed at every tick; higher by 0.03 is much. "
             "The set was given more moving content, as the paper says of it.",
             fitted=True,

@@ -1,4 +1,4 @@
-"""Figure 2: divergence curves of two pages, and the utility of a refresh."""
+"""Olston and Pandey, figure 2: divergence curves of two pages, and the utility of a refresh."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from crawl_envs.evaluation import Row
 from policies.values.divergence.regions import RegionCurves
 from scripts.experiments.longevity.measures import sites, two_pages
-from scripts.experiments.longevity.measures.divergence import at, occurred, utility
+from scripts.experiments.longevity.measures.divergence import occurred, step_values, utility
 from scripts.experiments.longevity.measures.two_pages import MODEL, PAGE_A, PAGE_B, PAGES, REGIONS
 from scripts.present import charts
 from scripts.present.experiment import Experiment
@@ -22,9 +22,9 @@ from scripts.study.settings import Measurement, spec
 
 TITLE = "Divergence of two pages since a crawl"
 METRIC = "utility"
-"""t D(t) - int_0^t D at the present time, in days, of the curve that occurred."""
+"""t D(t) - int_0^t D of the curve that occurred, at the present time, in days."""
 EXPECTED_UTILITY = "expected_utility"
-"""The utility by D*, which is exact where the regions are known."""
+"""The utility by D*, which is exact if the regions are known."""
 HOLISTIC_UTILITY = "holistic_utility"
 """The utility by the probability of at least one update."""
 PRESENT = 60.0
@@ -34,7 +34,7 @@ ALL = "all pages"
 FALLING, LARGEST_FALL = "falling_share", "largest_fall"
 """Share of pages whose divergence falls at some time, and the largest fall."""
 OCCURRED, MEAN = "divergence", "expected_divergence"
-"""Indexed metrics: divergence every half day, from 0 on."""
+"""Indexed metrics: divergence every half day, from day 0."""
 
 SECTION = "section 2.3, Figure 2"
 CLAIMS = (
@@ -88,7 +88,7 @@ def drawn(seed: int, *, label: str, present: float) -> dict[str, float]:
         return result
     moments = np.arange(0.0, present + STEP / 2.0, STEP)
     mean = [float(curves.divergence(moment)[page]) for moment in moments]
-    return result | indexed(OCCURRED, at(times, steps, moments)) | indexed(MEAN, mean)
+    return result | indexed(OCCURRED, step_values(times, steps, moments)) | indexed(MEAN, mean)
 
 
 @spec("longevity-divergence-recorded")
@@ -100,7 +100,7 @@ def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
     contents, present = two_pages.recorded_pages(site)
     times, steps = occurred(contents, PAGES.index(label), present)
     moments = np.arange(0.0, present + STEP / 2.0, STEP)
-    return {METRIC: utility(times, steps)} | indexed(OCCURRED, at(times, steps, moments))
+    return {METRIC: utility(times, steps)} | indexed(OCCURRED, step_values(times, steps, moments))
 
 
 @spec("longevity-divergence-falls")
@@ -116,11 +116,11 @@ def falling(seed: int, *, site: str) -> dict[str, float]:
 
 def measurements(quick: bool) -> list[Measurement]:
     """Return the drawn pages, and two of each shipped site."""
-    model, record = ({page: partial(of, label=page) for page in PAGES} for of in (drawn, recorded))
+    model, record = ({page: partial(fn, label=page) for page in PAGES} for fn in (drawn, recorded))
     settings = [Measurement(MODEL, model, {"present": PRESENT})]
     for site in sites.available(shipped=True):
-        most = len(sites.windows(site, PRESENT))
-        settings.append(Measurement(site, {**record, ALL: falling}, {"site": site}, most=most))
+        count = len(sites.windows(site, PRESENT))
+        settings.append(Measurement(site, {**record, ALL: falling}, {"site": site}, most=count))
     return settings
 
 

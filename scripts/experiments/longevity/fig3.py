@@ -1,4 +1,4 @@
-"""Figure 3: how often pages change against how long their content lasts."""
+"""Olston and Pandey, figure 3: how often pages change, and how long their content lasts."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from scripts.study.settings import Measurement, spec
 
 TITLE = "Change frequency and longevity of pages"
 METRIC = "correlation"
-"""Pearson's coefficient over pages, both measured as in section 3.2."""
+"""Pearson's coefficient over pages of change frequency and longevity, as in section 3.2."""
 STATIC, COUNTED = "unchanged_share", "counted_share"
 """Share of pages with equal snapshots; share of pages with known longevity."""
 FREQUENCY, LONGEVITY = "frequency", "longevity"
 """Indexed metrics of seed 0, by page; longevity in days, snapshots times INTERVAL."""
 SNAPSHOT = "snapshots"
-MOST_DRAWN = 10
+MAX_DRAWN = 10
 SETS = ("quality", "random")
 PAGES, QUICK_PAGES = 10_000, 500
-LEAST_PAGES = 10
-"""Pages of known longevity that a window of a record needs to have a correlation."""
+MIN_PAGES = 10
+"""Smallest number of pages of known longevity in a window of a record for a correlation."""
 PAPER = -0.67
 DAYS = SNAPSHOTS * INTERVAL
 
@@ -76,17 +76,17 @@ CLAIMS = (
 
 
 def measured(contents: Contents, points: bool) -> dict[str, float]:
-    """Measure contents by 30 snapshots; with ``points``, return the points of the figure too."""
+    """Measure contents by 30 snapshots; with ``points``, also return the points of the figure."""
     runs = runs_of(contents, snapshot_times())
     frequency, lived = change_frequency(runs), longevity(runs)
-    known = ~np.isnan(lived)
+    valid = ~np.isnan(lived)
     result = {
-        METRIC: correlation(frequency, lived) if known.sum() >= LEAST_PAGES else np.nan,
+        METRIC: correlation(frequency, lived) if valid.sum() >= MIN_PAGES else np.nan,
         STATIC: float(np.mean(frequency == 0.0)),
-        COUNTED: float(known.mean()),
+        COUNTED: float(valid.mean()),
     }
     if points:
-        result |= indexed(FREQUENCY, frequency[known]) | indexed(LONGEVITY, INTERVAL * lived[known])
+        result |= indexed(FREQUENCY, frequency[valid]) | indexed(LONGEVITY, INTERVAL * lived[valid])
     return result
 
 
@@ -103,22 +103,22 @@ def recorded(seed: int, *, site: str) -> dict[str, float]:
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return both sets, and every available site, a window of 60 days for each seed."""
+    """Return both sets, and every available site with a window of 60 days per seed."""
     size = {"num_pages": QUICK_PAGES if quick else PAGES}
     settings = [
-        Measurement(name, {SNAPSHOT: partial(drawn, name=name)}, size, most=MOST_DRAWN)
+        Measurement(name, {SNAPSHOT: partial(drawn, name=name)}, size, most=MAX_DRAWN)
         for name in SETS
     ]
     for site in sites.available(shipped=quick):
-        most = len(sites.windows(site, DAYS))
-        settings.append(Measurement(site, {SNAPSHOT: recorded}, {"site": site}, most=most))
+        count = len(sites.windows(site, DAYS))
+        settings.append(Measurement(site, {SNAPSHOT: recorded}, {"site": site}, most=count))
     return settings
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw a dot per page of seed 0, a panel per set and shipped site, with the mean correlation.
+    """Draw a dot per page of seed 0, in a panel per set and shipped site, with mean correlations.
 
-    Frequencies are multiples of 1/29: jitter separates the dots.
+    Frequencies are multiples of 1/29, so jitter separates the dots.
     """
     page = ["setting", "policy", "seed", "index"]
     across, upwards = (entries(rows, name).set_index(page).value for name in (FREQUENCY, LONGEVITY))

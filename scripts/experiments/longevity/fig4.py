@@ -1,4 +1,4 @@
-"""Figure 4: lifetimes of fragments in a churn region and in a scroll region.
+"""Olston and Pandey, figure 4: lifetimes of fragments in a churn region and a scroll region.
 
 A fragment lives for K updates of its region, so its lifetime has the Erlang distribution
 P(lifetime <= t) = 1 - sum_{i < K} (l t)^i exp(-l t) / i!.
@@ -29,16 +29,16 @@ ITEMS: Mapping[str, int] = {CHURN: 1, SCROLL: 10}
 RATE = 0.25
 SETTING = "rate .25 per day"
 METRIC = "mean"
-"""Days."""
+"""Mean lifetime in days."""
 DISTANCE = "distance"
 """Largest difference of the simulated and the theoretical distribution (Kolmogorov-Smirnov)."""
 SHORT = "within_10_days"
 THEORY, SIMULATED = "theory", "simulated"
-"""Indexed metrics: share of lifetimes up to each of GRID; simulated ones for every seed."""
+"""Indexed metrics: share of lifetimes up to each value of GRID."""
 GRID = np.arange(0.0, 100.5, 1.0)
 PAGES = 20_000
 DAYS = 400.0
-"""Long enough for a birth and its death on all pages but one in 10^20."""
+"""Long enough for a birth and its death on all pages, except one in 10^20."""
 WORST = 1.95
 """A distance exceeds WORST over the root of the sample size with probability 0.001."""
 
@@ -79,7 +79,7 @@ def first_lifetimes(items: int, num_pages: int, seed: int) -> FloatArray:
 
 @spec("longevity-region-lifetimes")
 def lifetimes(seed: int, *, label: str, num_pages: int) -> dict[str, float]:
-    """Simulate one lifetime in each of many regions of a kind."""
+    """Simulate one lifetime in each of ``num_pages`` regions of a kind."""
     items = ITEMS[label]
     lived = first_lifetimes(items, num_pages, seed)
     shares = np.searchsorted(np.sort(lived), GRID, side="right") / lived.size

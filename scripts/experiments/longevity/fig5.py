@@ -1,4 +1,4 @@
-"""Figure 5: actual and modelled lifetimes, by how pages scroll."""
+"""Olston and Pandey, figure 5: actual and modelled lifetimes, by how pages scroll."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scripts.experiments.figures import Series
 from scripts.experiments.longevity.measures import pictures, sites
 from scripts.experiments.longevity.measures.lifetimes import (
     GROUPS,
-    MOST_LIVED,
+    MAX_LIFETIME,
     SCROLL,
     measured,
     pooled,
@@ -36,18 +36,18 @@ TITLE = "Lifetimes by estimated K, actual and modelled"
 METRIC = "distance"
 """Largest difference of the actual and the modelled distribution, over lifetimes in snapshots."""
 LATE, SHORT = "late", "short"
-"""Actual minus modelled share over lifetimes of 15 to 28 snapshots; share of fragments of K = 1."""
+"""Actual minus modelled share of lifetimes of 15 to 28 snapshots; share of fragments of K = 1."""
 CUT_OFF = "late_by_the_end_of_the_record"
 """LATE minus LATE with ten times as many snapshots."""
-LEAST = 5
-"""Pages of a group that a site needs to be drawn."""
+MIN_PAGES = 5
+"""Smallest number of pages in a group of a site that is drawn."""
 ACTUAL, MODEL = "actual", "model"
 ALL = "all pages"
 BORN, PRESENT = "churn_by_lifetimes", "churn_of_present_fragments"
-"""Shares of the fragments that are not static: those of K = 1 among all counted lifetimes, and
-those in churn regions among all present at a time."""
-MOST_LONG = 10
-"""Runs of the long record."""
+"""Shares of the fragments that are not static: K = 1 among counted lifetimes, and churn regions
+among fragments present at a time."""
+MAX_LONG_RUNS = 10
+"""Number of runs of the long record."""
 PAGES, QUICK_PAGES = 10_000, 1_000
 LONG = 10
 QUALITY, LONGER, RANDOM = "quality", "quality, 300 snapshots", "random"
@@ -109,7 +109,7 @@ def measures_of(parts: Sequence[Runs], group: str) -> dict[str, float]:
 
 @lru_cache(maxsize=1)
 def _drawn(name: str, num_pages: int, snapshots: int, seed: int) -> tuple[Regions, Runs]:
-    """Draw pages; cached, since all labels of a seed use the same ones."""
+    """Draw pages; cached, since all labels of a seed use the same pages."""
     instance, contents = sites.drawn_set(name, num_pages, snapshots * INTERVAL, seed)
     return instance.regions, runs_of(contents, snapshot_times(snapshots))
 
@@ -128,7 +128,7 @@ def drawn(seed: int, *, label: str, name: str, num_pages: int, snapshots: int) -
 
 @spec("longevity-lifetimes-recorded")
 def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
-    """Measure all windows of 60 days of a site, in each the pages that exist throughout."""
+    """Measure all windows of 60 days of a site, with the pages that exist throughout each."""
     windows = sites.windows(site, SNAPSHOTS * INTERVAL)
     parts = [runs_of(sites.lasting(site, window), snapshot_times()) for window in windows]
     return measures_of(parts, label)
@@ -137,20 +137,20 @@ def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
 def measurements(quick: bool) -> list[Measurement]:
     """Return drawn sets, and every available site."""
     model, record = (
-        {label: partial(of, label=label) for label in (*GROUPS, ALL)} for of in (drawn, recorded)
+        {label: partial(fn, label=label) for label in (*GROUPS, ALL)} for fn in (drawn, recorded)
     )
     settings = []
     for setting, (name, snapshots) in SETS.items():
-        given = {"name": name, "num_pages": QUICK_PAGES if quick else PAGES, "snapshots": snapshots}
-        most = MOST_LONG if snapshots > SNAPSHOTS else None
-        settings.append(Measurement(setting, model, given, most=most))
+        size = {"name": name, "num_pages": QUICK_PAGES if quick else PAGES, "snapshots": snapshots}
+        limit = MAX_LONG_RUNS if snapshots > SNAPSHOTS else None
+        settings.append(Measurement(setting, model, size, most=limit))
     return settings + [
         Measurement(site, record, {"site": site}, most=1) for site in sites.available(shipped=quick)
     ]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return CUT_OFF: the part of LATE that is due to the length of the record."""
+    """Return CUT_OFF, the part of LATE that is due to the length of the record."""
     late = {row[1:4]: row for row in rows if row.metric == LATE}
     return [
         row._replace(metric=CUT_OFF, value=row.value - late[LONGER, group, seed].value)
@@ -160,8 +160,8 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw_sites(rows: Sequence[Row], path: Path) -> None:
-    """Draw the distance to the model, for all sets and sites with LEAST pages."""
-    enough = {row[1:3] for row in rows if row.metric == "pages" and row.value >= LEAST}
+    """Draw the distance to the model, for all sets and sites with MIN_PAGES pages."""
+    enough = {row[1:3] for row in rows if row.metric == "pages" and row.value >= MIN_PAGES}
     figures.dots(
         [Series(METRIC)],
         charts.Frame(
@@ -175,15 +175,15 @@ def draw_sites(rows: Sequence[Row], path: Path) -> None:
     )([row for row in rows if row[1:3] in enough], path)
 
 
-SHOWN = {QUALITY: "quality, 30 snapshots", LONGER: LONGER}
+TITLES = {QUALITY: "quality, 30 snapshots", LONGER: LONGER}
 
 EXPERIMENT = Experiment(
     name="longevity-fig5",
     title=TITLE,
     claim=(
-        "Among pages that change equally often, lifetimes agree with the generative model, "
-        "given the number of page updates that fragments survive; the end of the record cuts "
-        "off the longest."
+        "On pages that change equally often, lifetimes agree with the generative model with "
+        "the number of page updates that fragments survive. The end of the record cuts off the "
+        "longest lifetimes."
     ),
     metric=METRIC,
     repetitions=20,
@@ -194,10 +194,10 @@ EXPERIMENT = Experiment(
         "lifetimes": partial(
             pictures.distributions,
             title=f"{TITLE}\npages of which .20 to .30 of snapshots differ from the one before",
-            settings={**SHOWN, **{site: site for site in sites.available(shipped=True)}},
+            settings={**TITLES, **{site: site for site in sites.available(shipped=True)}},
             labels=GROUPS,
             curves=(ACTUAL, MODEL),
-            grid=np.arange(MOST_LIVED + 1.0),
+            grid=np.arange(MAX_LIFETIME + 1.0),
             unit="lifetime (snapshots, every two days)",
         ),
         "distances": draw_sites,

@@ -1,4 +1,4 @@
-"""Figure 6: policies that know how pages change, on the high-quality set."""
+"""Olston and Pandey, figure 6: policies that know how pages change, on the high-quality set."""
 
 from __future__ import annotations
 
@@ -26,49 +26,49 @@ from scripts.present.verdicts import Claim, Range, Trend
 
 TITLE = "Policies that know how pages change"
 TWICE = "saved beyond twice what HS-S saves"
-"""Savings of staleness against uniform refreshing, at equal cost."""
+"""Staleness saved over uniform refreshing at equal cost, minus twice what HS-S saves."""
 FRAGMENT_BASED = {FS_S: HS_S, FS_S_MEASURED: HS_S_MEASURED}
-"""Fragment-based policies, and the holistic policy that each is compared with."""
+"""Fragment-based policies, each with its holistic counterpart."""
 
 SET = "quality"
 HOLISTIC = "holistic staleness"
-ALL_MOVING, LEAST = "cost of all that is not static", "staleness at that cost"
-AT = curves.at_costs(SET)
+ALL_MOVING, LOWEST = "cost of all that is not static", "staleness at that cost"
+ALL = curves.at_costs(SET)
 SECTION_34, SECTION_23 = "section 3.4, figure 6", "section 2.3"
 
 
 def _staler(first: str, second: str, source: str = SECTION_34, metric: str = "") -> Trend:
-    return Trend(first, "above", second, AT, source, metric=metric)
+    return Trend(first, "above", second, ALL, source, metric=metric)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return stalenesses at equal cost, costs at equal staleness, and uniform's last point."""
-    whole = curves.points_of(rows, curves.WHOLE)
-    holistic = curves.points_of(rows, curves.WHOLE, "holistic")
+    """Return staleness at equal cost, costs at equal staleness, and uniform's last point."""
+    all_points = curves.points_of(rows, curves.EPISODE)
+    holistic = curves.points_of(rows, curves.EPISODE, "holistic")
     derived = [
-        *curves.stalenesses(whole),
+        *curves.stalenesses(all_points),
         *curves.stalenesses(holistic, HOLISTIC),
-        *curves.cost_ratios(whole, UNIFORM),
+        *curves.cost_ratios(all_points, UNIFORM),
     ]
     derived += twice_saved(derived)
-    for (setting, label, seed), points in whole.items():
+    for (setting, label, seed), points in all_points.items():
         if label == UNIFORM:
-            for name, column in ((ALL_MOVING, points.cost), (LEAST, points.staleness)):
+            for name, column in ((ALL_MOVING, points.cost), (LOWEST, points.staleness)):
                 derived.append(Row(plays.ID, setting, label, seed, name, float(column[0])))
     return derived
 
 
 def twice_saved(rows: Sequence[Row]) -> list[Row]:
-    """Return savings of each of FRAGMENT_BASED minus twice those of its counterpart, by seed."""
+    """Return savings of FRAGMENT_BASED policies minus twice those of counterparts, by seed."""
     stale = {row[1:4]: row.value for row in rows if row.metric == "staleness"}
     saved = []
     for (setting, label, seed), value in stale.items():
         if label in FRAGMENT_BASED:
             base = stale.get((setting, UNIFORM, seed), np.nan)
-            other = stale.get((setting, FRAGMENT_BASED[label], seed), np.nan)
-            more = (base - value) - 2.0 * (base - other)
+            counterpart = stale.get((setting, FRAGMENT_BASED[label], seed), np.nan)
+            more = (base - value) - 2.0 * (base - counterpart)
             saved.append(Row(plays.ID, setting, label, seed, TWICE, more))
-    return curves.known(saved)
+    return curves.without_nan(saved)
 
 
 EXPERIMENT = Experiment(
@@ -96,7 +96,7 @@ EXPERIMENT = Experiment(
         Claim(
             "FS-S performs significantly better especially if uniform refreshing is the baseline.",
             SECTION_34,
-            tuple(Range(label, 0.0, np.inf, AT, "twice: ours", TWICE) for label in FRAGMENT_BASED),
+            tuple(Range(label, 0.0, np.inf, ALL, "twice: ours", TWICE) for label in FRAGMENT_BASED),
             "Read as: FS-S reduces the staleness of uniform refreshing by more than twice as much "
             "as HS-S does at equal cost. HS-S itself is no better than uniform refreshing at 0.2.",
         ),
@@ -124,7 +124,7 @@ EXPERIMENT = Experiment(
             "Staleness does not go to zero even if every page that is not static is refreshed at "
             "every opportunity.",
             SECTION_34,
-            (Range(UNIFORM, 0.02, 0.06, (SET,), "range ours", LEAST),),
+            (Range(UNIFORM, 0.02, 0.06, (SET,), "range ours", LOWEST),),
             "The paper gives 0.03 for figure 11: the share of content that changes too fast.",
             fitted=True,
         ),
@@ -142,8 +142,8 @@ EXPERIMENT = Experiment(
             ),
             "One of the eight comparisons holds, barely, at the least cost; the other seven are "
             "reversed. Ticks of two days limit how often a page is refreshed, so U = D cannot "
-            "spend its crawls on pages that change by the hour. It never refreshes pages of which "
-            "little can change, and most pages of this set are such. Without ticks the sentence "
+            "spend its crawls on pages that change by the hour. It never refreshes pages with "
+            "little moving content, which most pages of this set are. Without ticks the sentence "
             "holds for the static form at seven of eight budgets; one is undecided: see `beyond`.",
         ),
         Claim(
@@ -158,7 +158,7 @@ EXPERIMENT = Experiment(
     pictures={
         "staleness": partial(
             pictures.curves_by_cost,
-            stretch=curves.WHOLE,
+            stretch=curves.EPISODE,
             title=f"{TITLE}: {SET} set, 60 days",
             labels=tuple(OFFLINE),
             black=(UNIFORM,),

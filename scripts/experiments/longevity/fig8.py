@@ -1,4 +1,4 @@
-"""Figure 8: online policies in the first 30 days, on the high-quality set."""
+"""Olston and Pandey, figure 8: online policies in the first 30 days, on the high-quality set."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from scripts.present.verdicts import Claim, Trend
 TITLE = "Online policies that warm up"
 
 SET = "quality"
-AT = curves.at_costs(SET)
+ALL = curves.at_costs(SET)
 INVESTED = "cost of the warm-up"
-"""Of the threshold that has the cost in the setting's name later, in the steady state."""
+"""Cost of the threshold whose steady-state cost is in the setting's name."""
 ENTRANTS = {UNIFORM: OFFLINE[UNIFORM], **ONLINE, FS_D: OFFLINE[FS_D]}
 SECTION = "section 5.1, figure 8"
 MARGIN, COST_MARGIN = 0.01, 0.05
-"""Margins of staleness and refresh cost for "about equal"; the paper gives none."""
+"""Margins of staleness and refresh cost for "about equal"; ours, since the paper has none."""
 
 
 measurements = partial(plays.sweeps, entrants=ENTRANTS, instance=SET)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return stalenesses at equal cost, and costs of the warm-up for equal costs later."""
+    """Return staleness at equal cost, and costs of the warm-up for equal costs later."""
     warm, steady = (curves.points_of(rows, stretch) for stretch in plays.STRETCHES)
     return [*curves.stalenesses(warm), *invested(warm, steady)]
 
 
 def invested(warm: Curves, steady: Curves) -> list[Row]:
-    """Return the cost of the warm-up of thresholds that lead to COSTS in the steady state.
+    """Return the warm-up costs of thresholds whose steady-state costs are COSTS.
 
-    Both costs are linear between thresholds; the smallest threshold that leads to a cost counts.
+    Both costs are linear between thresholds; the smallest threshold with a cost counts.
     """
     rows = []
     for (setting, label, seed), points in steady.items():
@@ -56,7 +56,7 @@ def invested(warm: Curves, steady: Curves) -> list[Row]:
             value = float(np.interp(cost, later, before, np.nan, np.nan))
             name = curves.at_cost(setting, cost)
             rows.append(Row(plays.ID, name, label, seed, INVESTED, value))
-    return curves.known(rows)
+    return curves.without_nan(rows)
 
 
 drawn = partial(pictures.curves_by_cost, labels=tuple(ENTRANTS), black=(UNIFORM, FS_D))
@@ -78,7 +78,7 @@ EXPERIMENT = Experiment(
             "During warm-up the curve-fitting and the bound-based policy perform about the same "
             "amount of exploration, which their refresh cost reflects.",
             SECTION,
-            (Trend(FITTING, "about", BOUNDS, AT[1:], SECTION, COST_MARGIN, INVESTED),),
+            (Trend(FITTING, "about", BOUNDS, ALL[1:], SECTION, COST_MARGIN, INVESTED),),
             "The compared thresholds later lead to equal refresh costs. The learning parameter l "
             "of curve fitting is 30 times the threshold, in the same unit: refresh costs and the "
             "investment in learning are then both proportional to the inverse root of the "
@@ -89,11 +89,11 @@ EXPERIMENT = Experiment(
             "For a given cost of exploration the staleness in the warm-up is roughly that of "
             "uniform refreshing.",
             SECTION,
-            tuple(Trend(one, "about", UNIFORM, AT, SECTION, MARGIN) for one in (FITTING, BOUNDS)),
+            tuple(Trend(one, "about", UNIFORM, ALL, SECTION, MARGIN) for one in (FITTING, BOUNDS)),
             "Uniform refreshing knows which pages are static; the others learn it.",
         ),
     ),
-    expected=(Trend(OURS, "about", UNIFORM, AT, "ours", MARGIN),),
+    expected=(Trend(OURS, "about", UNIFORM, ALL, "ours", MARGIN),),
     pictures={
         "staleness": partial(drawn, stretch=plays.WARM, title=f"{TITLE}: {SET} set, first 30 days")
     },

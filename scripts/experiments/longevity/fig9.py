@@ -1,4 +1,4 @@
-"""Figure 9: online policies in the last 15 of 30 ticks, on the high-quality set."""
+"""Olston and Pandey, figure 9: online policies in the last 15 of 30 ticks, high-quality set."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from scripts.study.settings import Measurement, spec
 
 TITLE = "Online policies that have warmed up"
 
-AT = fig8.AT
+ALL = fig8.ALL
 
 SECTION = "section 5.1, figure 9"
 THRESHOLD = 2.0
-"""In days, of the periods that should converge."""
+"""Threshold in days of the refresh periods that should converge."""
 PERIODS, DISTANCE = f"{fig8.SET}, periods", "distance of periods from the optimum, in doublings"
 EARLY, LATE = f"{BOUNDS}, 30 days", f"{BOUNDS}, 240 days"
 
-FROM = AT[1:]
-"""At lower costs the first waits of ours, which are not staggered, all end with the warm-up."""
+FROM = ALL[1:]
+"""Without the lowest cost: there, all first waits of our policy end with the warm-up."""
 EXPECTED = (
     *(Trend(label, "above", OURS, FROM, "ours") for label in (FITTING, BOUNDS, UNIFORM)),
     *trends(
@@ -46,7 +46,7 @@ EXPECTED = (
 
 @spec("longevity-period-distance")
 def distance(seed: int, *, days: float, instance: str, num_pages: int) -> dict[str, float]:
-    """Return the mean distance of periods from optima that ticks and the risk bound allow."""
+    """Return the mean distance of periods from optima that ticks and risk bound permit."""
     entrant = ONLINE[BOUNDS]
     env: Any = plays.ticking(instance, num_pages, days=days, **entrant.shown)
     _, policy = plays.ledgers(env, partial(entrant.make, knob=THRESHOLD), seed)
@@ -56,10 +56,10 @@ def distance(seed: int, *, days: float, instance: str, num_pages: int) -> dict[s
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return all thresholds, and the periods of bounds."""
-    [whole] = fig8.measurements(quick)
+    """Return the sweeps of all thresholds, and the periods of divergence bounds."""
+    [full] = fig8.measurements(quick)
     measures = {EARLY: partial(distance, days=30.0), LATE: partial(distance, days=240.0)}
-    return [whole, Measurement(PERIODS, measures, whole.arguments, plays.ID)]
+    return [full, Measurement(PERIODS, measures, full.arguments, plays.ID)]
 
 
 EXPERIMENT = Experiment(
@@ -79,7 +79,7 @@ EXPERIMENT = Experiment(
             "In steady state both online policies perform significantly better than uniform "
             "refreshing.",
             SECTION,
-            tuple(Trend(UNIFORM, "above", label, AT, SECTION) for label in (FITTING, BOUNDS)),
+            tuple(Trend(UNIFORM, "above", label, ALL, SECTION) for label in (FITTING, BOUNDS)),
             "Uniform refreshing knows which pages are static and spends nothing on them. Online "
             "policies keep checking static pages: curve fitting by its learning bound, the "
             "bound-based policy every 10 thresholds by its risk bound, which takes more than two "
@@ -89,13 +89,13 @@ EXPERIMENT = Experiment(
         Claim(
             "Curve fitting is slightly ahead of the bound-based policy.",
             SECTION,
-            (Trend(BOUNDS, "above", FITTING, AT, SECTION),),
+            (Trend(BOUNDS, "above", FITTING, ALL, SECTION),),
             "The test is for any lead, however slight.",
         ),
         Claim(
             "An online policy cannot approach the performance of the offline policy FS-D.",
             SECTION,
-            tuple(Trend(label, "above", FS_D, AT, SECTION) for label in (FITTING, BOUNDS)),
+            tuple(Trend(label, "above", FS_D, ALL, SECTION) for label in (FITTING, BOUNDS)),
         ),
         Claim(
             "Periods of the bound-based policy converge if the behaviour of pages is stationary.",

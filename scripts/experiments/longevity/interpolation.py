@@ -1,4 +1,4 @@
-"""Appendix B: divergence interpolated between snapshots every two days, beside the exact one."""
+"""Olston and Pandey, appendix B: error of divergence that is interpolated between snapshots."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ TITLE = "Mean divergence, exact and interpolated between snapshots"
 METRIC = "error"
 """Interpolated minus exact mean divergence, over pages and times."""
 EXACT, DISTANCE, EAGERNESS = "exact", "distance", "eagerness"
-"""The exact mean, the absolute value of the error, and the mean of E over pages that have one."""
+"""The exact mean, the absolute error, and the mean of E over pages that have one."""
 EAGER, BEFORE, AFTER, MIDDLE = "eagerness of the page", "snapshot before", "snapshot after", "mean"
 LABELS: Mapping[str, float | None] = {EAGER: None, BEFORE: 0.0, AFTER: 1.0, MIDDLE: 0.5}
-"""E of all pages; None: each page's own."""
+"""E of all pages; None: E of each page."""
 SETS = ("quality", "random")
 EVERY = (1, 2, 5, 15)
 """Snapshots from one refresh of a page to the next."""
@@ -43,16 +43,16 @@ UPWARDS = "E is measured over two intervals, in which fast content is replaced e
 
 
 @lru_cache(maxsize=2)
-def played(name: str, num_pages: int, every: int, seed: int) -> tuple[Contents, float, float]:
-    """Refresh all pages every ``every`` snapshots; return contents, end and mean divergence."""
+def refreshed(name: str, num_pages: int, every: int, seed: int) -> tuple[Contents, float, float]:
+    """Refresh all pages at each ``every``-th snapshot; return contents, end and mean divergence."""
     days = SNAPSHOTS * INTERVAL
     env: Any = plays.ticking(name, num_pages, tick=INTERVAL, days=days, base_versions=0)
     env.reset(seed=seed)
     number, truncated = 0, False
     while not truncated:
         number += 1  # the first decision is at the second snapshot: the first was at time 0
-        chosen = np.full(num_pages, number % every == 0, np.int8)
-        _, _, _, truncated, _ = env.step(chosen)
+        refresh = np.full(num_pages, number % every == 0, np.int8)
+        _, _, _, truncated, _ = env.step(refresh)
     ledger = env.unwrapped.ledger()
     return env.unwrapped.contents(), float(ledger.time), float(ledger.divergence)
 
@@ -60,11 +60,11 @@ def played(name: str, num_pages: int, every: int, seed: int) -> tuple[Contents, 
 @spec("longevity-interpolated-divergence")
 def compared(seed: int, *, label: str, name: str, num_pages: int, every: int) -> dict[str, float]:
     """Compare the exact mean divergence with the interpolated one."""
-    contents, end, exact = played(name, num_pages, every, seed)
+    contents, end, exact = refreshed(name, num_pages, every, seed)
     times = INTERVAL * np.arange(round(end / INTERVAL) + 1.0)
-    means, own = interpolated_means(contents, times, every, LABELS[label])
+    means, eager = interpolated_means(contents, times, every, LABELS[label])
     error = float(means.mean()) - exact
-    return {METRIC: error, DISTANCE: abs(error), EXACT: exact, EAGERNESS: float(np.nanmean(own))}
+    return {METRIC: error, DISTANCE: abs(error), EXACT: exact, EAGERNESS: float(np.nanmean(eager))}
 
 
 EXPERIMENT = Experiment(

@@ -1,4 +1,4 @@
-"""Section 3.1: missing snapshots that have the content of the previous one, and what that does."""
+"""Olston and Pandey, section 3.1: effect of missing snapshots that repeat the previous one."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from scripts.study.specs import spec
 
 TITLE = "Missing snapshots"
 METRIC = "frequency error"
-"""Mean change frequency less that of complete snapshots, relative to it."""
+"""Relative error of the mean change frequency, against complete snapshots."""
 FAST, SLOW = "frequency error, fast pages", "frequency error, slow pages"
-"""The same of pages with a mean of two updates per snapshot or more, and a tenth or less."""
+"""The same for pages with at least two updates per snapshot, and at most a tenth, on average."""
 PREDICTED = "less the prediction"
-"""METRIC less the value that :func:`frequency` predicts for single misses."""
+"""METRIC minus the value that :func:`frequency` predicts for single misses."""
 CORRELATION, LIVED, STATIC = "correlation", "longevity error", "unchanged_share"
 COMPLETE, SUBSTITUTED, LEFT_OUT = "complete", "substituted", "left out"
 LABELS = (COMPLETE, SUBSTITUTED, LEFT_OUT)
-"""``left out``: the share of the snapshots there that differ from the one before that is there."""
+"""``left out``: share of existing snapshots that differ from the previous existing one."""
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.4)
-"""Shares of missing snapshots; the paper's are a few, which it does not count."""
+"""Shares of missing snapshots; the paper has a few, without a number."""
 OUTAGE = 4.0
-"""Mean number of snapshots that a server is unreachable, where misses are not single."""
+"""Mean number of snapshots in an outage of a server."""
 
 
 def name_of(share: float, outages: bool) -> str:
@@ -51,7 +51,7 @@ def name_of(share: float, outages: bool) -> str:
 SINGLE, OUTAGES = (
     {name_of(share, outages): share for share in SHARES} for outages in (False, True)
 )
-AT = (*SINGLE, *OUTAGES)
+NAMES = (*SINGLE, *OUTAGES)
 RARE = tuple(name_of(share, outages) for share in SHARES[:2] for outages in (False, True))
 
 
@@ -60,11 +60,11 @@ def frequency(
 ) -> FloatArray:
     """Return the expected share of snapshots that differ from the one before, if some are missing.
 
-    Each but the first is missing with probability q, independently, and then has the content of
-    the one before. With s = exp(-rate interval), number n equals the last one before it that is
-    there with probability E_1 = s, E_{n+1} = s (1 - q + q E_n), and so differs from the one before
-    with probability (1 - q) (1 - E_n). Far from the first that is (1 - q) (1 - s) / (1 - q s), and
-    for small rates the rate times the interval, whatever q. Content must not return.
+    Each snapshot except the first is missing with probability q, independently, and then repeats
+    the one before. With s = exp(-rate interval), snapshot n equals the last existing one with
+    probability E_1 = s, E_{n+1} = s (1 - q + q E_n). So it differs from the one before with
+    probability (1 - q) (1 - E_n), which tends to (1 - q) (1 - s) / (1 - q s). For small rates this
+    is the rate times the interval, whatever q is. Content must not return.
 
     Args:
         rate: updates per unit time, >= 0.
@@ -83,13 +83,13 @@ def frequency(
 def missed(
     rng: np.random.Generator, num_pages: int, snapshots: int, share: float, length: float
 ) -> BoolArray:
-    """Draw which snapshots are missing, (m, S), not the first; outages have geometric lengths.
+    """Draw which snapshots are missing, (m, S), except the first; outage lengths are geometric.
 
     Args:
         rng: random generator.
         num_pages: m.
         snapshots: S.
-        share: of missing snapshots in the long run, in (0, 1).
+        share: long-run share of missing snapshots, in (0, 1).
         length: mean length of an outage, >= 1; 1 / (1 - share) makes misses independent.
     """
     ends, starts = 1.0 / length, share / (1.0 - share) / length
@@ -113,7 +113,7 @@ def drawn(num_pages: int, seed: int) -> tuple[Regions, Contents]:
 def measured(
     seed: int, *, label: str, num_pages: int, share: float, outages: bool
 ) -> dict[str, float]:
-    """Measure snapshots of which some are missing, and compare them with the complete ones."""
+    """Measure snapshots with missing ones, and compare them with complete snapshots."""
     regions, contents = drawn(num_pages, seed)
     complete = runs = runs_of(contents, snapshot_times())
     rng = np.random.default_rng([seed, round(1000 * share), outages])
@@ -148,8 +148,8 @@ EXPERIMENT = Experiment(
     name="longevity-missing",
     title=TITLE,
     claim=(
-        "A snapshot that is missing and has the content of the previous one hides changes of pages "
-        "that change fast, and few of pages that change slowly."
+        "Missing snapshots that repeat the previous one hide many changes of pages that change "
+        "fast, and few changes of pages that change slowly."
     ),
     metric=METRIC,
     references=(COMPLETE,),
@@ -167,8 +167,8 @@ EXPERIMENT = Experiment(
         Range(SUBSTITUTED, -0.005, 0.005, tuple(SINGLE), "the formula is exact", PREDICTED),
         Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.02, CORRELATION),
         Trend(SUBSTITUTED, "about", COMPLETE, RARE, "rare cases", 0.005, STATIC),
-        Range(SUBSTITUTED, -np.inf, 0.0, AT, "a change is seen later, or with another", METRIC),
-        Range(LEFT_OUT, 0.0, np.inf, AT, "intervals are longer", METRIC),
+        Range(SUBSTITUTED, -np.inf, 0.0, NAMES, "a change is seen later, or with another", METRIC),
+        Range(LEFT_OUT, 0.0, np.inf, NAMES, "intervals are longer", METRIC),
     ),
     pictures={
         "frequency": lines(
@@ -190,7 +190,7 @@ EXPERIMENT = Experiment(
                 size=(3.6, 3.2),
                 across=[Rule(0.0, dash="-")],
             ),
-            at=SINGLE | OUTAGES,
+            positions=SINGLE | OUTAGES,
             labels=(SUBSTITUTED, LEFT_OUT),
         )
     },

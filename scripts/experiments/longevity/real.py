@@ -1,8 +1,8 @@
-"""Policies for fragment staleness on recorded histories of real sites.
+"""Compare policies for fragment staleness on recorded histories of real sites.
 
-The second half of each record is played; all copies are fresh at its start. Parameters are fitted
-to the first half. Traces keep fragments of pages with three changes or more: those whose hash is a
-multiple of 8 (64 of nyc-covid, all of the shipped trace). At most 200 random pages per site.
+The second half of each record is simulated; all copies are fresh at its start. Parameters are
+fitted to the first half. At most 200 random pages per site are used. Traces have fragments of pages
+with three changes or more; their hash is a multiple of 8 (64 for nyc-covid, 1 for the shipped one).
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ TITLE = "Fragments of recorded pages"
 BUDGETS = (3, 10, 30, 100)
 """Days per crawl of a page, under an even share."""
 COSTS = (0.02, 0.0667, 0.2)
-"""Refresh costs of thresholds: a refresh every 100, 30 and 10 days, as there are ticks of two."""
+"""Refresh costs of thresholds: with ticks of two days, a refresh every 100, 30 and 10 days."""
 DECISIONS = 4.0
-"""Per day, at most."""
+"""Largest number of decisions per day."""
 TOGETHER = recorded.ALL_SITES
 THRESHOLDS = "thresholds"
 RELATIVE = "relative staleness"
 """Staleness over that of uniform refreshing on the same days."""
 LOGARITHM = "logarithm of relative staleness"
-"""The judged metric: sites differ by orders of magnitude."""
-MOST_RELATIVE = 2.5
+"""The tested metric, since sites differ by orders of magnitude."""
+MAX_RELATIVE = 2.5
 QUICK_STEP = 3
-"""With ``--quick`` every third threshold is played."""
-PLAYED = "FS-S, curves of the days played"
+"""With ``--quick`` every third threshold is simulated."""
+SAME_DAYS = "FS-S, curves of the days played"
 EARLIER = "FS-S, curves of earlier days"
 GREEDY, NCIS, OURS_SIGNALS = "GREEDY, fitted rates", "GREEDY-NCIS, fitted", f"{OURS}, with signals"
 
@@ -66,24 +66,24 @@ BUDGETED = {
     GREEDY: Entrant("HolisticStatic", shown=PARAMETERS),
     NCIS: Entrant("GreedyNCIS", shown=PARAMETERS | {"signals": "both"}),
     EARLIER: Entrant("FragmentStatic", curves="earlier days"),
-    PLAYED: Entrant("FragmentStatic", curves="days played"),
+    SAME_DAYS: Entrant("FragmentStatic", curves="days played"),
     FS_D: Entrant("FragmentDynamic"),
     OURS: Entrant("LearningLongevity", shown=COMPARED),
     OURS_SIGNALS: Entrant("LearningLongevity", shown=COMPARED | {"signals": "both"}),
 }
-"""With a budget. Parameters are fitted to the first half of the record."""
+"""Policies with a budget. Parameters are fitted to the first half of the record."""
 SWEPT = {
     UNIFORM: replace(OFFLINE[UNIFORM], knobs=(2.0, 4.0, 8.0, 14.0, 25.0, 45.0, 80.0, 150.0)),
     FITTING: replace(ONLINE[FITTING], knobs=steps(0.005, 20.0, 8)),
     BOUNDS: replace(ONLINE[BOUNDS], knobs=steps(0.25, 60.0, 8)),
     CGM: replace(WARMED[CGM], knobs=steps(0.02, 150.0, 8)),
     EARLIER: replace(BUDGETED[EARLIER], knobs=steps(0.002, 60.0, 8)),
-    PLAYED: replace(BUDGETED[PLAYED], knobs=steps(0.002, 60.0, 8)),
+    SAME_DAYS: replace(BUDGETED[SAME_DAYS], knobs=steps(0.002, 60.0, 8)),
     FS_D: replace(BUDGETED[FS_D], knobs=steps(0.0005, 20.0, 8)),
 }
-"""With thresholds, as in the paper, without signals."""
+"""Policies with thresholds, as in the paper, without signals."""
 SIGNAL_DAYS = (3, 10)
-"""Days per crawl at which ours has signals; a directory has many, and they are slow to process."""
+"""Days per crawl at which ours has signals; directories have many, which are slow to process."""
 
 
 @spec("longevity-budgeted-staleness-recorded")
@@ -98,7 +98,7 @@ def budgeted(seed: int, *, entrant: Entrant, site: str, days: float) -> dict[str
 
 @spec("longevity-threshold-sweep-recorded")
 def swept(seed: int, *, entrant: Entrant, site: str) -> dict[str, float]:
-    """Return cost and staleness of a policy with thresholds, from day 30 of the second half on."""
+    """Return cost and staleness of a policy with thresholds, after day 30 of the second half."""
     alive = sites.second_half(site).alive
     env = sites.replayed(site, form="refresh", bandwidth=1.0 / plays.TICK)
 
@@ -114,21 +114,21 @@ AT_BUDGETS = tuple(name_of(TOGETHER, days) for days in BUDGETS)
 
 
 SWEEP = f", {THRESHOLDS}"
-"""End of the names of settings with thresholds."""
+"""Ending of the names of settings with thresholds."""
 
 
 def _sites_and_ends(settings: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return the two parts of which the names of settings are made, by name."""
+    """Return the site and the ending of each setting's name."""
     ends = *(name_of("", days) for days in BUDGETS), SWEEP, *curves.at_costs(SWEEP, COSTS)
     parts = product(recorded.places(), ends)
     return recorded.look_up(settings, {site + end: (site, end) for site, end in parts})
 
 
 def _expected() -> Iterator[Trend]:
-    """Yield the pairs of which the first is staler."""
+    """Yield the expected order of pairs of policies by staleness."""
     pairs = {
         AT_BUDGETS: [
-            *((UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, PLAYED, OURS)),
+            *((UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, SAME_DAYS, OURS)),
             *((CGM, label) for label in (FITTING, BOUNDS, OURS)),
             (FITTING, OURS),
         ],
@@ -137,12 +137,12 @@ def _expected() -> Iterator[Trend]:
             (NCIS, OURS_SIGNALS),
         ],
         curves.at_costs(TOGETHER + SWEEP, COSTS): [
-            (UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, PLAYED)
+            (UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, SAME_DAYS)
         ],
     }
     for where, compared in pairs.items():
-        for staler, other in compared:
-            yield Trend(staler, "above", other, where, "a seed is a site", metric=LOGARITHM)
+        for staler, fresher in compared:
+            yield Trend(staler, "above", fresher, where, "a seed is a site", metric=LOGARITHM)
 
 
 CLAIMS = (
@@ -152,14 +152,14 @@ CLAIMS = (
         trends(
             EARLIER, "above", (FITTING, BOUNDS), AT_BUDGETS, "a seed is a site", metric=LOGARITHM
         ),
-        "On records, whose pages shift: beside the offline policy with curves of earlier days. A "
-        "shift on drawn pages was not simulated.",
+        "On records, whose pages shift, compared with the offline policy with curves of earlier "
+        "days. A shift on drawn pages was not simulated.",
     ),
 )
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return every available site with fragments, at every budget, and with thresholds."""
+    """Return measurements of every available site with fragments, by budget and by threshold."""
     settings = []
     for days in SIGNAL_DAYS[-1:] if quick else BUDGETS:
         measures = {
@@ -168,8 +168,8 @@ def measurements(quick: bool) -> list[Measurement]:
             if label != OURS_SIGNALS or days in SIGNAL_DAYS
         }
         for site in sites.available(shipped=quick):
-            given = {"site": site, "days": days}
-            settings.append(Measurement(name_of(site, days), measures, given, plays.ID, most=1))
+            arguments = {"site": site, "days": days}
+            settings.append(Measurement(name_of(site, days), measures, arguments, plays.ID, most=1))
     measures = {
         label: partial(swept, entrant=entrant.every(QUICK_STEP if quick else 1))
         for label, entrant in SWEPT.items()
@@ -180,18 +180,18 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return stalenesses relative to uniform refreshing, also of all sites, a seed per site.
+    """Return staleness relative to uniform refreshing, by site and for all sites with a seed each.
 
     Policies with thresholds are compared at equal cost.
     """
     parts = _sites_and_ends(row.setting for row in rows)
     thresholds = [row for row in rows if parts[row.setting][1] == SWEEP]
     derived = curves.compared(thresholds, stretch=plays.STEADY, costs=COSTS)
-    kept = [row for row in [*rows, *derived] if row.metric == "staleness"]
-    base = {row.setting: row.value for row in kept if row.policy == UNIFORM}
+    stale = [row for row in [*rows, *derived] if row.metric == "staleness"]
+    base = {row.setting: row.value for row in stale if row.policy == UNIFORM}
     derived += [
         row._replace(metric=metric, value=value)
-        for row in kept
+        for row in stale
         if base.get(row.setting, 0.0) > 0.0 and row.value > 0.0
         for metric, value in (
             (RELATIVE, row.value / base[row.setting]),
@@ -199,7 +199,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
         )
     ]
     parts = _sites_and_ends(row.setting for row in [*rows, *derived])
-    names = sorted({parts[row.setting][0] for row in kept})
+    names = sorted({parts[row.setting][0] for row in stale})
     together = [
         row._replace(setting=f"{TOGETHER}{end}", seed=names.index(site))
         for row in [*rows, *derived]
@@ -210,13 +210,13 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw(rows: Sequence[Row], path: Path, *, labels: Sequence[str], panels: dict[str, str]) -> None:
-    """Draw relative stalenesses, a dot per site, a panel per end of a setting.
+    """Draw relative staleness with a dot per site, in a panel per ending of setting names.
 
     Args:
-        rows: settings are named by a site and an end.
-        path: of the picture.
+        rows: rows of settings that are named by a site and an ending.
+        path: file of the picture.
         labels: policies, from the top.
-        panels: titles by ends of settings.
+        panels: titles by ending.
     """
     values = table(rows, RELATIVE)
     parts = _sites_and_ends(values.setting)
@@ -228,8 +228,8 @@ def draw(rows: Sequence[Row], path: Path, *, labels: Sequence[str], panels: dict
         charts.Frame(
             f"{TITLE}: a dot per site, {data.site.nunique()} at most; diamond: their median with a "
             "95% interval\n"
-            f"staleness over that of uniform refreshing (1: as stale; cut at {MOST_RELATIVE:g})",
-            charts.Axis("relative staleness", limits=(0.0, MOST_RELATIVE)),
+            f"staleness over that of uniform refreshing (1: as stale; cut at {MAX_RELATIVE:g})",
+            charts.Axis("relative staleness", limits=(0.0, MAX_RELATIVE)),
             columns=4,
             size=(2.6, 0.0),
             upright=[charts.Rule(1.0, dash="-")],
@@ -242,10 +242,9 @@ EXPERIMENT = Experiment(
     name="longevity-real",
     title=TITLE,
     claim=(
-        "On recorded pages the paper's policies are not less stale than uniform refreshing as "
-        "a rule: bulk edits change pages that were static for long, and such pages are not "
-        "refreshed by curves of earlier days or of the crawls so far. Curves of the days that "
-        "are played would suffice."
+        "On recorded pages the paper's policies are often as stale as uniform refreshing. Bulk "
+        "edits change pages that were static for long, and curves of earlier days or crawls do "
+        "not refresh such pages. Curves of the simulated days would suffice."
     ),
     metric="staleness",
     references=(UNIFORM,),

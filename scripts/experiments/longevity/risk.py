@@ -1,4 +1,4 @@
-"""Section 4.5: the risk bound on the refresh periods of curve fitting, and what it costs."""
+"""Olston and Pandey, section 4.5: effect and cost of the risk bound on refresh periods."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from scripts.study.settings import Measurement, spec
 TITLE = "The risk bound of section 4.5"
 
 DRAWN, SITE = "quality", "garden-handbook"
-"""A drawn set, whose pages are stationary, and the shipped record, whose pages are not."""
+"""A drawn set with stationary pages, and the shipped record, whose pages are not stationary."""
 PAGES, QUICK_PAGES = 500, 60
 RISKS = (RISK, 30.0, 100.0)
 BOUNDED = {f"{FITTING}, risk {risk:g}": risk for risk in RISKS}
 LABELS = (FITTING, *BOUNDED, BOUNDS)
 FIRST = next(iter(BOUNDED))
 RISK_OF = BOUNDED | {BOUNDS: RISK}
-"""rho of the labels that have a bound."""
+"""rho of the labels with a bound."""
 FITTED = replace(ONLINE[FITTING], knobs=steps(0.007, 8.0, 9))
 ENTRANTS = {
     FITTING: FITTED,
@@ -41,13 +41,12 @@ ENTRANTS = {
     },
     BOUNDS: replace(ONLINE[BOUNDS], knobs=steps(0.25, 20.0, 9)),
 }
-AT = curves.at_costs(DRAWN, (0.1, 0.2))
+ALL = curves.at_costs(DRAWN, (0.1, 0.2))
 THRESHOLD, LOSS = "threshold", "largest loss"
-"""T, and the largest utility of a page at a decision, before it is refreshed; in days, an entry per
-knob."""
+"""T, and the largest utility of a page at a decision, before its refresh; in days, per knob."""
 SHARE, SHARE_OF_FIRST = "loss over its bound", f"loss over the bound of risk {RISK:g}"
-"""LOSS over rho T and a tick, the largest of all knobs: decisions are two days apart, so that a
-period of rho T ends up to a tick later."""
+"""LOSS over rho T plus a tick, the largest of all knobs. Decisions are two days apart, so a period
+of rho T ends up to a tick late."""
 
 
 def losses(core: Any) -> FloatArray:
@@ -58,13 +57,13 @@ def losses(core: Any) -> FloatArray:
 
 
 def read(core: Any) -> tuple[Any, float]:
-    """Return the ledger, and the largest utility that a refresh of any page has now."""
+    """Return the ledger, and the largest utility of refreshing a page now."""
     return core.ledger(), float(losses(core).max())
 
 
 @spec("longevity-risk-bound")
-def played(seed: int, *, entrant: plays.Entrant, pages: str, num_pages: int) -> dict[str, float]:
-    """Return cost and staleness from the second month on, and the largest loss, by threshold."""
+def swept(seed: int, *, entrant: plays.Entrant, pages: str, num_pages: int) -> dict[str, float]:
+    """Return cost and staleness after the first month, and the largest loss, by threshold."""
     if pages == SITE:
         alive = sites.second_half(SITE).alive
         env: Any = sites.replayed(SITE, form="refresh", bandwidth=1.0 / plays.TICK)
@@ -75,8 +74,8 @@ def played(seed: int, *, entrant: plays.Entrant, pages: str, num_pages: int) -> 
         largest = max(loss for _, loss in readings[:-1])
         return {LOSS: largest, **plays.steady([ledger for ledger, _ in readings], alive)}
 
-    found = plays.sweep(env, entrant, seed, measure, read)
-    return found | indexed(THRESHOLD, entrant.knobs)
+    metrics = plays.sweep(env, entrant, seed, measure, read)
+    return metrics | indexed(THRESHOLD, entrant.knobs)
 
 
 def _within(labels: Sequence[str], metric: str) -> tuple[Range, ...]:
@@ -99,16 +98,16 @@ def measurements(quick: bool) -> list[Measurement]:
     """Return all thresholds on the drawn set and on the shipped record."""
     size, step = (QUICK_PAGES, 4) if quick else (PAGES, 1)
     measures = {
-        label: partial(played, entrant=entrant.every(step)) for label, entrant in ENTRANTS.items()
+        label: partial(swept, entrant=entrant.every(step)) for label, entrant in ENTRANTS.items()
     }
     return [
-        Measurement(name, measures, {"pages": name, "num_pages": size}, plays.ID, most=most)
-        for name, most in ((DRAWN, None), (SITE, 1))
+        Measurement(name, measures, {"pages": name, "num_pages": size}, plays.ID, most=limit)
+        for name, limit in ((DRAWN, None), (SITE, 1))
     ]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return stalenesses at equal cost, and losses over the bounds."""
+    """Return staleness at equal cost, and losses relative to their bounds."""
     derived = curves.compared(rows, stretch=plays.STEADY)
     thresholds = gathered(rows, THRESHOLD)
     for (setting, label, seed), lost in gathered(rows, LOSS).items():
@@ -121,18 +120,18 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _losses(rows: Sequence[Row], path: Path) -> None:
-    """Draw the largest loss and its bounds, rho T and a tick, against the threshold."""
+    """Draw the largest loss and its bounds, rho T plus a tick, against the threshold."""
     parts, thresholds = [], gathered(rows, THRESHOLD)
     for key, lost in gathered(rows, LOSS).items():
-        each = {"x": thresholds[key], "y": lost, "panel": key[0], "label": key[1]}
-        parts.append(pd.DataFrame(each))
+        columns = {"x": thresholds[key], "y": lost, "panel": key[0], "label": key[1]}
+        parts.append(pd.DataFrame(columns))
     data = pd.concat(parts).groupby(["panel", "label", "x"], as_index=False).y.max()
-    looks, own = charts.styles(LABELS, (BOUNDS,)), {}
+    looks, bounds = charts.styles(LABELS, (BOUNDS,)), {}
     for label, risk in BOUNDED.items():
         bound = data[data.label == label]
         name = f"bound of risk {risk:g}"
         data = pd.concat([data, bound.assign(label=name, y=risk * bound.x + plays.TICK)])
-        own[name] = {"color": looks[label]["color"], "linestyle": ":", "marker": ""}
+        bounds[name] = {"color": looks[label]["color"], "linestyle": ":", "marker": ""}
     charts.lines(
         data,
         path,
@@ -141,9 +140,9 @@ def _losses(rows: Sequence[Row], path: Path) -> None:
             charts.Axis("threshold T (days)", "log"),
             charts.Axis("utility lost (divergence x days)", "log"),
         ),
-        labels=(*LABELS, *own),
+        labels=(*LABELS, *bounds),
         black=(BOUNDS,),
-        own=own,
+        looks=bounds,
     )
 
 
@@ -162,7 +161,7 @@ EXPERIMENT = Experiment(
     claims=CLAIMS,
     expected=(
         Range(FITTING, 1.0, np.inf, (DRAWN,), "without a bound", SHARE_OF_FIRST),
-        Trend(FIRST, "above", FITTING, AT, "static pages are refreshed, too"),
+        Trend(FIRST, "above", FITTING, ALL, "static pages are refreshed, too"),
     ),
     pictures={
         "staleness": partial(

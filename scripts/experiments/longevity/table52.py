@@ -1,4 +1,4 @@
-"""Section 5.2: bytes of state per page, and the staleness with less of it."""
+"""Olston and Pandey, section 5.2: bytes of state per page, and staleness with fewer bytes."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ TERABYTES = "terabytes of 10 billion pages"
 
 
 @spec("longevity-bytes-per-page")
-def kept(seed: int, *, kind: str, memory: str, instance: str, num_pages: int) -> dict[str, float]:
+def size(seed: int, *, kind: str, memory: str, instance: str, num_pages: int) -> dict[str, float]:
     """Return bytes per page at the end of a run, and cost and staleness of its second half."""
     entrant = remembering(kind, memory)
     env = plays.ticking(instance, num_pages, **entrant.shown)
     records, policy = plays.ledgers(env, partial(entrant.make, knob=THRESHOLDS[kind]), seed)
     footprint = policy.footprint()
     profiles = policy.profiles.kept
-    held = ~np.isnan(profiles.base)
-    observations = profiles.filled[held]
+    used = ~np.isnan(profiles.base)
+    observations = profiles.filled[used]
     late = plays.between(records, *plays.STRETCHES[plays.STEADY], num_pages)
     return {
         "counted": footprint.counted,
         "stored": footprint.stored,
-        "hashes": 4.0 * profiles.size[held].sum() / num_pages,
+        "hashes": 4.0 * profiles.size[used].sum() / num_pages,
         "observations": 8.0 * observations.sum() / num_pages,
         "observations of a profile": float(observations.mean()),
         TERABYTES: footprint.counted * PAGES_OF_WEB / 1e12,
@@ -89,7 +89,7 @@ EXPERIMENT = Experiment(
     repetitions=10,
     settings=measure_settings(
         {SET: {"instance": SET, "num_pages": plays.PAGES}},
-        {label: partial(kept, kind=kind, memory=memory) for label, (kind, memory) in KINDS.items()},
+        {label: partial(size, kind=kind, memory=memory) for label, (kind, memory) in KINDS.items()},
         plays.ID,
         quick={"num_pages": plays.QUICK_PAGES},
     ),

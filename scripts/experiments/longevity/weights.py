@@ -1,4 +1,4 @@
-"""Weights of fragments (section 2.1.1): content that matters more than the rest of a page."""
+"""Olston and Pandey, section 2.1.1: fragments with weights, for content that matters more."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ KINDS_OF_WEIGHT = {
     "scroll counts 16-fold": Weights(1, 1, 16),
     "churn counts 16-fold": Weights(1, 16, 1),
 }
-"""The content of lists matters more, or that of advertisements and the like: our choice."""
+"""Weights of our choice: lists count more, or advertisements and the like."""
 ENTRANTS = {
     UNIFORM: OFFLINE[UNIFORM],
     FS_S: OFFLINE[FS_S].every(2),
     FITTING: ONLINE[FITTING].every(2),
 }
-TOLD = {label: f"{label}, weights known" for label in (FS_S, FITTING)}
-"""The same policies, told the weights."""
-LABELS = (UNIFORM, FS_S, TOLD[FS_S], FITTING, TOLD[FITTING])
+AWARE = {label: f"{label}, weights known" for label in (FS_S, FITTING)}
+"""Labels of the same policies with known weights."""
+LABELS = (UNIFORM, FS_S, AWARE[FS_S], FITTING, AWARE[FITTING])
 COSTS = (0.1, 0.2)
-AT = tuple(name for kind in KINDS_OF_WEIGHT for name in curves.at_costs(kind, COSTS))
+ALL = tuple(name for kind in KINDS_OF_WEIGHT for name in curves.at_costs(kind, COSTS))
 
 CLAIMS = (
     Claim(
         "The techniques are not tied to uniform weights: each fragment may have a numeric weight.",
         "section 2.1.1, footnote 1",
-        tuple(Trend(label, "above", told, AT, "footnote 1") for label, told in TOLD.items()),
+        tuple(Trend(label, "above", aware, ALL, "footnote 1") for label, aware in AWARE.items()),
         "The paper tests no weights; these are ours. The same policies on the same pages and "
         "changes. Staleness is the weighted Jaccard "
         "distance, 1 less the weight of the common fragments over the weight of all.",
@@ -58,10 +58,10 @@ CLAIMS = (
 
 
 def weighted(pages: RegionPages, weights: Weights) -> RegionPages:
-    """Return pages whose fragments have weights: one of weight w is w fragments of one spell.
+    """Return pages with weighted fragments: weight w becomes w fragments of the same lifetime.
 
-    The Jaccard distance of the result is the weighted one of ``pages``, and its updates occur at
-    the same times. The regions are static, churn and scroll, as laws draw them.
+    The Jaccard distance of the result is the weighted one of ``pages``; updates occur at the same
+    times. The regions must be static, churn and scroll, as laws draw them.
     """
     regions = pages.regions
     size = regions.size * np.array(weights, np.int64)
@@ -75,28 +75,26 @@ def weighted(pages: RegionPages, weights: Weights) -> RegionPages:
 
 
 class Weighted(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Pages whose fragments have weights, beside the same ones with the weights they are judged by.
-
-    A policy observes divergences, or regions, of the weights that it is told.
+    """Run the same pages twice: with the weights that a policy observes, and with the true ones.
 
     Args:
-        env: the environment that the policy acts in.
-        judged: the same one, for the true weights.
-        seen: weights that the policy is told.
-        true: weights that its copies are judged by.
+        env: the environment of the policy.
+        judged: the same environment, for the true weights.
+        observed: weights in the divergences or regions that the policy observes.
+        true: weights by which its copies are judged.
     """
 
-    def __init__(self, env: Any, judged: Any, seen: Weights, true: Weights) -> None:
+    def __init__(self, env: Any, judged: Any, observed: Weights, true: Weights) -> None:
         super().__init__(env)
-        self.judged, self.seen, self.true = judged, seen, true
+        self.judged, self.observed, self.true = judged, observed, true
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        """Draw the pages of a seed, and give them both weights."""
+        """Draw the pages of a seed for both weights."""
         self.env.reset(seed=seed)
         core: Any = self.unwrapped
         drawn = core.instance
         self.judged.reset(seed=seed, options={"instance": weighted(drawn, self.true)})
-        return self.env.reset(seed=seed, options={"instance": weighted(drawn, self.seen)})
+        return self.env.reset(seed=seed, options={"instance": weighted(drawn, self.observed)})
 
     def step(self, action: Any) -> Any:
         """Crawl the same pages in both environments."""
@@ -112,23 +110,23 @@ class Weighted(gymnasium.Wrapper[Any, Any, Any, Any]):
 def swept(
     seed: int, *, entrant: plays.Entrant, num_pages: int, seen: Weights, true: list[int]
 ) -> dict[str, float]:
-    """Return cost and weighted staleness in both stretches, for each knob."""
-    played, judged = (plays.ticking("quality", num_pages, **entrant.shown) for _ in range(2))
-    env = Weighted(played, judged, seen, Weights(*true))
+    """Return cost and weighted staleness in both stretches of time, for each knob."""
+    acting, judged = (plays.ticking("quality", num_pages, **entrant.shown) for _ in range(2))
+    env = Weighted(acting, judged, seen, Weights(*true))
     stretches = partial(plays.in_stretches, num_pages=num_pages)
     return plays.sweep(env, entrant, seed, stretches, env.ledger)
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return all policies, told the weights or not, for both choices of weights."""
+    """Return all policies, with known and unknown weights, for both choices of weights."""
     settings = []
     for name, true in KINDS_OF_WEIGHT.items():
         measures = {}
         for label, entrant in ENTRANTS.items():
             play = partial(swept, entrant=entrant.every(3 if quick else 1))
             measures[label] = partial(play, seen=ALIKE)
-            if label in TOLD:
-                measures[TOLD[label]] = partial(play, seen=true)
+            if label in AWARE:
+                measures[AWARE[label]] = partial(play, seen=true)
         size = {"true": tuple(true), "num_pages": QUICK_PAGES if quick else PAGES}
         settings.append(Measurement(name, measures, size, plays.ID))
     return settings
@@ -138,19 +136,19 @@ EXPERIMENT = Experiment(
     name="longevity-weights",
     title=TITLE,
     claim=(
-        "Where fragments differ in weight, policies that are told the weights leave copies "
-        "less stale, by weight, than the same policies that count all fragments alike."
+        "If fragments differ in weight, policies that know the weights leave copies less stale, "
+        "by weight, than the same policies with equal weights."
     ),
     metric="staleness",
     references=(UNIFORM,),
     repetitions=5,
     settings=measurements,
-    derive=partial(curves.compared, stretch=curves.WHOLE),
+    derive=partial(curves.compared, stretch=curves.EPISODE),
     claims=CLAIMS,
     pictures={
         "staleness": partial(
             pictures.curves_by_cost,
-            stretch=curves.WHOLE,
+            stretch=curves.EPISODE,
             title=f"{TITLE}: quality set, 60 days",
             labels=LABELS,
             black=(UNIFORM,),

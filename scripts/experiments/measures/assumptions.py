@@ -1,4 +1,4 @@
-"""Assumptions of the formulas, measured on the days of a recorded history that are played.
+"""Measure how far the simulated days of a recorded site are from the formulas' assumptions.
 
 The formulas assume that each page changes as an independent Poisson process, at the rate fitted to
 earlier days, and that signals have a constant precision and recall.
@@ -25,10 +25,10 @@ ASSUMED = {
     "mention_precision": ("precision of mentions", 1.0, "linear"),
     "mention_recall": ("recall of mentions", 1.0, "linear"),
 }
-"""Assumptions: title, ideal value, and scale of the axis of a chart."""
+"""Title, ideal value and scale of the axis, by assumption."""
 
 BULK = 10
-"""Least number of pages that change at one moment, for changes in bulk."""
+"""Smallest number of pages that change at one moment for these to be changes in bulk."""
 
 BIN = 7.0
 """Days of the bins in which changes are counted."""
@@ -37,38 +37,38 @@ BIN = 7.0
 def assumptions(trace: Trace, split: Split) -> dict[str, float]:
     """Return measures of the assumptions on a split; NaN where undefined.
 
-    * ``rate_ratio``: changes per page and day in the days played, over those in the days fitted;
-      1 if rates stay.
-    * ``persistence``: rank correlation of the pages' change rates, fitted and played, over pages
-      that exist in both; 1 if rates differ between pages and stay, 0 if they predict nothing.
-    * ``bulk``: share of the changes in bulk, at a moment in which ten pages or more change; near 0
-      if pages change independently.
-    * ``clumping``: variance over mean of a page's changes per week, pooled over the pages that
-      exist on all days played; 1 for Poisson processes, less for regular ones.
-    * ``directory_precision``, ``mention_precision``, ``mention_recall``: in the days played.
+    * ``rate_ratio``: changes per page and day in the simulated days, over those in the fitted days;
+      1 if rates are constant.
+    * ``persistence``: rank correlation of fitted and simulated change rates over pages that exist
+      in both; 1 if rates differ between pages and are constant, 0 if they predict nothing.
+    * ``bulk``: share of changes at moments in which ten pages or more change; near 0 if pages
+      change independently.
+    * ``clumping``: variance over mean of a page's changes per week, pooled over pages that exist
+      on all simulated days; 1 for Poisson processes, less for regular ones.
+    * ``directory_precision``, ``mention_precision``, ``mention_recall``: in the simulated days.
     """
     fitted = count_events(trace, split.fit_start, split.fit_end, "mentions")
-    played = count_events(trace, split.start, split.end, "mentions")
+    tested = count_events(trace, split.start, split.end, "mentions")
     directory = count_events(trace, split.start, split.end, "directory")
     change = (trace.change_time > split.start) & (trace.change_time <= split.end)
     page, time = trace.change_page[change], trace.change_time[change]
     rates = [
-        np.divide(each.changes, each.days, out=np.full(each.days.size, np.nan), where=each.days > 0)
-        for each in (fitted, played)
+        np.divide(part.changes, part.days, out=np.full(part.days.size, np.nan), where=part.days > 0)
+        for part in (fitted, tested)
     ]
     return {
-        "rate_ratio": _ratio(played.changes, played.days) / _ratio(fitted.changes, fitted.days),
+        "rate_ratio": _ratio(tested.changes, tested.days) / _ratio(fitted.changes, fitted.days),
         "persistence": correlation(*rates, ranked=True),
         "bulk": _bulk_share(time),
         "clumping": _clumping(trace, split, page, time),
         "directory_precision": _precision(directory),
-        "mention_precision": _precision(played),
-        "mention_recall": _ratio(played.signalled, played.changes),
+        "mention_precision": _precision(tested),
+        "mention_recall": _ratio(tested.signalled, tested.changes),
     }
 
 
-def _ratio(counts: IntArray, whole: FloatArray | IntArray) -> float:
-    total = float(whole.sum())
+def _ratio(counts: IntArray, denominators: FloatArray | IntArray) -> float:
+    total = float(denominators.sum())
     return float(counts.sum()) / total if total > 0.0 else math.nan
 
 
@@ -84,12 +84,12 @@ def _bulk_share(time: FloatArray) -> float:
 
 
 def _clumping(trace: Trace, split: Split, page: IntArray, time: FloatArray) -> float:
-    whole = (trace.created <= split.start) & (trace.deleted >= split.end)
+    lasting = (trace.created <= split.start) & (trace.deleted >= split.end)
     bins = int((split.end - split.start) / BIN)
-    inside = whole[page] & (time < split.start + bins * BIN)
+    inside = lasting[page] & (time < split.start + bins * BIN)
     counts = np.zeros((trace.num_pages, bins))
     week = ((time[inside] - split.start) / BIN).astype(np.int64)
     np.add.at(counts, (page[inside], np.minimum(week, bins - 1)), 1.0)
-    counts = counts[whole]
+    counts = counts[lasting]
     mean = float(counts.mean(axis=1).sum()) if bins > 1 else 0.0
     return float(counts.var(axis=1, ddof=1).sum()) / mean if mean > 0.0 else math.nan

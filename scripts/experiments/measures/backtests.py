@@ -1,4 +1,4 @@
-"""Backtests of logs against the truth: what their intervals contain."""
+"""Test whether the intervals of backtests contain the true values."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ METRIC = "contained"
 POLICIES = ("Greedy", "GreedyNCIS")
 LEAST_COVERAGE = 0.9
 QUANTITIES = ("", " of freshness", " of own freshness")
-"""Suffixes of metrics: of the saved crawls, the freshness of the policy, and that of the log."""
+"""Suffixes of metrics: saved crawls, freshness of the policy, and freshness of the log."""
 
 
 def against_truth(
     test: Backtest, true: Changes, policy: str, shares: Sequence[float]
 ) -> dict[str, float]:
-    """Return, for each quantity, its estimate by the log, half-width and value by the truth.
+    """Return the estimate by the log, its half-width and the true value of each quantity.
 
-    ``contained`` says whether the interval contains this value, the ``record``.
+    ``contained`` is 1 if the interval contains the true value, which is called ``record``.
     """
-    own = [test.own_freshness(changes) for changes in (*test.changes, true)]
-    played = [
+    logged = [test.own_freshness(changes) for changes in (*test.changes, true)]
+    curves = [
         [test.freshness(policy, share, changes) for share in shares]
         for changes in (*test.changes, true)
     ]
-    saved = [fewer_crawls(mine, shares, of) for mine, of in zip(own, played, strict=True)]
-    same = [of[shares.index(1.0)] for of in played]
+    saved = [fewer_crawls(mine, shares, curve) for mine, curve in zip(logged, curves, strict=True)]
+    same = [curve[shares.index(1.0)] for curve in curves]
     measured = {"widening": test.widening}
-    for name, values in zip(QUANTITIES, (saved, same, own), strict=True):
+    for name, values in zip(QUANTITIES, (saved, same, logged), strict=True):
         *drawn, record = values
         mean, half_width = estimate(drawn, test.widening)
         measured[f"contained{name}"] = float(abs(record - mean) <= half_width)
@@ -40,7 +40,7 @@ def against_truth(
 
 
 def logs_together(rows: Sequence[Row], setting: str) -> list[Row]:
-    """Return the coverage over all logs as rows of one setting: every log is a seed."""
+    """Return the coverage of all logs as rows of one setting, with a seed per log."""
     logs = list(dict.fromkeys((row.setting, row.seed) for row in rows))
     number = {log: place for place, log in enumerate(logs)}
     return [
@@ -53,8 +53,8 @@ def logs_together(rows: Sequence[Row], setting: str) -> list[Row]:
 def draw_saved(rows: Sequence[Row], path: Path, *, title: str) -> None:
     """Draw saved crawls by the logs, with intervals, against those by the true changes.
 
-    There is a panel for each policy; intervals that miss the truth are drawn in another colour,
-    and very long ones are cut off.
+    Each policy has a panel. Intervals that miss the truth have another colour; very long ones are
+    cut off.
     """
     from scripts.present import charts
     from scripts.study.means import table
@@ -75,5 +75,5 @@ def draw_saved(rows: Sequence[Row], path: Path, *, title: str) -> None:
             diagonal=True,
         ),
         labels=tuple(names.values()),
-        own=dict.fromkeys(names.values(), plain),
+        looks=dict.fromkeys(names.values(), plain),
     )

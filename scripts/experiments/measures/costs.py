@@ -1,4 +1,4 @@
-"""Costs of LambdaCrawl policies by formula: harmonic J_h and binary J_b (eqs. 4, 8, 12, 13)."""
+"""Compute costs of LambdaCrawl policies: harmonic J_h and binary J_b (eqs. 4, 8, 12, 13)."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ POISSON = (LC, LCA, BLC, BLC_EPS, CC, UC)
 """Policies that crawl at random instants, by the paper's labels."""
 
 BOUND = "bound"
-"""The least J_h of all policies that meet the budget on average."""
+"""The minimum of J_h over all policies that meet the budget on average."""
 
 BINARY_OPT = "BINARY-OPT"
-"""The least J_b of LC's class: crawls at random instants, and on a random share of signals."""
+"""The minimum of J_b over LC's class: crawls at random instants, and on a share of signals."""
 
 BINARY_BOUND = "binary bound"
-"""The least J_b of all policies that meet the budget on average."""
+"""The minimum of J_b over all policies that meet the budget on average."""
 
 AT_PAR = 0.05
-"""Costs that differ by this share at most are at par; ours, the paper gives none."""
+"""Largest relative difference of costs that are at par; ours, since the paper has none."""
 
 FLOOR = 0.4
-"""The eps of BLC-eps: the least rate of a page over R / m, as in the paper's public code."""
+"""The eps of BLC-eps: smallest rate of a page over R / m, as in the paper's public code."""
 
 J_H, J_B = "J_h", "J_b"
 COST_NAMES = {J_H: "harmonic cost J_h", J_B: "binary cost J_b"}
 PER_URL = {J_H: "J_h_per_url", J_B: "J_b_per_url"}
-"""The same over the number of pages, in the unit of importance of the paper's figure 1."""
+"""Costs per page, in the unit of importance of the paper's figure 1."""
 INFINITE, STARVED = "J_h_infinite", "starved"
 SAVED = {J_H: "J_h_saved", J_B: "J_b_saved"}
 ENDLESS = "infinite (starves pages)"
@@ -76,7 +76,7 @@ def drawn(
     """Return the instance of a seed.
 
     Args:
-        seed: of the instance.
+        seed: seed of the instance.
         num_pages: number of pages m.
         kind: MIXED, UNOBSERVED or COMPLETE.
         law: name of a synthetic instance.
@@ -118,13 +118,13 @@ def allocated(label: str, pages: Pages, bandwidth: float) -> Allocation:
 
 
 def best_binary(pages: Pages, bandwidth: float) -> Allocation:
-    """Return the rates of least J_b where every signal of a complete page may start a crawl.
+    """Return the rates that minimise J_b if every signal of a complete page may start a crawl.
 
     The marginal value of a crawl is ``importance / change_rate`` on a page that is never crawled.
     Without signals it decreases with the crawl rate: pages whose value exceeds the multiplier are
     crawled at ``sqrt(importance change_rate / multiplier) - change_rate`` (Azar et al. 2018). With
-    complete observation it is constant: all signals of such a page are answered or none, except
-    for one page. Change rates and importance must be > 0.
+    complete observation it is constant: such a page answers all its signals or none, except one
+    page. Change rates and importance must be > 0.
 
     Args:
         pages: (m,) each.
@@ -158,7 +158,7 @@ def best_binary(pages: Pages, bandwidth: float) -> Allocation:
 
 
 def binary_bound(instance: Instance) -> float:
-    """Return the least J_b, a sum over pages, of all policies that meet the budget on average."""
+    """Return the minimum of J_b, a sum over pages, of policies that meet the budget on average."""
     importance, change_rate = instance.importance, instance.change_rate
     if instance.complete.any():
         plan = solvers.ncis(instance)
@@ -173,8 +173,8 @@ def poisson_costs(pages: Pages, rates: FloatArray, chances: FloatArray | None) -
     Args:
         pages: the true parameters.
         rates: crawls per unit of time, (m,).
-        chances: P(a crawl on a signal) where observation is complete, (m,); None: no signal is
-            answered, and all pages are crawled at their rates.
+        chances: P(a crawl on a signal) if observation is complete, (m,); None: signals start no
+            crawls, and all pages are crawled at their rates.
     """
     importance, change_rate, complete = pages
     signals = {} if chances is None else {"probabilities": chances, "complete": complete}
@@ -185,12 +185,12 @@ def poisson_costs(pages: Pages, rates: FloatArray, chances: FloatArray | None) -
 
 
 def bound_costs(pages: Pages, bandwidth: float) -> dict[str, float]:
-    """Return the least J_h, and the J_b of the policy that attains it.
+    """Return the minimum of J_h, and the J_b of the policy that attains it.
 
     A page without signals is crawled at even intervals; it is fresh for a share
     (1 - exp(-x)) / x of the time, with x expected changes between crawls. A page with complete
-    observation is crawled at every n-th signal, and fresh for 1 / n of the time: its crawl rate
-    over its change rate, also where two values of n are mixed.
+    observation is crawled at every n-th signal, and fresh for 1 / n of the time. This is its crawl
+    rate over its change rate, also for mixtures of two values of n.
     """
     importance, change_rate, complete = pages
     plan = solvers.harmonic_periodic(importance, change_rate, bandwidth, complete=complete)
@@ -202,9 +202,9 @@ def bound_costs(pages: Pages, bandwidth: float) -> dict[str, float]:
 
 
 def formula_costs(label: str, pages: Pages, bandwidth: float) -> dict[str, float]:
-    """Return the costs of a policy, also per page in the paper's unit, and the share it starves.
+    """Return the costs of a policy, in total and per page, and the share of starved pages.
 
-    An infinite J_h is NaN, and marked by ``J_h_infinite``.
+    Costs per page are in the paper's unit. An infinite J_h is NaN, with ``J_h_infinite`` = 1.
     """
     if label == BOUND:
         costs, starved = bound_costs(pages, bandwidth), 0.0
@@ -232,7 +232,7 @@ def saved(cost: float, cheaper: float) -> float:
 
 
 def both_costs(label: str, instance: Instance) -> dict[str, float]:
-    """Return J_h and J_b of a policy by formula, or the J_b of the binary bound alone."""
+    """Return J_h and J_b of a policy by formula; for the binary bound, only J_b."""
     if label == BINARY_BOUND:
         return {J_B: binary_bound(instance)}
     costs = formula_costs(label, pages_of(instance), instance.bandwidth)
@@ -245,10 +245,10 @@ def cost_bars(
     """Return a picture of both costs per page of every policy, in the paper's unit.
 
     Args:
-        title: what is drawn.
+        title: title of the picture.
         settings: names; the first with rows is drawn.
         labels: the policies, from top to bottom.
-        instead: texts in place of the harmonic cost, or of the binary one of BOUND, by label.
+        instead: texts by label that replace the harmonic cost; for BOUND, the binary cost.
     """
     return figures.bars(
         [Series(PER_URL[metric], COST_NAMES[metric]) for metric in (J_H, J_B)],
@@ -259,7 +259,7 @@ def cost_bars(
         ),
         settings=settings,
         names=labels,
-        said={
+        replacements={
             (COST_NAMES[J_B if label == BOUND else J_H], label): text
             for label, text in instead.items()
         },

@@ -1,4 +1,4 @@
-"""Accuracy and freshness over the course of an episode, crawl by crawl."""
+"""Record accuracy and freshness over the course of an episode."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class Course(NamedTuple):
     alive_time: FloatArray
 
 
-def recent_share(part: FloatArray, whole: FloatArray, entries: int) -> FloatArray:
-    """Return the share of a part in the growth of a whole over so many entries; first ones NaN."""
+def recent_share(part: FloatArray, total: FloatArray, entries: int) -> FloatArray:
+    """Return the growth of a part over that of a total in ``entries`` steps; NaN at the start."""
     share = np.full(part.size, np.nan)
-    share[entries:] = (part[entries:] - part[:-entries]) / (whole[entries:] - whole[:-entries])
+    share[entries:] = (part[entries:] - part[:-entries]) / (total[entries:] - total[:-entries])
     return share
 
 
 def decisions(env: Any, policy: Any, observation: Any) -> Iterator[Any]:
-    """Play an episode; yield the environment, without wrappers, before each decision, and last.
+    """Run an episode; yield the unwrapped environment before each decision and at the end.
 
     Args:
-        env: a single environment that was reset.
-        policy: a policy for it, which learns in ``predict``, if at all.
-        observation: of the reset.
+        env: a single environment after a reset.
+        policy: a policy for it; a learner learns in ``predict``.
+        observation: observation of the reset.
     """
     over = False
     while not over:
@@ -52,13 +52,13 @@ def decisions(env: Any, policy: Any, observation: Any) -> Iterator[Any]:
 
 
 def course(env: gymnasium.Env[Any, Any], policy: Policy, seed: int, every: int = 1) -> Course:
-    """Play an episode of one crawl per slot, and return its course.
+    """Run an episode of one crawl per slot, and return its course.
 
     Args:
         env: an environment with ``action="page"``.
-        policy: a policy for it. A policy with a compiled form is simulated in compiled code
-            first, and its crawls are given to ``step()``: the same result, faster.
-        seed: of the episode, and of the instance.
+        policy: a policy for it. A policy with a compiled form is first simulated in compiled
+            code, and ``step()`` repeats its crawls: the same result, faster.
+        seed: seed of the episode and the instance.
         every: crawls between two entries.
     """
     observation, _ = env.reset(seed=seed)

@@ -1,4 +1,4 @@
-"""Rows computed from rows."""
+"""Compute rows from rows: comparisons, standard errors, jackknife pseudo-values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 
 Comparison = Callable[[float, float], float]
-"""A function of a value, and of that of a reference."""
+"""Function of a value and a reference's value."""
 
 
 def above(value: float, reference: float) -> float:
@@ -23,41 +23,41 @@ def below(value: float, reference: float) -> float:
     return 1.0 - value / reference
 
 
-def beside(
+def relative_to(
     rows: Iterable[Row],
     reference: str,
     names: Mapping[str, str],
     compare: Comparison = above,
     labels: Sequence[str] = (),
 ) -> list[Row]:
-    """Return how labels compare with a reference in the same setting on the same seed.
+    """Compare labels with a reference in the same setting on the same seed.
 
     Args:
-        rows: of an experiment.
-        reference: label of the reference, which has no row itself. Where it is 0, or has no row,
-            nothing is compared with it.
+        rows: rows of an experiment.
+        reference: label of the reference. It gets no row; if its value is 0 or missing, the
+            comparison is left out.
         names: name of the result by metric.
         compare: function of a value and its reference.
-        labels: labels compared; empty: all.
+        labels: labels to compare; empty: all.
     """
     named = [row for row in rows if row.metric in names]
     base = {(row.setting, row.seed, row.metric): row for row in named if row.policy == reference}
     return [
-        row._replace(metric=names[row.metric], value=compare(row.value, other.value))
+        row._replace(metric=names[row.metric], value=compare(row.value, base_row.value))
         for row in named
         if (row.policy in labels if labels else row.policy != reference)
-        and (other := base.get((row.setting, row.seed, row.metric))) is not None
-        and other.value != 0.0
+        and (base_row := base.get((row.setting, row.seed, row.metric))) is not None
+        and base_row.value != 0.0
     ]
 
 
 def in_standard_errors(rows: Iterable[Row], names: Mapping[str, str]) -> list[Row]:
     """Return means over seeds in standard errors, by setting, label and metric.
 
-    A single seed has none.
+    Nothing is returned for a single seed.
 
     Args:
-        rows: of an experiment.
+        rows: rows of an experiment.
         names: name of the result by metric.
     """
     groups: dict[Row, list[float]] = {}
@@ -73,17 +73,16 @@ def in_standard_errors(rows: Iterable[Row], names: Mapping[str, str]) -> list[Ro
 
 
 def jackknifed(values: FloatArray, statistic: Callable[[FloatArray], float]) -> list[float]:
-    """Return jackknife pseudo-values of a statistic of several seeds, one per seed.
+    """Return jackknife pseudo-values of a statistic, one per seed.
 
-    With T of all n seeds and T_i of all but one, they are n T - (n - 1) T_i. Of a single seed it
-    is T.
+    With T from all n seeds and T_i without seed i, they are n T - (n - 1) T_i; T if n = 1.
 
     Args:
         values: (n, ...), a row per seed.
         statistic: function of such an array.
     """
-    count, whole = len(values), statistic(values)
+    count, estimate = len(values), statistic(values)
     if count == 1:
-        return [whole]
+        return [estimate]
     parts = [statistic(np.delete(values, seed, axis=0)) for seed in range(count)]
-    return [count * whole - (count - 1) * part for part in parts]
+    return [count * estimate - (count - 1) * part for part in parts]

@@ -1,4 +1,4 @@
-r"""The optimum of the discrete class, one crawl per slot of 1/R, for two or three pages.
+r"""Compute the optimum of the discrete class, one crawl per slot of 1/R, for two or three pages.
 
 Before each crawl the state of a page is the number of slots k since its last crawl and the number
 of signals n since then: it is fresh with probability p = exp(-alpha k / R) (nu / gamma)^n, eq. 1 of
@@ -28,7 +28,7 @@ TOLERANCE = 1e-9
 """Width of the bounds of the freshness at which value iteration ends."""
 
 LEAST_FRESH = 1e-9
-"""The epsilon, unless the number of states requires a larger one."""
+"""The epsilon, except when the number of states requires a larger one."""
 
 RARE = 1e-16
 """Total probability of the numbers of signals in a slot that are merged."""
@@ -40,12 +40,11 @@ MAX_ITERATIONS = 20_000
 
 
 class _Page(NamedTuple):
-    """A page's states: slots and signals since its last crawl; the last state stands for the rest.
+    """States of a page: slots and signals since its last crawl; the last state is for all others.
 
-    ``first[k]`` is the state of k slots without signals; ``first[k + 1]`` ends the states of k
-    slots. ``after[s, j]`` follows s with probability ``chance[j]``. ``reward`` is that of a slot
-    that starts fresh; ``ages`` and ``uses_signals`` are whether time, or signals, make the page
-    staler.
+    The states of k slots are ``first[k]``, without signals, to ``first[k + 1] - 1``. State
+    ``after[s, j]`` follows s with probability ``chance[j]``. ``reward`` is the reward of a slot
+    that starts fresh. ``ages`` and ``uses_signals``: whether time and signals make the page stale.
     """
 
     first: IntArray
@@ -76,8 +75,8 @@ class DiscreteValue(NamedTuple):
         low: a lower bound, in [0, 1].
         high: an upper bound.
         pages: the states of each page.
-        keys: what is compared before a crawl: the page of the largest value is crawled. An array
-            per page, with an axis for each page, of length 1 where it does not depend on its state.
+        keys: values before a crawl, an array per page; the page of the largest one is crawled. It
+            has an axis per page, of length 1 if it does not depend on that page's state.
     """
 
     low: float
@@ -99,9 +98,8 @@ def discrete_optimum(
     Args:
         instance: two or three pages with a single source of signals.
         max_states: largest number of states of a page, >= 3.
-        index: crawl the page of the largest value, the first one at ties, instead of the best
-            page. The bounds are those of the policy in which a page in its last state has the
-            limit of its value.
+        index: an index policy, which crawls the page of the largest value, the first one at ties.
+            In its last state a page has the limit of its value. None: the best policy.
 
     Returns:
         Bounds of the importance-weighted freshness, with the errors of iteration and truncation.
@@ -118,16 +116,16 @@ def discrete_optimum(
 
 
 def _page(
-    weight: float, change_rate: float, recall: float, false_rate: float, slot: float, most: int
+    weight: float, change_rate: float, recall: float, false_rate: float, slot: float, limit: int
 ) -> _Page:
-    """Return the states of a page, down to the least freshness that their number allows."""
+    """Return at most ``limit`` states of a page, down to the smallest freshness possible."""
     gamma = recall * change_rate + false_rate
     per_slot = (1.0 - recall) * change_rate * slot
     per_signal = math.inf if false_rate == 0.0 else math.log(gamma / false_rate)
     if recall * change_rate == 0.0:
         per_signal = 0.0
     reach = -math.log(LEAST_FRESH)
-    while (counts := _counts(reach, per_slot, per_signal, most)).sum() >= most:
+    while (counts := _counts(reach, per_slot, per_signal, limit)).sum() >= limit:
         reach *= 0.98
     first = np.concatenate([[0], np.cumsum(counts)])
     slots = np.repeat(np.arange(len(counts)), counts)
@@ -152,19 +150,19 @@ def _page(
     return page._replace(after=np.concatenate([after, stale]))
 
 
-def _counts(reach: float, per_slot: float, per_signal: float, most: int) -> IntArray:
+def _counts(reach: float, per_slot: float, per_signal: float, limit: int) -> IntArray:
     """Return the number of sufficiently fresh states for each number of slots."""
-    slots = min(int(reach / per_slot), most) if per_slot > 0.0 else 0
-    left = reach - per_slot * np.arange(slots + 1)
+    slots = min(int(reach / per_slot), limit) if per_slot > 0.0 else 0
+    remaining = reach - per_slot * np.arange(slots + 1)
     if per_signal in (0.0, math.inf):
         return np.ones(slots + 1, np.int64)
-    return np.asarray(np.minimum(left / per_signal, most).astype(np.int64) + 1)
+    return np.asarray(np.minimum(remaining / per_signal, limit).astype(np.int64) + 1)
 
 
-def _chances(mean: float, most: int) -> FloatArray:
-    """Return the probabilities of 0, 1, ... signals in a slot; the last one includes the rest."""
+def _chances(mean: float, limit: int) -> FloatArray:
+    """Return the probabilities of 0, 1, ... signals in a slot; the last one is for all others."""
     chance, rest = [math.exp(-mean)], 1.0
-    while mean > 0.0 and len(chance) <= most and (rest := rest - chance[-1]) > RARE:
+    while mean > 0.0 and len(chance) <= limit and (rest := rest - chance[-1]) > RARE:
         chance.append(chance[-1] * mean / len(chance))
     chance[-1] = 1.0 - sum(chance[:-1])
     return np.array(chance)
@@ -182,8 +180,8 @@ def _index_keys(index: CompiledIndex, pages: tuple[_Page, ...], slot: float) -> 
 
 
 def _along(values: FloatArray, axis: int, axes: int) -> FloatArray:
-    """Return ``values`` along an axis of an array that has length 1 along all others."""
-    return values.reshape([-1 if other == axis else 1 for other in range(axes)])
+    """Reshape ``values`` to an array with length 1 along all axes except ``axis``."""
+    return values.reshape([-1 if place == axis else 1 for place in range(axes)])
 
 
 def _iterate(
@@ -191,15 +189,15 @@ def _iterate(
 ) -> tuple[float, float, list[FloatArray]]:
     """Run relative value iteration; return bounds of the gain, and the values after each crawl.
 
-    The value after a crawl of page a is an array with an axis per page, of length 1 along axis a,
-    where the page is in its first state.
+    The values after a crawl of page a have an axis per page. Axis a has length 1: page a is in its
+    first state.
     """
     axes = len(pages)
     fresh = [_along(page.reward * page.fresh, i, axes) for i, page in enumerate(pages)]
     gains = []
     for crawled, page in enumerate(pages):
-        others = [fresh[i] for i in range(axes) if i != crawled]
-        gains.append(page.reward + sum(others[1:], start=others[0]))
+        rewards = [fresh[i] for i in range(axes) if i != crawled]
+        gains.append(page.reward + sum(rewards[1:], start=rewards[0]))
     after = [np.zeros_like(gain) for gain in gains]
     low, high, iterations = 0.0, 1.0, 0
     while high - low > TOLERANCE and iterations < MAX_ITERATIONS:
@@ -219,7 +217,7 @@ def _iterate(
 def _next(
     crawled: int, pages: tuple[_Page, ...], after: list[FloatArray], keys: Sequence[FloatArray]
 ) -> FloatArray:
-    """Return the expected value of the next crawl, one slot after a crawl of ``crawled``."""
+    """Return the expected value of the next crawl, one slot after page ``crawled``."""
     total: FloatArray = np.zeros(1)
     for state, chance in zip(pages[crawled].after[0], pages[crawled].chance, strict=True):
         total = total + chance * _best(crawled, int(state), after, keys)
@@ -234,16 +232,16 @@ def _next(
 def _best(
     crawled: int, state: int, after: list[FloatArray], keys: Sequence[FloatArray]
 ) -> FloatArray:
-    """Return values after the next crawl, of the page of the largest key, given one state."""
-    best, key = (_at(arrays[0], crawled, state) for arrays in (after, keys))
+    """Return the values after crawling the page of the largest key, given one page's state."""
+    best, key = (_in_state(arrays[0], crawled, state) for arrays in (after, keys))
     for values, rivals in zip(after[1:], keys[1:], strict=True):
-        rival = _at(rivals, crawled, state)
+        rival = _in_state(rivals, crawled, state)
         better = rival > key
-        best = np.where(better, _at(values, crawled, state), best)
+        best = np.where(better, _in_state(values, crawled, state), best)
         key = np.where(better, rival, key)
     return best
 
 
-def _at(values: FloatArray, axis: int, state: int) -> FloatArray:
-    """Return the values where one page is in a state; its axis keeps length 1."""
+def _in_state(values: FloatArray, axis: int, state: int) -> FloatArray:
+    """Return the values for one page's state; its axis gets length 1."""
     return values if values.shape[axis] == 1 else np.take(values, [state], axis)

@@ -1,9 +1,8 @@
-"""Learned values of pages, beside those of V_GREEDY_NCIS.
+"""Compare learned values of pages with those of V_GREEDY_NCIS.
 
-The scores of an agent are defined up to one increasing function, the same for all pages of an
-instance, since only their order among pages decides what is crawled. So scores are mapped to the
-formula's values by the increasing function with the least squared error over all pages of the
-instance (isotonic regression). A fit page by page would hide pages that an agent overrates.
+Only the order of an agent's scores decides what is crawled, so they are defined up to an increasing
+function, the same for all pages of an instance. Isotonic regression over all pages maps scores to
+the formula's values. A fit per page would hide pages that an agent overrates.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ CYCLES = np.linspace(0.1, 4.0, 40)
 """Elapsed times of the tables; the unit of time is T = m / R."""
 SELDOM = 0.2
 FEW_SIGNALS = (0, 1)
-"""Numbers of signals for which the instant of a crawl is given."""
+"""Numbers of signals for which the instant of a crawl is computed."""
 PAGES_SHOWN = (1, 3)
-"""Places, among those of :func:`shown_pages`, of the pages whose values are drawn."""
+"""Positions in :func:`shown_pages` of the pages whose values are drawn."""
 DECISIONS = 200
-"""Decisions of an episode whose states are used."""
+"""Number of decisions of an episode whose states are used."""
 EXTENDING = 0.1
-"""Total weight of the states of the tables in the regression, that of visited states being 1: they
-extend the map to states that no episode visits."""
+"""Total weight of table states in the regression; visited states have 1. Table states extend the
+map to states that no episode visits."""
 
 Scores = Callable[[FloatArray], FloatArray]
 """A function from an observation, (m, F), to a score per page, (m,)."""
@@ -53,13 +52,13 @@ ELAPSED, COUNT = 0, 1
 def visit(
     seed: int, num_pages: int, horizon: float, scorer: Callable[[Problem], Scores] | None = None
 ) -> tuple[Problem, FloatArray]:
-    """Play on noisy pages with R = m; return the problem and states of the second half.
+    """Run an episode on noisy pages with R = m; return the problem and states of the second half.
 
     Args:
-        seed: of the instance and its events.
+        seed: seed of the instance and its events.
         num_pages: m.
-        horizon: of the episode.
-        scorer: makes the scores that choose pages; None for V_GREEDY_NCIS.
+        horizon: length of the episode.
+        scorer: function of the problem that returns the scores; None for V_GREEDY_NCIS.
 
     Returns:
         The public part of the instance, and the observations of K decisions, (K, m, F).
@@ -91,7 +90,7 @@ def formula_scores(rows: FloatArray) -> FloatArray:
 
 
 def index_scores(name: str, problem: Problem) -> Scores:
-    """Return the scores of a trained index that corrects no belief."""
+    """Return the scores of a trained index without a belief."""
     form = load_index(agents.catalog.SHIPPED / name).compile(problem, 0, np.random.default_rng(0))
     assert isinstance(form, CompiledIndex)
 
@@ -116,7 +115,7 @@ def set_scores(name: str, problem: Problem) -> Scores:
 
 
 def table(scores: Scores, rows: FloatArray) -> FloatArray:
-    """Return scores of every page at every state of the tables, other pages unchanged.
+    """Return scores of each page at every state of the table, with other pages unchanged.
 
     Args:
         scores: the scores of an agent.
@@ -137,7 +136,7 @@ def table(scores: Scores, rows: FloatArray) -> FloatArray:
 
 
 def increasing_fit(scores: FloatArray, values: FloatArray, weights: FloatArray) -> Scores:
-    """Return the increasing function of scores that is nearest to values by weighted squares.
+    """Fit an increasing function of scores to values by weighted least squares.
 
     All arrays are (n,). The function is linear between scores and constant beyond them.
     """
@@ -148,7 +147,7 @@ def increasing_fit(scores: FloatArray, values: FloatArray, weights: FloatArray) 
 
 
 def instants(values: FloatArray, level: float) -> FloatArray:
-    """Return when values first reach a level, in cycles; NaN where they never do.
+    """Return the time in cycles at which values first reach a level; NaN if never.
 
     Args:
         values: (..., A) over ``CYCLES``.
@@ -168,9 +167,9 @@ def instants(values: FloatArray, level: float) -> FloatArray:
 def shown_pages(problem: Problem) -> IntArray:
     """Return four different pages of at least median importance.
 
-    Three have at least the median change rate: the one with the most informative signals, the
-    least informative ones, and a recall nearest to 1/2. The fourth is the page whose change rate
-    is nearest to ``SELDOM``.
+    Three have at least the median change rate: they have the most informative signals, the least
+    informative signals, and the recall nearest to 1/2. The fourth has the change rate nearest to
+    ``SELDOM``.
     """
     model = (problem.importance, problem.change_rate, problem.recall, problem.false_signal_rate)
     weight, change, recall, false = (np.asarray(column, np.float64) for column in model)
@@ -179,17 +178,17 @@ def shown_pages(problem: Problem) -> IntArray:
     true = recall * change
     quality = recall * true / (true + false)
     half = -np.abs(recall - 0.5)
-    best = [np.where(lively, each, -np.inf).argmax() for each in (quality, -quality, half)]
+    best = [np.where(lively, score, -np.inf).argmax() for score in (quality, -quality, half)]
     seldom = -np.abs(change - SELDOM)
     return np.array([*best, np.where(heavy, seldom, -np.inf).argmax()])
 
 
 @spec("learned-values-formula")
 def formula_table(seed: int, *, num_pages: int, horizon: float) -> Mapping[str, float]:
-    """Return the level of V_GREEDY_NCIS, and on the first seed its values and the pages shown.
+    """Return the level of V_GREEDY_NCIS at crawls; for seed 0 also its values and the pages shown.
 
-    The level is about that at which pages are crawled: the median score of the crawled pages, those
-    of the largest score. A median commutes with any increasing function of the scores.
+    The level is the median score of crawled pages, which have the largest score. A median commutes
+    with any increasing function of the scores.
     """
     problem, observations = visit(seed, num_pages, horizon)
     level = float(np.median(formula_scores(observations).max(1)))
@@ -217,32 +216,32 @@ def set_table(seed: int, *, name: str, num_pages: int, horizon: float) -> Mappin
 def learned_table(
     seed: int, scorer: Callable[[Problem], Scores], num_pages: int, horizon: float
 ) -> Mapping[str, float]:
-    """Return comparisons of an agent's values with the formula's, in states that the agent visits.
+    """Compare an agent's values with the formula's, in states that the agent visits.
 
-    ``agreement`` is the share of decisions in which the formula would crawl the same page;
-    ``value_ratio`` the mean of the formula's value of the crawled page over that of the best page;
-    ``explained`` the share of the variance of the formula's values that the agent's explain,
-    mapped by the best increasing function, and ``explained, GREEDY-NCIS plays`` the same in
-    states that the formula visits. On the first seed there are also the mapped values, the level
-    at which pages are crawled among them, and when each page would reach it.
+    * ``agreement``: share of decisions in which the formula would crawl the same page;
+    * ``value_ratio``: mean of the formula's value of the crawled page over that of the best page;
+    * ``explained``: share of the variance of the formula's values that the agent's values explain
+      after the best increasing map; ``explained, GREEDY-NCIS plays``: in states of the formula.
+
+    For seed 0 there are also the mapped values, the level at crawls, and when a page reaches it.
 
     Args:
-        seed: of the instance and its events.
-        scorer: a function from a problem to the scores of the agent.
+        seed: seed of the instance and its events.
+        scorer: function of the problem that returns the scores of the agent.
         num_pages: m.
-        horizon: of the episode.
+        horizon: length of the episode.
     """
     problem, observations = visit(seed, num_pages, horizon, scorer)
     scores = scorer(problem)
     values, truth = _scored(scores, observations), formula_scores(observations)
     crawled = values.argmax(1)
     taken = np.take_along_axis(truth, crawled[:, None], 1)[:, 0]
-    _, others = visit(seed, num_pages, horizon)
+    _, visited = visit(seed, num_pages, horizon)
     measured = {
         "agreement": float((truth.argmax(1) == crawled).mean()),
         "value_ratio": float((taken / truth.max(1)).mean()),
         "explained": explained(values, truth),
-        f"explained, {FORMULA} plays": explained(_scored(scores, others), formula_scores(others)),
+        f"explained, {FORMULA} plays": explained(_scored(scores, visited), formula_scores(visited)),
     }
     if seed == 0:
         level, last = float(np.median(values.max(1))), observations[-1]
@@ -264,10 +263,10 @@ def _scored(scores: Scores, observations: FloatArray) -> FloatArray:
 
 
 def explained(scores: FloatArray, values: FloatArray) -> float:
-    """Return the share of the variance of values that the best function of scores explains."""
+    """Return the share of the variance of values that an increasing function of scores explains."""
     flat, truth = scores.ravel(), values.ravel()
-    left = truth - increasing_fit(flat, truth, np.ones(flat.size))(flat)
-    return float(1.0 - left.var() / truth.var())
+    residual = truth - increasing_fit(flat, truth, np.ones(flat.size))(flat)
+    return float(1.0 - residual.var() / truth.var())
 
 
 def _word(signals: int) -> str:
@@ -275,14 +274,14 @@ def _word(signals: int) -> str:
 
 
 def draw_values(rows: Sequence[Row], path: Path, *, title: str) -> None:
-    """Draw values over elapsed time, a line per number of signals: agents' and the formula's.
+    """Draw the values of agents and the formula over elapsed time, a line per number of signals.
 
-    There is a row of panels per page and a column per agent; the horizontal line is the level at
-    which pages are crawled, the median of the values at crawls.
+    Panels have a row per page and a column per agent. The horizontal line is the median of values
+    at crawls.
     """
     from scripts.present import charts
 
-    values = {label: each for (_, label, _), each in gathered(rows, "value").items()}
+    values = {label: array for (_, label, _), array in gathered(rows, "value").items()}
     [parameters] = gathered(rows, "page").values()
     levels = {row.policy: row.value for row in rows if row.metric == "level" and row.seed == 0}
     pages = parameters.reshape(-1, 4)
@@ -310,23 +309,23 @@ def draw_values(rows: Sequence[Row], path: Path, *, title: str) -> None:
             across=rules,
         ),
         bands=True,
-        own=looks,
+        looks=looks,
     )
 
 
 def draw_instants(rows: Sequence[Row], path: Path, *, title: str) -> None:
-    """Draw for all pages of an instance when values reach the level at which pages are crawled.
+    """Draw when the values of all pages of an instance reach the level at crawls.
 
-    The formula's instant is on the horizontal axis, an agent's on the vertical one, a panel per
-    agent and number of signals; levels that are not reached in the table lie at its end.
+    The formula's time is on the horizontal axis, an agent's on the vertical one, in a panel per
+    agent and number of signals. A level that is not reached is at the end of the table.
     """
     from scripts.present import charts
 
     end = float(CYCLES[-1])
-    instants = {label: each for (_, label, _), each in gathered(rows, "instant").items()}
-    whole = pd.DataFrame(list(instants.values()), list(instants)).T.fillna(end)
+    instants = {label: times for (_, label, _), times in gathered(rows, "instant").items()}
+    data = pd.DataFrame(list(instants.values()), list(instants)).T.fillna(end)
     parts = [
-        pd.DataFrame({"x": whole[FORMULA], "y": whole[label]})[place :: len(FEW_SIGNALS)].assign(
+        pd.DataFrame({"x": data[FORMULA], "y": data[label]})[place :: len(FEW_SIGNALS)].assign(
             panel=f"{label}\nafter {_word(signals)}"
         )
         for place, signals in enumerate(FEW_SIGNALS)

@@ -1,4 +1,4 @@
-"""Long-run costs of policies, simulated: after the start, when all pages are fresh."""
+"""Simulate long-run costs of policies, without the start at which all pages are fresh."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def between(early: Ledger, late: Ledger, num_pages: int) -> dict[str, float]:
     """Return both costs and the crawls per page between two moments of an episode.
 
     J_h is the time average of importance times the harmonic penalty, J_b that of the importance of
-    stale pages; sums over pages. The episode must count the harmonic penalty.
+    stale pages; both are sums over pages. The episode must count the harmonic penalty.
     """
     if early.penalty_time is None or late.penalty_time is None:
         raise ValueError("ledgers must count penalties, got penalty_time=None")
@@ -38,10 +38,9 @@ def between(early: Ledger, late: Ledger, num_pages: int) -> dict[str, float]:
 def compiled_course(
     instance: Instance, policy: CompilablePolicy, seed: int, times: Sequence[float]
 ) -> list[dict[str, float]]:
-    """Return the costs of a policy with a compiled form, up to the first of the times, > 0, and on.
+    """Return the costs of a policy with a compiled form in each interval of 0 and ``times``.
 
-    After it, they are those between each time and the next: differences between episodes on the
-    same events.
+    They are differences between episodes on the same events. Times are > 0 and increasing.
     """
     ledgers = [NOTHING] + [
         simulate(instance, policy, time, seed, penalty="harmonic", requests=False).ledger
@@ -51,17 +50,17 @@ def compiled_course(
 
 
 def stepped_costs(env: Any, policy: Any, seed: int, times: np.ndarray) -> list[dict[str, float]]:
-    """Play an episode step by step, and return the costs between given times.
+    """Run an episode step by step, and return the costs in each interval of ``times``.
 
     Args:
-        env: a single ``CrawlHarmonic-v0`` whose episode is no shorter than the last time, and
-            which has been reset with ``seed`` and its instance.
+        env: a single ``CrawlHarmonic-v0`` after a reset with ``seed`` and its instance; the
+            episode must last until the last time.
         policy: a policy bound to it, which learns in ``predict``.
-        seed: of the episode.
-        times: bounds of the windows, increasing, (K,).
+        seed: seed of the episode.
+        times: ends of the intervals, increasing, (K,).
 
     Returns:
-        K - 1 costs; each bound is the first decision at or after it.
+        K - 1 costs; each end is the first decision at or after it.
     """
     core = env.unwrapped
     observation, _ = env.reset(seed=seed, options={"instance": core.instance})
@@ -77,7 +76,7 @@ def stepped_costs(env: Any, policy: Any, seed: int, times: np.ndarray) -> list[d
 
 
 class Counted:
-    """A policy of one lane whose crawls are counted by page from a start time on.
+    """A policy of one lane, with a count of its crawls by page after a start time.
 
     Attributes:
         counts: crawls of each page, (m,).
@@ -99,6 +98,6 @@ class Counted:
 def proportionality(counts: FloatArray, change_rate: FloatArray) -> float:
     """Return the slope of ln(crawls) over ln(change rate): 0 uniform, 1 proportional crawling.
 
-    A page that was not crawled counts as half a crawl.
+    A page without crawls counts as half a crawl.
     """
     return float(np.polyfit(np.log(change_rate), np.log(np.maximum(counts, 0.5)), 1)[0])

@@ -1,4 +1,4 @@
-"""Measures of a strategy for offers on a run, and the budgets."""
+"""Measure the freshness of strategies for offers at several budgets."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from scripts.study.rows import indexed
 from scripts.study.settings import Measurement, spec
 
 CLICK, OFFER = "click_freshness", "offer_freshness"
-"""Freshness by eq. 4 and eq. 3 of the paper: in the tables, medians over the days of a run."""
+"""Freshness by eq. 4 and eq. 3 of the paper, as medians over the days of a run."""
 CLICK_GAIN, OFFER_GAIN = "click_gain", "offer_gain"
 """Medians over the days of a run of the relative increase over lambda_ml on the same day.
 
-A run has no gain where more than half of its days lack a value of lambda_ml.
+A run has no gain if more than half of its days lack a value of lambda_ml.
 """
 CLICK_DAY, OFFER_DAY = "click_day", "offer_day"
 """Freshness of each day, indexed metrics."""
 SHARE, TOP = "share", "full_reward"
-"""Shares of the steps: of each chosen arm, and those with a reward of 1, clipped or not."""
+"""Share of the steps with each arm, and with a reward of 1, clipped or not."""
 
 BUDGETS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Crawls per day and offer: b/n."""
 TIGHT = tuple(round(step * scale, 6) for scale in (0.001, 0.01) for step in range(1, 10))
-"""The budgets of section 5.4.2 that Tables 5 and 6 lack: .1% to .9%, and 1% to 9%."""
+"""Budgets of section 5.4.2 outside Tables 5 and 6: .1% to .9%, and 1% to 9%."""
 QUICK_BUDGETS, QUICK_TIGHT = (0.1, 0.5, 0.9), (0.01,)
 
 
@@ -56,10 +56,10 @@ def measured(
     """Return the freshness of a label on a run, and its increase over lambda_ml.
 
     Args:
-        seed: of the run.
-        label: of STRATEGIES or CHOICES.
+        seed: seed of the run.
+        label: a label of STRATEGIES or CHOICES.
         budget: crawls per day and offer.
-        daily: whether the freshness of each day is returned, too.
+        daily: whether to also return the freshness of each day.
         **size: the other fields of :class:`Run`.
     """
     run = Run(seed, **size)
@@ -86,15 +86,15 @@ def mean_freshness(freshness: Freshness) -> dict[str, float]:
 
 
 def middle(days: np.ndarray) -> float:
-    """Return the median of the days with a number, NaN where less than half of them have one."""
-    known = days[~np.isnan(days)]
-    return float(np.median(known)) if 2 * known.size >= days.size else np.nan
+    """Return the median of the days with a number; NaN if less than half of them have one."""
+    numbers = days[~np.isnan(days)]
+    return float(np.median(numbers)) if 2 * numbers.size >= days.size else np.nan
 
 
 def budgets_measured(
     quick: bool, budgets: Sequence[float], labels: Sequence[str], daily: Sequence[str] = ()
 ) -> list[Measurement]:
-    """Return a measurement of all labels per budget; labels in ``daily`` with all their days."""
+    """Return a measurement of all labels per budget; labels in ``daily`` keep all their days."""
     run = QUICK_RUN if quick else Run(0)
     size = {name: getattr(run, name) for name in ("num_offers", "warm_up", "evaluated")}
     measures = {label: partial(measured, label=label, daily=label in daily) for label in labels}

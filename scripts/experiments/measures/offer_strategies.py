@@ -1,9 +1,8 @@
-"""Runs of strategies for shopping offers, after Han et al. 2020, section 4.2.
+"""Run strategies for shopping offers, as in Han et al. 2020, section 4.2.
 
-A run is a seed: an episode of ``CrawlOffers-v1`` with its market, days and random numbers. (In the
-paper a run is random numbers alone, on one set of offers.) A strategy is a policy with a source of
-rates. Each process keeps the rates of the latest run, so a run's strategies should be played one
-after the other.
+A run has a seed: it is an episode of ``CrawlOffers-v1`` with its market, days and random numbers.
+(The paper's runs share one set of offers.) A strategy is a policy with a source of rates. A process
+caches the rates of the latest run, so simulate all strategies of a run before the next run.
 """
 
 from __future__ import annotations
@@ -35,18 +34,18 @@ FIRST_DAY = 9
 """First day of a run in the year; January 1 is 0."""
 NUM_OFFERS = 20_000
 PREDICTOR = "offers-network"
-"""Name of the predictors, which were trained on other offers of the same merchants."""
+"""Name of the predictors, trained on other offers of the same merchants."""
 GAMMA = 0.1
 """Exploration of EXP3, as in the paper."""
-HISTORY, OWN, PREDICTED, TRUTH = "history", "own crawls", "predicted", "truth"
-"""Sources of rates: averages over the last 30 days of the full log, or with price changes from the
-strategy's own crawls; predictors; or the true rates of the day."""
+HISTORY, SELF_CRAWLED, PREDICTED, TRUTH = "history", "own crawls", "predicted", "truth"
+"""Sources of rates: averages over the last 30 days of the full log; the same with price changes at
+the strategy's crawls only; predictors; the true rates of the day."""
 
 
 class LambdaRest(DiscreteLambdaCrawl):
     """LambdaCrawl with its unspent budget spread over all offers.
 
-    Budget is unspent where known rates of change or clicks are 0.
+    Budget is unspent if known rates of change or clicks are 0.
     """
 
     def allocate(self, rates: OfferRates, bandwidth: float, highest: float) -> FloatArray:
@@ -66,15 +65,15 @@ KINDS: Mapping[str, Callable[..., Policy]] = {
     "lambda day": partial(DiscreteLambdaCrawl, granularity="day"),
     "lambda rest": LambdaRest,
 }
-"""Kinds of strategy, functions of ``rates``: Table 2 of the paper, and three
-further LambdaCrawls: weighted by impressions; solved for steps of a day, as in the paper, not for
-the steps in which it acts; and with its unspent budget spread."""
+"""Kinds of strategy, as functions of ``rates``: Table 2 of the paper, and three other LambdaCrawls.
+These are weighted by impressions, solved for steps of a day as in the paper (others for the steps
+in which they act), and with unspent budget spread over all offers."""
 
 
 class Run(NamedTuple):
     """A seed, a number of offers, days before evaluation, and evaluated days.
 
-    By default the first 60 days are those from 01/10 to 03/10, and evaluation ends on 04/10.
+    By default the first 60 days are 01/10 to 03/10, and evaluation ends on 04/10.
     """
 
     seed: int
@@ -94,14 +93,14 @@ QUICK_SIZE = {"num_offers": 500, "days": QUICK_DAYS}
 
 
 class Freshness(NamedTuple):
-    """Both measures of every evaluated day, (evaluated,): eq. 4, and eq. 3 at midnight."""
+    """Both measures of each evaluated day, (evaluated,): eq. 4, and eq. 3 at midnight."""
 
     click: FloatArray
     offer: FloatArray
 
 
 class Choice(NamedTuple):
-    """Strategies, and the bandit that chooses one at every step: its class and its reward."""
+    """Strategies, and the bandit that chooses one at every step, with its reward."""
 
     arms: tuple[str, ...]
     bandit: Callable[[int], Bandit] = partial(Exp3Bandit, gamma=GAMMA)
@@ -117,10 +116,10 @@ STRATEGIES: Mapping[str, tuple[str, str]] = {
     "lambda_h": ("lambda", HISTORY),
     "lambda_nu_h": ("lambda impressions", HISTORY),
     "lambda_h rest": ("lambda rest", HISTORY),
-    "Delta_own": ("change", OWN),
-    "lambda_own": ("lambda", OWN),
-    "lambda_nu_own": ("lambda impressions", OWN),
-    "lambda_own rest": ("lambda rest", OWN),
+    "Delta_own": ("change", SELF_CRAWLED),
+    "lambda_own": ("lambda", SELF_CRAWLED),
+    "lambda_nu_own": ("lambda impressions", SELF_CRAWLED),
+    "lambda_own rest": ("lambda rest", SELF_CRAWLED),
     "Delta_ml": ("change", PREDICTED),
     "mu_ml": ("click", PREDICTED),
     "nu_ml": ("impression", PREDICTED),
@@ -131,7 +130,7 @@ STRATEGIES: Mapping[str, tuple[str, str]] = {
 }
 """Single strategies: a kind of KINDS, and the source of its rates.
 
-mu and nu do not depend on price changes, so they have no ``own``.
+mu and nu have no ``own``, since they do not depend on price changes.
 """
 
 LAMBDA_DAY = "lambda_ml day"
@@ -155,40 +154,40 @@ CHOICES: Mapping[str, Choice] = {
     **{label: Choice(arms) for label, arms in SMALLER.items()},
     **{f"{label} gain": Choice(arms, reward="gain") for label, arms in SMALLER.items()},
 }
-"""Bandits of section 5.4. Those named ``day`` have LambdaCrawl with steps of a day as an arm. The
-even mixture always plays each arm with the same probability."""
+"""Bandits of section 5.4. An arm of those named ``day`` is LambdaCrawl with steps of a day. The
+even mixture always draws each arm with the same probability."""
 
 
 @lru_cache(maxsize=1)
 def predictors() -> RateSource:
-    """Return the predictors, loaded once in a process."""
+    """Return the predictors; each process loads them once."""
     return PredictedRates(PREDICTOR)
 
 
 @lru_cache(maxsize=3)
 def _rates_by_day(run: Run, source: str) -> dict[int, OfferRates]:
-    """Return the rates that were already computed of a run, by day."""
+    """Return the cache of a run's rates, by day."""
     return {}
 
 
 def rates_of(run: Run, source: str, env: Any) -> RateSource:
-    """Return a source of rates for the environment of a run, in single precision."""
-    kept = _rates_by_day(run, source)
+    """Return a source of rates, in single precision, for the environment of a run."""
+    cached = _rates_by_day(run, source)
 
     def rates(tracker: Tracker) -> OfferRates:
         assert tracker.offers is not None
         day = tracker.offers.day
-        if day in kept:
-            return kept[day]
+        if day in cached:
+            return cached[day]
         if source == TRUTH:
             events = env.unwrapped.events()
-            made = OfferRates(events.click_mean, events.view_mean, events.change_chance)
+            computed = OfferRates(events.click_mean, events.view_mean, events.change_chance)
         else:
-            made = (predictors() if source == PREDICTED else HistoryRates())(tracker)
-        made = OfferRates._make(np.asarray(array, np.float32) for array in made)
-        if source != OWN:
-            kept[day] = made
-        return made
+            computed = (predictors() if source == PREDICTED else HistoryRates())(tracker)
+        computed = OfferRates._make(np.asarray(array, np.float32) for array in computed)
+        if source != SELF_CRAWLED:
+            cached[day] = computed
+        return computed
 
     return rates
 
@@ -196,7 +195,7 @@ def rates_of(run: Run, source: str, env: Any) -> RateSource:
 def bandit(
     run: Run, choice: Choice, strategies: Mapping[str, Policy], weights: RateSource
 ) -> StrategyBandit:
-    """Return a bandit over strategies, with the clicks of ``weights`` in its reward."""
+    """Return a bandit over strategies; its reward is weighted by the clicks of ``weights``."""
     return StrategyBandit(
         choice.bandit,
         arms={f"{place} {arm}": strategies[arm] for place, arm in enumerate(choice.arms)},
@@ -211,13 +210,13 @@ def bandit(
 def play_policy(
     run: Run, budget: float, make: Callable[[Any], Policy], *, own_crawls: bool = False
 ) -> tuple[Freshness, Policy]:
-    """Play a policy on a run; return the evaluated days and the policy after its last decision.
+    """Simulate a policy on a run; return the evaluated days and the policy.
 
     Args:
         run: the run.
         budget: crawls per day and offer, b/n of the paper.
-        make: makes the policy for an environment.
-        own_crawls: whether features count the price changes found by own crawls, not all.
+        make: function of the environment that returns the policy.
+        own_crawls: whether features count only price changes at the policy's crawls.
     """
     env = make_env(
         ID,
@@ -237,7 +236,7 @@ def play_policy(
 
 
 def play(run: Run, label: str, budget: float) -> tuple[Freshness, Policy]:
-    """Play a label of STRATEGIES or CHOICES; return the evaluated days and the policy."""
+    """Simulate a label of STRATEGIES or CHOICES; return the evaluated days and the policy."""
     labels = CHOICES[label].arms if label in CHOICES else (label,)
 
     def make(env: Any) -> Policy:
@@ -249,8 +248,8 @@ def play(run: Run, label: str, budget: float) -> tuple[Freshness, Policy]:
             return made[label]
         return bandit(run, CHOICES[label], made, rates_of(run, PREDICTED, env))
 
-    own = any(OWN in STRATEGIES[arm] for arm in labels)
-    return play_policy(run, budget, make, own_crawls=own)
+    own_crawls = any(SELF_CRAWLED in STRATEGIES[arm] for arm in labels)
+    return play_policy(run, budget, make, own_crawls=own_crawls)
 
 
 @lru_cache(maxsize=2)
@@ -260,10 +259,10 @@ def reference(run: Run, budget: float) -> Freshness:
 
 
 def gains(freshness: Freshness, base: Freshness) -> Freshness:
-    """Return the relative increase of each day over another run, (evaluated,) each.
+    """Return the relative increase of each day over ``base``, (evaluated,) each.
 
-    NaN where the other run has no value or 0: no clicks, or none that saw the true price.
+    It is NaN if ``base`` has no value or 0: no clicks, or no clicks that saw the true price.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = [own / other - 1.0 for own, other in zip(freshness, base, strict=True)]
+        shares = [day / base_day - 1.0 for day, base_day in zip(freshness, base, strict=True)]
     return Freshness(*(np.where(np.isfinite(share), share, np.nan) for share in shares))

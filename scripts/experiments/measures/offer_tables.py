@@ -1,4 +1,4 @@
-"""Tables 5 and 6 of Han et al. 2020, typed from the paper, and from rows as CSV.
+"""Write Tables 5 and 6 of Han et al. 2020 from rows, next to the paper's numbers, as CSV.
 
 Numbers are medians of freshness by policy and budget.
 """
@@ -63,16 +63,16 @@ GAIN_6 = (0.0107, 0.0109, 0.0072, 0.0049, 0.0044, 0.0036, 0.0038, 0.0034, 0.0035
 
 Groups = Mapping[str, Sequence[str]]
 OWN_CRAWLS = {"Delta_h": ("Delta_own",), "lambda_h": ("lambda_own", "lambda_own rest")}
-"""Alternative readings of labels: the paper does not say which price changes it counts."""
+"""Alternative readings of labels, since the paper does not say which price changes it counts."""
 BOLD, BEST, BETTER = "**", "*", "†"
 P_VALUE = 0.05
 
 
 class Record(NamedTuple):
-    """Statistics of a policy at a budget; NaN where undefined.
+    """Statistics of a policy at a budget, over runs and over all days of all runs; NaN: undefined.
 
-    The median over runs, that of gains over lambda_ml, the p-value of the difference to lambda_ml
-    over runs, and the same over all days of all runs.
+    They are the median, the median gain over lambda_ml, and the p-value of the difference to
+    lambda_ml.
     """
 
     budget: str
@@ -95,7 +95,7 @@ class Record(NamedTuple):
 
 
 class PaperTable(NamedTuple):
-    """A table of the paper: metrics of a run, its gain over lambda_ml and its days; numbers."""
+    """A table of the paper: metrics of a run, of its gain and its days; the paper's numbers."""
 
     title: str
     value: str
@@ -128,13 +128,13 @@ def write_tables(
     groups: Groups,
     beyond: Sequence[str],
 ) -> None:
-    """Write three files: ``path``; beside it, with intervals and tests; and the paper's numbers.
+    """Write the table to ``path``, and next to it intervals with tests, and the paper's numbers.
 
     Args:
-        rows: of budgets named as in the paper's tables.
-        path: ``table5.csv``, in the form of the paper. Bold is the best of its group, a star the
-            best of all; a dagger: KAB5 is above lambda_ml with p < .05 over runs.
-        table: the paper's.
+        rows: rows with the budgets of the paper's tables.
+        path: ``table5.csv``, in the form of the paper. Bold: best of its group. Star: best of
+            all. Dagger: KAB5 is above lambda_ml with p < .05 over runs.
+        table: the paper's table.
         groups: labels by group.
         beyond: labels with hidden information, which cannot be the best.
     """
@@ -146,7 +146,7 @@ def write_tables(
     write_csv(
         path.with_name(f"paper_{path.name}"),
         ("policy", "here_as", "budget", "paper", *ends),
-        _beside(records, table.numbers, table.gains),
+        _paired(records, table.numbers, table.gains),
     )
 
 
@@ -172,13 +172,13 @@ def _wide(
     compared = [record for record in records if record.policy not in beyond]
     best = {name: max(r.median for r in compared if r.budget == name) for name in names}
     for group, labels in groups.items():
-        known = [label for label in labels if (names[0], label) in by_key]
-        for label in known:
+        available = [label for label in labels if (names[0], label) in by_key]
+        for label in available:
             cells = []
             for name in names:
                 value = by_key[name, label].median
-                top = max(by_key[name, other].median for other in known)
-                bold = BOLD * (value == top and len(known) > 1)
+                top = max(by_key[name, rival].median for rival in available)
+                bold = BOLD * (value == top and len(available) > 1)
                 marked = value == best[name] and label not in beyond
                 cells.append(f"{bold}{value:.4f}{bold}{BEST * marked}")
             yield [group, label, *cells]
@@ -194,8 +194,8 @@ def _wide(
 def _records(rows: Sequence[Row], table: PaperTable) -> Iterator[Record]:
     """Yield the statistics of each policy at each budget of the paper's tables.
 
-    Intervals and p-values over runs assume independent runs, which holds. Those over days assume,
-    as the paper does, that all days of all runs are independent, which does not hold.
+    Intervals and p-values over runs assume that runs are independent, which is true. Over days they
+    assume, as in the paper, that all days of all runs are independent, which is false.
     """
     values, more = (pd.DataFrame(by_run(rows, name)) for name in (table.value, table.gain))
     days = {
@@ -216,15 +216,15 @@ def _records(rows: Sequence[Row], table: PaperTable) -> Iterator[Record]:
         yield Record(name, label, int(runs.count()), *numbers)
 
 
-def _beside(records: Sequence[Record], paper: Table, gains: Sequence[float]) -> Iterator[list[Any]]:
+def _paired(records: Sequence[Record], paper: Table, gains: Sequence[float]) -> Iterator[list[Any]]:
     """Yield the paper's numbers, ours, and the differences."""
     ours = {record[:2]: record for record in records}
     for label, numbers in paper.items():
-        for own in (label, *OWN_CRAWLS.get(label, ())):
+        for reading in (label, *OWN_CRAWLS.get(label, ())):
             for name, number in zip(NAMES, numbers, strict=True):
-                if (name, own) in ours:
-                    interval = ours[name, own][3:6]
-                    yield [label, own, name, number, *interval, interval[0] - number]
+                if (name, reading) in ours:
+                    interval = ours[name, reading][3:6]
+                    yield [label, reading, name, number, *interval, interval[0] - number]
     for name, number in zip(NAMES, gains, strict=True):
         if (name, KAB5) in ours:
             gain = ours[name, KAB5][6:9]

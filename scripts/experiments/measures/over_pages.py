@@ -1,4 +1,4 @@
-"""Settings over numbers of pages, as in Busa-Fekete et al., and accuracy there."""
+"""Settings for several numbers of pages, as in Busa-Fekete et al., and known accuracies."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ LEVELS = {
 LEVEL_LABELS = ("BASELINE", "GREEDY", "LDS", "round robin", "GREEDY-CIS")
 """GREEDY-CIS is without false signals; the others use no signals."""
 TOLERANCE = 0.005
-"""Means over 100 other instances differ by .0012 to .0020 (one standard error), by setting."""
+"""The standard error of means over 100 other instances is .0012 to .0020, by setting."""
 
 
 def levels(*labels: str) -> tuple[Level, ...]:
-    """Return the levels by independent code of the labels, at each number of pages it covers."""
+    """Return the levels of labels by independent code, at each number of pages it covers."""
     return tuple(
         Level(setting, label, value, TOLERANCE, "independent code, 100 repetitions")
         for setting, values in LEVELS.items()
@@ -62,7 +62,7 @@ PAGES_AXIS = Axis(
 
 
 def accuracy(title: str) -> Picture:
-    """Return a picture of accuracy against the number of pages, and of its lead on BASELINE."""
+    """Return a picture of accuracy, and of its difference to BASELINE, by number of pages."""
     level, difference = "accuracy", f"accuracy minus {BASELINE}, same seeds"
     served = Axis("share of requests served fresh")
     return figures.lines(
@@ -74,6 +74,6 @@ def accuracy(title: str) -> Picture:
             shared="x",
             across=[Rule(0.0, panel=difference)],
         ),
-        at=PAGES,
+        positions=PAGES,
         black=(BASELINE, OPTIMUM),
     )

@@ -1,4 +1,4 @@
-"""Crawl rates by page: policies compared with BASELINE (eq. 5) or with one another."""
+"""Compare crawl rates by page of policies with BASELINE (eq. 5) or with each other."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from scripts.study.settings import Measure, spec
 RATE = "crawl_rate"
 PARAMETERS = ("recall", "change_rate", "false_signal_rate")
 HIGH, LOW = 0.9, 0.1
-"""Recall above which nearly all, and below which hardly any, changes are signalled."""
+"""Recall above which nearly all changes are signalled, and below which hardly any are."""
 MARGIN = 0.1
-"""A page is crawled clearly more, or less, where its rate differs by more than this share."""
+"""Relative difference of rates above which a page is crawled clearly more or less."""
 
 Compared = Callable[[FloatArray, FloatArray, Mapping[str, FloatArray]], Mapping[str, float]]
 
 
 @spec("page-rates-without-signals")
 def baseline_rates(seed: int, **arguments: Any) -> dict[str, float]:
-    """Return the optimal rates without signals, and the parameters of the pages, by page."""
+    """Return the optimal rates without signals and the parameters, by page."""
     instance = _reset_env(seed, arguments).unwrapped.instance
     optimal = solvers.binary_periodic(instance.importance, instance.change_rate, instance.bandwidth)
     pages = {name: getattr(instance, name) for name in PARAMETERS}
-    known = {name: values for name, values in pages.items() if values.any()}
-    return indexed_columns({RATE: optimal.rates, **known})
+    nonzero = {name: values for name, values in pages.items() if values.any()}
+    return indexed_columns({RATE: optimal.rates, **nonzero})
 
 
 @spec("page-rates-of-policy")
@@ -47,8 +47,8 @@ def policy_rates(seed: int, *, policy: str, **arguments: Any) -> dict[str, float
     """Return a policy's crawls of each page per unit of time."""
     env, horizon = _reset_env(seed, arguments), float(arguments["horizon"])
     acting: Any = policies.make(policy, env)
-    played = simulate(env.unwrapped.instance, acting, horizon, seed)
-    return indexed(RATE, played.crawl_counts / horizon)
+    rollout = simulate(env.unwrapped.instance, acting, horizon, seed)
+    return indexed(RATE, rollout.crawl_counts / horizon)
 
 
 def _reset_env(seed: int, arguments: Mapping[str, Any]) -> Any:
@@ -58,38 +58,38 @@ def _reset_env(seed: int, arguments: Mapping[str, Any]) -> Any:
 
 
 def measures(policies: Mapping[str, str]) -> dict[str, Measure]:
-    """Return the measures of the rates of BASELINE and of policies, given by label."""
-    played = {label: partial(policy_rates, policy=name) for label, name in policies.items()}
-    return {BASELINE: baseline_rates, **played}
+    """Return the measures of the rates of BASELINE and of policies, by label."""
+    by_policy = {label: partial(policy_rates, policy=name) for label, name in policies.items()}
+    return {BASELINE: baseline_rates, **by_policy}
 
 
 def compared(rows: Sequence[Row], statistics: Compared, reference: str = BASELINE) -> list[Row]:
     """Return statistics of each policy and seed against a reference, page by page.
 
     Args:
-        rows: those of :func:`measures`.
-        statistics: a function of the policy's rates, those of the reference on the same pages,
-            and the parameters of the pages, (m,) each; NaN is left out.
+        rows: rows of :func:`measures`.
+        statistics: function of the rates of the policy and the reference, and the parameters of
+            the pages, (m,) each; NaN results are left out.
         reference: BASELINE, or a policy.
     """
     rates, derived = gathered(rows, RATE), []
     pages = {name: gathered(rows, name) for name in PARAMETERS}
-    for (setting, label, seed), own in rates.items():
-        other = setting, reference, seed
-        if label in (BASELINE, reference) or other not in rates:
+    for (setting, label, seed), crawl_rates in rates.items():
+        base_key = setting, reference, seed
+        if label in (BASELINE, reference) or base_key not in rates:
             continue
-        drawn, none = (setting, BASELINE, seed), np.zeros(own.size)
+        drawn, none = (setting, BASELINE, seed), np.zeros(crawl_rates.size)
         parameters = {name: by_key.get(drawn, none) for name, by_key in pages.items()}
         derived += [
             Row(ID, setting, label, seed, metric, value)
-            for metric, value in statistics(own, rates[other], parameters).items()
+            for metric, value in statistics(crawl_rates, rates[base_key], parameters).items()
             if value == value
         ]
     return derived
 
 
 def rate_change(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> float:
-    """Return the relative change of the crawls of some pages against their optimal rates."""
+    """Return the relative difference of the crawls of some pages to their optimal rates."""
     total = optimal[pages].sum()
     return float(rates[pages].sum() / total - 1.0) if total > 0.0 else np.nan
 
@@ -97,15 +97,15 @@ def rate_change(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> flo
 def share_above(
     rates: FloatArray, reference: FloatArray, pages: BoolArray, margin: float = MARGIN
 ) -> float:
-    """Return the share of the pages crawled by the reference that are crawled more.
+    """Return the share of pages that are crawled more, among those crawled by the reference.
 
-    More: by over ``margin``, a share of the reference's rate.
+    More means by over ``margin`` times the reference's rate.
     """
     return _share(rates > (1.0 + margin) * reference, pages & (reference > 0.0))
 
 
 def share_below(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> float:
-    """Return the share of the pages crawled by BASELINE that are crawled clearly less."""
+    """Return the share of pages that are crawled clearly less, among those crawled by BASELINE."""
     return _share(rates < (1.0 - MARGIN) * optimal, pages & (optimal > 0.0))
 
 
@@ -126,7 +126,7 @@ COLOUR_NAMES = {
 DRAWN_INSTANCES = 10
 OPTIMAL = "optimal rate (BASELINE)"
 NO_SIGNALS = "rate of BASELINE (no signals)"
-"""Name of the rate of BASELINE where policies receive signals: it is not the optimum there."""
+"""Name of BASELINE's rate for policies with signals, for which it is not the optimum."""
 
 
 def picture(title: str, colour: str | None = None, baseline: str = OPTIMAL) -> Picture:

@@ -1,9 +1,8 @@
-"""Freshness of policies on recorded sites: their traces, days to fit and to play, the clairvoyant.
+"""Measure the freshness of policies and of the clairvoyant on recorded sites.
 
-Parameters are fitted to the days before those that are played, or, on request, to the days that
-are played. Every play starts with a fresh copy of every page, as environments do.
-
-Settings are named ``<site>, <days> days, <importance>``: a crawl per page in this many days.
+Parameters are fitted to the days before the simulated ones, or, on request, to the simulated days.
+Every episode starts with a fresh copy of each page. Settings are named
+``<site>, <days> days, <importance>``: there is a crawl per page in this many days.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from scripts.study.clairvoyant import clairvoyant
 from scripts.study.specs import spec
 
 FOLDER_VARIABLE = "CRAWL_TRACES"
-"""Environment variable: a folder of further traces, one folder each."""
+"""Environment variable: a folder of other traces, in one folder each."""
 
-MOST_PAGES = 1500
-"""Larger sites are thinned to whole directories with about this many pages in all."""
+MAX_PAGES = 1500
+"""Larger sites are thinned to directories with about this many pages in total."""
 
 SITES = (
     "garden-handbook",
@@ -56,7 +55,7 @@ T = TypeVar("T")
 
 
 def sites() -> dict[str, Path]:
-    """Return the folders of all available traces, by name: shipped ones, and those of a folder.
+    """Return the folders of available traces by name: shipped ones, and those of FOLDER_VARIABLE.
 
     Raises:
         ValueError: the environment variable names no folder.
@@ -73,13 +72,13 @@ def sites() -> dict[str, Path]:
 
 
 def halves(days: float) -> Split:
-    """Return the first half of a record to fit to, and the second to play."""
+    """Split a record: fit to the first half, simulate the second."""
     return Split(0.0, days / 2.0, days / 2.0, days)
 
 
 @spec("recorded-quarter")
 def quarter(days: float, number: int) -> Split:
-    """Return a quarter of the second half to play, 0 to 3, and all days before it to fit to."""
+    """Split a record: simulate quarter 0 to 3 of its second half, fit to all days before it."""
     length = days / 2.0 / QUARTERS
     start = days / 2.0 + number * length
     return Split(0.0, start, start, min(start + length, days))
@@ -94,21 +93,21 @@ def record(site: str) -> Trace:
     """
     folders = sites()
     one_of("site", site, folders)
-    return thinned(traces.load(folders[site]), MOST_PAGES)
+    return thinned(traces.load(folders[site]), MAX_PAGES)
 
 
-def thinned(trace: Trace, most: int) -> Trace:
-    """Keep whole directories, drawn at random, until they have ``most`` pages.
+def thinned(trace: Trace, max_pages: int) -> Trace:
+    """Draw directories at random while they have at most ``max_pages`` pages in total.
 
-    A directory of more than half as many pages is kept only if it comes first.
+    The first directory is kept whatever its size; then those that fit.
     """
-    if trace.num_pages <= most:
+    if trace.num_pages <= max_pages:
         return trace
     size = np.bincount(trace.directory)
     directories = np.zeros(size.size, np.bool_)
     total = 0
     for directory in np.random.default_rng(0).permutation(size.size):
-        if total < most and (total == 0 or total + size[directory] <= most):
+        if total < max_pages and (total == 0 or total + size[directory] <= max_pages):
             directories[directory] = True
             total += size[directory]
     there = directories[trace.directory]
@@ -133,12 +132,12 @@ def thinned(trace: Trace, most: int) -> Trace:
 def reset_env(
     seed: int, *, splitting: Callable[[float, int], Split], site: str, days: int, **options: Any
 ) -> CrawlEnv:
-    """Return the environment of a split of a site, reset.
+    """Return the environment of a split of a site, after a reset.
 
     Args:
-        seed: of the split and of the environment.
+        seed: seed of the split and the environment.
         splitting: :func:`quarter`, or another function of the days of a record and a seed.
-        site: its name.
+        site: name of the site.
         days: days per crawl of a page.
         **options: ``signals``, ``importance`` and others of :func:`replayed`.
     """
@@ -155,10 +154,10 @@ def crawled(
     """Return freshness of a policy on a split of a record.
 
     Args:
-        seed: of the split and the policy.
+        seed: seed of the split and the policy.
         policy: its name.
-        grouped: whether the policy is given the directory of each page as its group.
-        **setting: of :func:`reset_env`.
+        grouped: whether the policy gets the directory of each page as its group.
+        **setting: arguments of :func:`reset_env`.
     """
     env = reset_env(seed, **setting)
     groups: dict[str, Any] = {"groups": record(setting["site"]).directory} if grouped else {}
@@ -172,7 +171,7 @@ def freshness_of(env: CrawlEnv, policy: Policy, seed: int) -> dict[str, float]:
 
 @spec("recorded-clairvoyant")
 def foreseen(seed: int, **setting: Any) -> Mapping[str, float]:
-    """Return freshness of the clairvoyant; ``setting`` is of :func:`reset_env`."""
+    """Return freshness of the clairvoyant; ``setting`` has arguments of :func:`reset_env`."""
     env = reset_env(seed, signals="none", **setting)
     tape, instance = env.lanes.tape, env.instance
     assert tape is not None
@@ -184,7 +183,7 @@ def foreseen(seed: int, **setting: Any) -> Mapping[str, float]:
 def past(trace: Trace, start: float, end: float, signals: Signals) -> History:
     """Return the events of a trace in (start, end] as a history; its time 0 is ``start``.
 
-    Pages and sources are those of the environments that play other days of the same trace::
+    Pages and sources equal those of environments on other days of the same trace::
 
         trace = traces.load(traces.find("garden-handbook"))
         history = past(trace, 0.0, 100.0, "directory")
@@ -194,11 +193,11 @@ def past(trace: Trace, start: float, end: float, signals: Signals) -> History:
     Args:
         trace: the record.
         start: start of the history, days since the record's start.
-        end: end of the history, before the days that are played.
+        end: end of the history, before the simulated days.
         signals: which recorded signals are sent, as in the environment.
 
     Raises:
-        ValueError: the window does not lie in the record, or ``signals`` is unknown.
+        ValueError: the window is not in the record, or ``signals`` is unknown.
     """
     window = trace.window(start, end, signals)
     page, code = window.code // CODE_STRIDE, window.code % CODE_STRIDE
@@ -228,27 +227,27 @@ def name_of(site: str, days: int, importance: str) -> str:
 
 
 def places() -> tuple[str, ...]:
-    """Return the names of all sites, available or with committed rows, and of groups of sites."""
+    """Return the names of sites that are available or have committed rows, and of groups."""
     return tuple(dict.fromkeys((*SITES, *sites(), ALL_SITES, EIGHT_SITES)))
 
 
-def look_up(settings: Iterable[str], known: Mapping[str, T]) -> dict[str, T]:
+def look_up(settings: Iterable[str], parameters: Mapping[str, T]) -> dict[str, T]:
     """Return the parameters of settings, by name.
 
     Raises:
-        ValueError: the rows of a setting are of a site that is not available.
+        ValueError: a setting has the rows of a site that is not available.
     """
     names = {*settings}
-    if unknown := sorted(names - known.keys()):
+    if unknown := sorted(names - parameters.keys()):
         raise ValueError(
             f"rows of {unknown[0]!r} need the trace of their site: "
             f"set {FOLDER_VARIABLE} to the folder that has it"
         )
-    return {name: known[name] for name in names}
+    return {name: parameters[name] for name in names}
 
 
 def cells_of(settings: Iterable[str]) -> dict[str, Cell]:
-    """Return the parameters of settings of :func:`name_of`; errors are those of `look_up`."""
+    """Return the parameters of settings of :func:`name_of`, with the errors of :func:`look_up`."""
     cells = map(Cell._make, product(places(), BUDGETS, IMPORTANCES))
     return look_up(settings, {name_of(*cell): cell for cell in cells})
 
@@ -261,7 +260,7 @@ def with_cells(values: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_scores(values: pd.DataFrame, path: Path, *, title: str, labels: Sequence[str]) -> None:
-    """Draw normalised scores of policies, a panel per budget and importance, a dot per site.
+    """Draw normalised scores of policies with a dot per site, in a panel per budget and importance.
 
     The score is 0 for round robin and 1 for the clairvoyant.
     """

@@ -1,9 +1,9 @@
-"""Estimates of precision and recall from crawls, page by page (NCIS paper, appendix E).
+"""Estimate precision and recall from crawls, page by page (NCIS paper, appendix E).
 
 Pages are drawn as in the paper: precision and recall from U(.2, .95), the mean time between
-changes from U(2, 20), crawls between 4 and 1/4 times as often as changes, for 100,000 units of
-time. Chosen here, since the paper leaves it open: the ratio of crawls to changes is log-uniform,
-and crawls are either evenly spaced or a Poisson process.
+changes from U(2, 20), 1/4 to 4 crawls per change, for 100,000 units of time. The paper leaves open
+how crawls are drawn. Here their ratio to changes is log-uniform, and they are either evenly spaced
+or a Poisson process.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Pages(NamedTuple):
 
 
 class History(NamedTuple):
-    """The crawls of a page: elapsed time, signals since the last crawl, whether it had changed."""
+    """Crawls of a page: elapsed time, signals since the last crawl, whether it had changed."""
 
     elapsed: FloatArray
     signals: IntArray
@@ -55,7 +55,7 @@ class History(NamedTuple):
 
 
 def drawn(rng: np.random.Generator, num_pages: int) -> Pages:
-    """Draw pages as appendix E does."""
+    """Draw pages as in appendix E."""
     precision, recall = rng.uniform(0.2, 0.95, (2, num_pages))
     change_rate = 1.0 / rng.uniform(2.0, 20.0, num_pages)
     return Pages(precision, recall, change_rate, 4.0 ** rng.uniform(-1.0, 1.0, num_pages))
@@ -79,15 +79,15 @@ def crawled(
 
 @spec("signal-quality-truth")
 def truth(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str, float]:
-    """Return the true values of what is estimated, and the crawls per change.
+    """Return the true values of the estimated quantities, and the crawls per change.
 
-    ``unsignalled_rate`` is that of changes without a signal (alpha), ``evidence`` that of one
-    signal against freshness (alpha beta).
+    ``unsignalled_rate`` is the rate of changes without a signal (alpha); ``evidence`` is the
+    evidence of one signal against freshness (alpha beta).
     """
-    known = drawn(np.random.default_rng([seed, STREAM]), pages)
-    unsignalled = (1.0 - known.recall) * known.change_rate
-    values = dict(zip(PARAMETERS, (unsignalled, -np.log1p(-known.precision)), strict=True))
-    return indexed_columns(known._asdict() | values)
+    true_pages = drawn(np.random.default_rng([seed, STREAM]), pages)
+    unsignalled = (1.0 - true_pages.recall) * true_pages.change_rate
+    values = dict(zip(PARAMETERS, (unsignalled, -np.log1p(-true_pages.precision)), strict=True))
+    return indexed_columns(true_pages._asdict() | values)
 
 
 @spec("signal-quality-naive")
@@ -128,8 +128,8 @@ def derive(rows: Sequence[Row]) -> list[Row]:
     """Return mean error, mean absolute and mean squared error over the pages of a seed.
 
     ``expected_error`` is the mean absolute error that the standard errors imply for a normal
-    distribution, ``error_ratio`` the mean absolute error over it. Infinite estimates, the evidence
-    of signals none of which was seen to be false, are left out.
+    distribution; ``error_ratio`` is the mean absolute error over it. Infinite estimates are left
+    out: the evidence of signals without a false one.
     """
     derived = []
     for name in (*ESTIMATED, *PARAMETERS):
@@ -157,7 +157,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def picture(title: str, estimator: str) -> Picture:
-    """Return a picture of estimates against the truth, a dot per page, for both kinds of crawls."""
+    """Return a picture of estimates against true values, a dot per page, by kind of crawls."""
     return partial(_draw, title=title, estimator=estimator)
 
 
@@ -166,8 +166,8 @@ def _draw(rows: Sequence[Row], path: Path, *, title: str, estimator: str) -> Non
     ratio = entries(rows, "crawls_per_change").set_index(page)["value"]
     shade = np.log2(ratio).rename("shade")
     for setting, name in product((EVEN, POISSON), ESTIMATED):
-        kept = entries(rows, name).query("setting == @setting").set_index([*page, "policy"])
-        both = kept["value"].unstack().rename(columns={TRUTH: "x", estimator: "y"})
+        estimates = entries(rows, name).query("setting == @setting").set_index([*page, "policy"])
+        both = estimates["value"].unstack().rename(columns={TRUTH: "x", estimator: "y"})
         gap = both.y - both.x
         half = 1.96 * gap.std() / np.sqrt(len(gap))
         errors = f"mean error {gap.mean():+.2g} ± {half:.1g}, absolute {gap.abs().mean():.2g}"

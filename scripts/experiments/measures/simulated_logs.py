@@ -1,4 +1,4 @@
-"""Crawl logs of simulated pages: eight laws of changes, of which one is that of the formulas."""
+"""Simulate crawl logs under eight laws of changes, one of them the law of the formulas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from policies.live.logs.imputation import Changes
 from scripts.live.example_log import changes_found
 
 CHANGE_RATE, SHAPE = 0.2, 1.5
-"""Mean changes per day and page, and shape of the Gamma distribution of the pages' rates."""
+"""Mean changes per day and page, and shape of the Gamma distribution of change rates."""
 RECALL, FALSE_SIGNAL_RATE = 0.6, 0.03
 """Share of the changes with a signal, and false signals per day and page."""
 
@@ -43,24 +43,24 @@ def slowing(rng: np.random.Generator, rate: FloatArray, days: float, times: floa
     """Return changes whose rate falls from ``times`` as high at the first day, over days / 8."""
     drawn = poisson(rng, rate * times, days)
     still = 1.0 / times + (1.0 - 1.0 / times) * np.exp(-drawn.time * 8.0 / days)
-    kept = rng.random(still.size) < still
-    return Changes(drawn.page[kept], drawn.time[kept])
+    accepted = rng.random(still.size) < still
+    return Changes(drawn.page[accepted], drawn.time[accepted])
 
 
 def weekly(rng: np.random.Generator, rate: FloatArray, days: float) -> Changes:
-    """Return changes from 8 to 18 o'clock on five days of the week."""
+    """Return Poisson changes from 8 to 18 o'clock on five days of the week."""
     drawn = poisson(rng, rate * 24.0 / 10.0 * 7.0 / 5.0, days)
     hour, day = drawn.time % 1.0 * 24.0, drawn.time % 7.0
-    kept = (hour >= 8.0) & (hour < 18.0) & (day < 5.0)
-    return Changes(drawn.page[kept], drawn.time[kept])
+    accepted = (hour >= 8.0) & (hour < 18.0) & (day < 5.0)
+    return Changes(drawn.page[accepted], drawn.time[accepted])
 
 
 def deploys(rng: np.random.Generator, rate: FloatArray, days: float) -> Changes:
-    """Return Poisson changes, and as many at common times, of a fifth of all pages each."""
-    own = poisson(rng, rate / 2.0, days)
+    """Return Poisson changes, and equally many in which a fifth of all pages change together."""
+    independent = poisson(rng, rate / 2.0, days)
     time = rng.random(rng.poisson(rate.mean() / 2.0 / 0.2 * days)) * days
     changed, page = np.nonzero(rng.random((time.size, rate.size)) < 0.2)
-    return Changes(np.append(own.page, page), np.append(own.time, time[changed]))
+    return Changes(np.append(independent.page, page), np.append(independent.time, time[changed]))
 
 
 Law = Callable[[np.random.Generator, FloatArray, float], Changes]
@@ -74,7 +74,7 @@ SETTINGS: dict[str, tuple[Law, float]] = {
     "weekly, 3 days": (weekly, 3.0),
     "deploys, 3 days": (deploys, 3.0),
 }
-"""A law of changes, and days between crawls of a page."""
+"""Law of changes, and days between crawls of a page, by setting."""
 
 
 def simulated_log(
@@ -87,10 +87,10 @@ def simulated_log(
     """Return a log of a setting and the true changes.
 
     Args:
-        name: of SETTINGS.
-        rng: source of randomness.
+        name: a name of SETTINGS.
+        rng: random generator.
         num_pages: number of pages.
-        crawls: crawls of each page after the first, about.
+        crawls: approximate number of crawls of each page after the first.
     """
     law, spacing = SETTINGS[name]
     days = crawls * spacing
@@ -119,7 +119,7 @@ def simulated_log(
 
 
 def _by_time(*columns: NDArray[Any]) -> list[NDArray[Any]]:
-    """Return columns in the order of the last one."""
+    """Sort columns by the last one."""
     order = np.argsort(columns[-1], kind="stable")
     return [column[order] for column in columns]
 
@@ -129,7 +129,7 @@ def _crawls(
 ) -> tuple[IntArray, FloatArray]:
     """Return pages and times of crawls at day 0 and then every ``spacing`` days, by page and time.
 
-    Each page has a phase of its own, and each crawl is up to a fifth of the spacing early or late.
+    Each page has a random phase, and each crawl is up to a fifth of the spacing early or late.
     """
     phase = rng.random(num_pages)[:, None]
     number = np.arange(int(days / spacing))

@@ -1,7 +1,7 @@
-"""What a crawler's log tells of a recorded site: fitted parameters, and an index learned from it.
+"""Fit parameters and learn an index from the log of a crawler on a recorded site.
 
 The crawler visits every page at even intervals, and receives both kinds of signals. All pages are
-of one host, so they form one group, as for the commands that read a log.
+of one host, so they form one group, as in the commands that read a log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SIGNALS: Signals = "both"
 
 @lru_cache(maxsize=2)
 def logged(site: str, days: int, seed: int) -> CrawlLog:
-    """Return the log of a crawler that visits a page every so many days."""
+    """Return the log of a crawler that visits each page every ``days`` days."""
     trace = recorded.record(site)
     log, _ = thinned_log(trace, float(days), "regular", np.random.default_rng([seed, days]))
     return with_both_signals(log, trace)
@@ -53,7 +53,7 @@ def with_both_signals(log: CrawlLog, trace: Trace) -> CrawlLog:
 
 @lru_cache(maxsize=2)
 def fitted_to_log(site: str, days: int, seed: int, until: float) -> dict[str, FloatArray]:
-    """Return change rates and signal quality by the crawls of the log until a day."""
+    """Return change rates and signal quality, fitted to the crawls of the log until a day."""
     log = logged(site, days, seed)
     return parameters_of(log, fit_log(log, until=until).quality)
 
@@ -66,8 +66,8 @@ def index_of_log(site: str, days: int, seed: int, until: float) -> StoredIndex:
     """
     log = logged(site, days, seed)
     history, held_out = histories_of(log, np.zeros(log.num_pages, np.int64), until)
-    given = HIDDEN, LEARNING_RATE, np.random.default_rng(seed), [held_out]
-    rounds = [each for each in learned([history], *given) if each.weights is not None]
-    weights = min(rounds, key=lambda each: each.loss).weights
+    options = HIDDEN, LEARNING_RATE, np.random.default_rng(seed), [held_out]
+    rounds = [model for model in learned([history], *options) if model.weights is not None]
+    weights = min(rounds, key=lambda model: model.loss).weights
     assert weights is not None
     return StoredIndex(weights)

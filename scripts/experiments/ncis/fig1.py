@@ -1,4 +1,4 @@
-"""Busa-Fekete et al., figure 1: precision and recall of signals, of the laws in its place."""
+"""Busa-Fekete et al., figure 1: precision and recall of signals, under laws that stand for it."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ METRIC = "both above 0.8"
 BINS, HIGH = 10, 0.8
 SET = "pages with signals"
 BING, NOISY = "bing-like", "noisy"
-"""Chosen after the statements of the paper; and its own synthetic law (section 6, figure 6)."""
+"""A law that we fitted to the paper's statements, and its synthetic law (section 6, figure 6)."""
 LABELS = (BING, NOISY)
 MEASURED = ("precision", "recall")
 DECLARED, WEIGHT = "share declared", "importance declared"
 SECTION = "section 2, figure 1"
 TAIL = PRECISION_EDGES[7], RECALL_EDGES[6]
-"""Least precision and recall of declared pages of BING, which are the upper tail of both."""
+"""Smallest precision and recall of declared pages of BING: the upper tail of both."""
 
 
 def histogram(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the shares of the weight in BINS equal parts of [0, 1], (BINS,); 1 is in the last."""
+    """Return the share of the weight in each of BINS equal parts of [0, 1]; 1 is in the last."""
     place = np.minimum((values * BINS).astype(np.int64), BINS - 1)
     total = np.bincount(place, weights, BINS)
     shares: FloatArray = total / total.sum()
@@ -65,7 +65,7 @@ EXPERIMENT = Experiment(
     title=TITLE,
     claim=(
         "Signals are noisy: very few pages, by importance, have a precision and a recall above "
-        "0.8. The measured histogram is not public; drawn here are the laws that stand for it."
+        "0.8. The measured histogram is not public; the picture shows laws that stand for it."
     ),
     metric=METRIC,
     repetitions=10,
@@ -79,8 +79,8 @@ EXPERIMENT = Experiment(
             "Very few pages have a precision and a recall higher than 0.8.",
             SECTION,
             tuple(Range(label, 0.0, 0.05, (SET,), "margin ours", METRIC) for label in LABELS),
-            "The histogram is not public, nor the importance that it is weighted by. `bing-like` "
-            "was chosen to be so. `noisy` is the law of the paper's own experiments: its recall is "
+            "The histogram and the importance in it are not public. `bing-like` was chosen so that "
+            "this holds. `noisy` is the law of the paper's experiments: its recall is "
             "often close to 1, but with false signals at a rate of 0.1 or more few pages are "
             "precise.",
             fitted=True,

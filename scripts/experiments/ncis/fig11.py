@@ -32,7 +32,7 @@ TITLES = {**UNITS, EXPONENTIAL: "delay exponential, mean 6 slots of 1/R"}
 
 
 def of_unit(label: str, unit: str) -> str:
-    """Return the label of a policy under delays in a unit."""
+    """Return the label of a policy, with the unit of the delays."""
     return f"{label}, {unit}"
 
 
@@ -106,7 +106,7 @@ CLAIMS = (
 
 
 @spec("ncis-delay-episode")
-def played(
+def episode_metrics(
     seed: int, *, policy: str, delay: Mapping[str, Any] | None, **arguments: Any
 ) -> Mapping[str, float]:
     """Return the metrics of an episode with noisy signals, delayed or not."""
@@ -128,7 +128,7 @@ DELAYED = {
     DISCARD: "GreedyNCIS:delay_window=0.05",
     AWARE: "GreedyNCISDelayed",
 }
-"""Signals are discarded that arrive within 5 slots of a crawl, of 1/100 each."""
+"""GREEDY-NCIS-D discards signals within 5 slots, of 1/100 each, after a crawl."""
 SERVED = Axis("share of requests served fresh")
 LOST = f"{{}}: minus {PROMPT}"
 
@@ -155,9 +155,9 @@ EXPERIMENT = Experiment(
         {
             BASELINE: partial(bounded, signals=False),
             OPTIMUM: partial(bounded, signals=True),
-            PROMPT: partial(played, policy="GreedyNCIS", delay=None),
+            PROMPT: partial(episode_metrics, policy="GreedyNCIS", delay=None),
             **{
-                of_unit(label, unit): partial(played, policy=policy, delay=delay)
+                of_unit(label, unit): partial(episode_metrics, policy=policy, delay=delay)
                 for unit, delay in DELAYS.items()
                 for label, policy in DELAYED.items()
             },
@@ -202,7 +202,7 @@ EXPERIMENT = Experiment(
                 shared="x",
                 across=[Rule(0.0, panel=LOST.format(title)) for title in TITLES.values()],
             ),
-            at=over_pages.PAGES,
+            positions=over_pages.PAGES,
             labels=(OPTIMUM, BASELINE, PROMPT, AWARE, DISCARD, IGNORE),
             black=(OPTIMUM, BASELINE),
         )

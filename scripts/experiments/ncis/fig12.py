@@ -26,7 +26,7 @@ TITLE = "A bandwidth that changes (NCIS paper, figure 12)"
 RISE, FALL, END = 133.0, 266.0, 400.0
 WINDOW, EVERY = 1000, 50
 RECENT = WINDOW // EVERY
-"""Crawls in the window of an entry: the paper's "last 1000 crawl events"; and their step."""
+"""Entries of a course in the paper's window, the "last 1000 crawl events"."""
 STEP = 2.0
 """Units of time between two entries of the courses."""
 LOW, HIGH, SHIFTING = "R=100", "R=150", "R=100, 150, 100"
@@ -35,9 +35,9 @@ BANDWIDTHS: dict[str, dict[str, Any]] = {
     HIGH: {"bandwidth": 150.0},
     SHIFTING: {"bandwidth": 100.0, "bandwidth_steps": [[RISE, 150.0], [FALL, 100.0]]},
 }
-PLAYED = {"GREEDY": ("Greedy", "uniform"), "GREEDY-NCIS": ("GreedyNCIS", "noisy")}
+POLICIES = {"GREEDY": ("Greedy", "uniform"), "GREEDY-NCIS": ("GreedyNCIS", "noisy")}
 
-NEAR = 0.01
+RELATIVE_TOLERANCE = 0.01
 RISING, FALLING = "time to the new level, rise", "time to the new level, fall"
 STRETCHES = (
     ("t in (60, 133)", 60.0, RISE),
@@ -58,20 +58,20 @@ NOTE = (
 
 @spec("ncis-bandwidth-change")
 def measure(seed: int, *, policy: str, instance: str, arm: str) -> dict[str, float]:
-    """Return the course of an episode of 1,000 pages, and its levels away from the changes."""
+    """Return accuracy and freshness over the course of an episode of 1,000 pages."""
     env = gymnasium.make(ID, num_pages=1000, horizon=END, instance=instance, **BANDWIDTHS[arm])
     env.reset(seed=seed)
-    played = course(env, policies.make(policy, env), seed, EVERY)
+    episode = course(env, policies.make(policy, env), seed, EVERY)
     times = STEP * np.arange(1, round(END / STEP) + 1)
-    at = np.searchsorted(played.time, times - 1e-6)
+    entry = np.searchsorted(episode.time, times - 1e-6)
     return {
-        **indexed("accuracy", recent_share(played.hits, played.requests, RECENT)[at]),
-        **indexed("freshness", recent_share(played.fresh_time, played.alive_time, RECENT)[at]),
+        **indexed("accuracy", recent_share(episode.hits, episode.requests, RECENT)[entry]),
+        **indexed("freshness", recent_share(episode.fresh_time, episode.alive_time, RECENT)[entry]),
     }
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return levels long after the changes, and times until the new level is nearly reached."""
+    """Return levels long after the changes, and times until the new level is reached within 1%."""
     derived = []
     courses = {name: gathered(rows, name) for name in ("accuracy", "freshness")}
     for name, by_key in courses.items():
@@ -79,7 +79,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
             for metric, start, end in STRETCHES:
                 level = float(np.nanmean(values[_entry(start) : _entry(end)]))
                 derived.append(Row(ID, setting, arm, seed, f"{name}, {metric}", level))
-    for setting in PLAYED:
+    for setting in POLICIES:
         for metric, start, reference in ((RISING, RISE, HIGH), (FALLING, FALL, LOW)):
             arms = [
                 {key[2]: values for key, values in courses["freshness"].items() if key[:2] == arm}
@@ -102,7 +102,7 @@ def settling(values: FloatArray, reference: FloatArray, start: float) -> float:
     The time is interpolated between the entries of the courses.
     """
     time = STEP * np.arange(1, values.size + 1)
-    off = np.abs(values / reference - 1.0) - NEAR
+    off = np.abs(values / reference - 1.0) - RELATIVE_TOLERANCE
     near = np.flatnonzero((time >= start) & (off <= 0.0))
     if near.size == 0:
         return float("nan")
@@ -114,8 +114,8 @@ def settling(values: FloatArray, reference: FloatArray, start: float) -> float:
 def settling_times(values: FloatArray, reference: FloatArray, start: float) -> list[float]:
     """Return jackknife pseudo-values, one per seed, of the settling time of mean courses.
 
-    ``values`` and ``reference`` have a row per seed. A single course is too noisy to resolve 1%:
-    the time is that of the means over seeds.
+    ``values`` and ``reference`` have a row per seed. The mean over seeds is used since a single
+    course is too noisy to resolve 1%.
     """
     both = np.stack([values, reference], axis=1)
     return jackknifed(both, lambda some: settling(some[:, 0].mean(0), some[:, 1].mean(0), start))
@@ -138,7 +138,7 @@ EXPERIMENT = Experiment(
     settings=measure_settings(
         {
             name: {"policy": policy, "instance": instance}
-            for name, (policy, instance) in PLAYED.items()
+            for name, (policy, instance) in POLICIES.items()
         },
         {arm: partial(measure, arm=arm) for arm in BANDWIDTHS},
         ID,

@@ -44,7 +44,7 @@ EXPERIMENT = Experiment(
     title=TITLE,
     claim=(
         "The model of crawl outcomes, fitted by maximum likelihood, has no visible bias. Its "
-        "error on a page, about .01, is the least that the number of crawls allows."
+        "error on a page, about .01, is the smallest that the number of crawls permits."
     ),
     metric="precision_absolute_error",
     settings=measure_settings(

@@ -1,4 +1,4 @@
-"""Busa-Fekete et al., figure 4 (section 6.5): signals for some changes, and no false ones."""
+"""Busa-Fekete et al., figure 4 (section 6.5): signals for some changes, without false signals."""
 
 from __future__ import annotations
 

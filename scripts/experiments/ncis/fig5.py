@@ -1,4 +1,4 @@
-"""Busa-Fekete et al., figure 5 (section 6.5): crawl rates by page where no signal is false."""
+"""Busa-Fekete et al., figure 5 (section 6.5): crawl rates by page, without false signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Busa-Fekete et al., figure 6 (section 6.6): signals for some changes, and false ones."""
+"""Busa-Fekete et al., figure 6 (section 6.6): signals for some changes, and false signals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POLICIES = {
     "G-NCIS-APPROX-1": "GreedyNCISApprox:terms=1",
     "G-NCIS-APPROX-2": "GreedyNCISApprox:terms=2",
 }
-"""GREEDY-CIS is under reading I2 (see :class:`policies.GreedyCIS`)."""
+"""GREEDY-CIS has reading I2 (see :class:`policies.GreedyCIS`)."""
 
 EVERYWHERE = tuple(SETTINGS)
 FEW_PAGES = ("m=100", "m=200", "m=300", "m=500")  # the paper's figure 6 leaves 300 out

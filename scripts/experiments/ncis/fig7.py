@@ -23,17 +23,16 @@ MISLEADING_SIGNALS = "rate change, recall > 0.5, precision < 0.5"
 UNSIGNALLED = f"rate change, recall < {LOW}"
 LINE = f"correlation with BASELINE's rates, recall < {LOW}"
 LARGEST = {
-    other: f"largest excess over {other}, recall > {HIGH}" for other in ("GREEDY", "GREEDY-NCIS")
+    name: f"largest excess over {name}, recall > {HIGH}" for name in ("GREEDY", "GREEDY-NCIS")
 }
 TWICE = {
-    other: f"share crawled over twice as often as by {other}, recall > {HIGH}" for other in LARGEST
+    name: f"share crawled over twice as often as by {name}, recall > {HIGH}" for name in LARGEST
 }
 FAR, SOME = 0.25, 0.01
-"""Far more: this many crawls per unit of time; some pages: this share of those considered."""
+"""Far more: this number of crawls per unit of time. Some pages: this share of those considered."""
 MOSTLY_FALSE = {
-    other: f"share of precision < 0.5, of pages crawled {FAR:g} more than by {other}, "
-    f"recall > {HIGH}"
-    for other in LARGEST
+    name: f"share of precision < 0.5, of pages crawled {FAR:g} more than by {name}, recall > {HIGH}"
+    for name in LARGEST
 }
 
 CLAIMS = (
@@ -92,23 +91,23 @@ def statistics(
 
 
 def excess(
-    rates: FloatArray, others: FloatArray, pages: Mapping[str, FloatArray], *, other: str
+    rates: FloatArray, base_rates: FloatArray, pages: Mapping[str, FloatArray], *, reference: str
 ) -> dict[str, float]:
-    """Return by how much crawls of pages of high recall exceed those of another policy."""
-    many, more = pages["recall"] > HIGH, rates - others
+    """Return the excess of crawls over another policy's, on pages of high recall."""
+    many, more = pages["recall"] > HIGH, rates - base_rates
     far = many & (more >= FAR)
     return {
-        LARGEST[other]: float(more[many].max()) if many.any() else np.nan,
-        TWICE[other]: page_rates.share_above(rates, others, many, margin=1.0),
-        MOSTLY_FALSE[other]: float(mostly_false(pages)[far].mean()) if far.any() else np.nan,
+        LARGEST[reference]: float(more[many].max()) if many.any() else np.nan,
+        TWICE[reference]: page_rates.share_above(rates, base_rates, many, margin=1.0),
+        MOSTLY_FALSE[reference]: float(mostly_false(pages)[far].mean()) if far.any() else np.nan,
     }
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Compare the rates with those of BASELINE, and with those of other policies."""
+    """Compare the rates with those of BASELINE and of the policies in LARGEST."""
     derived = page_rates.compared(rows, statistics)
-    for other in LARGEST:
-        derived += page_rates.compared(rows, partial(excess, other=other), other)
+    for reference in LARGEST:
+        derived += page_rates.compared(rows, partial(excess, reference=reference), reference)
     return derived
 
 

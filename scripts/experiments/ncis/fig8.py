@@ -68,7 +68,7 @@ def corrupted(problem: Problem, share: float, seed: int) -> Problem:
     Args:
         problem: a problem that reveals its parameters, with a single source of signals.
         share: the p of the paper, in [0, 1].
-        seed: of the noise, the same for every share.
+        seed: seed of the noise, the same for every share.
 
     Raises:
         ValueError: the share is outside [0, 1], or the problem reveals no parameters.
@@ -116,7 +116,7 @@ def bounded(
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return the accuracy lost to corruption, by policy and seed: without it minus with it."""
+    """Return the accuracy without corruption minus that with it, by policy and seed."""
     base = {(row.policy, row.seed): row.value for row in rows if _is(row, EVERYWHERE[0])}
     return [
         row._replace(metric="lost", value=base[row.policy, row.seed] - row.value)
@@ -170,7 +170,7 @@ EXPERIMENT = Experiment(
                 ),
                 Axis("accuracy (share of requests served fresh)"),
             ),
-            at={name: arguments["corruption"] for name, arguments in SETTINGS.items()},
+            positions={name: arguments["corruption"] for name, arguments in SETTINGS.items()},
             labels=(OPTIMUM, "GREEDY-NCIS", "GREEDY-CIS+", BASELINE, "GREEDY"),
             black=(OPTIMUM, BASELINE),
         )

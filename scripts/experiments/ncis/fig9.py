@@ -21,7 +21,7 @@ PAGES: dict[str, dict[str, float]] = {
     "nu=0.35": {"change_rate": 0.5, "recall": 0.5, "false_signal_rate": 0.35, "end": 20.0},
     "nu=0.05": {"change_rate": 0.5, "recall": 0.5, "false_signal_rate": 0.05, "end": 40.0},
 }
-"""A page in the middle of figure 6's, with a beta of 2.16, and one with few false signals, 7.17."""
+"""A page in the middle of figure 6's range (beta 2.16), and one with few false signals (7.17)."""
 TERMS = {"V": 0, "1 term": 1, "2 terms": 2, "3 terms": 3}
 EVERYWHERE = tuple(PAGES)
 SOURCE = "appendix A, figure 9"
@@ -131,7 +131,7 @@ EXPERIMENT = Experiment(
             ),
             along={name: np.linspace(0.0, page["end"], POINTS) for name, page in PAGES.items()},
             bands=True,
-            own={"V": {"linewidth": 3.0, "alpha": 0.5}},
+            looks={"V": {"linewidth": 3.0, "alpha": 0.5}},
         )
     },
 )

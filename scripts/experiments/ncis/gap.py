@@ -32,11 +32,11 @@ LABELS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 PAGES = {f"m={num_pages}": num_pages for num_pages in NUM_PAGES}
 EVERYWHERE = tuple(PAGES)
-CLOSE = 0.005
+MARGIN = 0.005
 
 
 def drawn(seed: int, num_pages: int) -> Any:
-    """Return the instance of a seed: that of figure 6."""
+    """Return the instance of a seed, as in figure 6."""
     return instances.make("noisy", num_pages=num_pages, bandwidth=BANDWIDTH, seed=seed)
 
 
@@ -44,7 +44,7 @@ def drawn(seed: int, num_pages: int) -> Any:
 def crawled(
     seed: int, *, policy: str, num_pages: int, start: float, end: float, **arguments: Any
 ) -> Mapping[str, float]:
-    """Return freshness, accuracy and crawl rate between two times, as a difference of episodes."""
+    """Return freshness, accuracy and crawl rate between two times, as differences of episodes."""
     acting: Any = crawl_policies.make(policy, **arguments)
     instance = drawn(seed, num_pages)
     early, late = (simulate(instance, acting, time, seed).ledger for time in (start, end))
@@ -95,7 +95,7 @@ EXPERIMENT = Experiment(
         Claim(
             "The discrete policy is close to the optimal continuous one",
             "section 6, claim 1",
-            (Trend("GREEDY-NCIS", "about", OPTIMUM, EVERYWHERE, "margin ours", margin=CLOSE),),
+            (Trend("GREEDY-NCIS", "about", OPTIMUM, EVERYWHERE, "margin ours", margin=MARGIN),),
             "The paper shows it without signals only (figure 3).",
         ),
     ),
@@ -117,7 +117,7 @@ EXPERIMENT = Experiment(
                 Axis("OPTIMUM minus freshness\n(linear below .001, logarithmic above)", "symlog"),
                 across=[Rule(0.0, dash="-")],
             ),
-            at=PAGES,
+            positions=PAGES,
             labels=tuple(LABELS),
         )
     },

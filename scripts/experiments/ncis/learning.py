@@ -1,4 +1,4 @@
-"""Learning while crawling: GREEDY-NCIS given importance alone, beside GREEDY-NCIS."""
+"""Compare GREEDY-NCIS that learns from importance alone with GREEDY-NCIS that knows all rates."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ REFERENCE = "GREEDY-NCIS"
 ID = "CrawlNCIS-v0"
 NUM_PAGES, BANDWIDTH, HORIZON = 100, 100.0, 100.0
 STRETCH = 2.0
-"""Length of the stretches of time over which freshness is averaged."""
+"""Length of the parts of an episode over which freshness is averaged."""
 
 WINDOW = 10.0
-"""Length of the windows whose mean gap is compared with 1%."""
+"""Length of the windows in which the mean gap is compared with 1%."""
 
 STEADY, SHIFTING = "steady", "shifting"
 ROUND_ROBIN = "ROUND ROBIN"
@@ -56,7 +56,7 @@ SOURCE = "not in the paper"
 
 
 class SwitchingPolicy:
-    """A policy that acts by the first of its policies up to half time, then by the last."""
+    """Act by the first policy up to half time, then by the last."""
 
     def __init__(self, env: CrawlEnv, half: float, *acting: Policy) -> None:
         self.env, self.half, self.acting = env, half, acting
@@ -68,15 +68,15 @@ class SwitchingPolicy:
 
 
 def halves(seed: int, num_pages: int, bandwidth: float) -> tuple[Instance, Instance]:
-    """Return an instance, and one with its parameters permuted over pages, except importance."""
+    """Return an instance, and the same with parameters other than importance permuted."""
     rng = np.random.default_rng([seed, 20])
     first = make("noisy", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
-    other = rng.permutation(num_pages)
+    order = rng.permutation(num_pages)
     second = Instance(
         first.importance,
-        first.change_rate[other],
-        first.recall[other],
-        first.false_signal_rate[other],
+        first.change_rate[order],
+        first.recall[order],
+        first.false_signal_rate[order],
         bandwidth=bandwidth,
     )
     return first, second
@@ -89,14 +89,14 @@ def events(rng: np.random.Generator, rates: FloatArray, start: float, end: float
 
 
 def shifting_tape(seed: int, first: Instance, second: Instance, horizon: float) -> Tape:
-    """Return events of the first instance up to half time, and of the second from then on."""
+    """Return events of the first instance up to half time, then of the second."""
     rng = np.random.default_rng([seed, 21])
     lists: dict[str, list[Any]] = {"changes": [], "signals": [], "requests": []}
     for half, instance in enumerate((first, second)):
         span = 0.5 * half * horizon, 0.5 * (half + 1) * horizon
-        seen = events(rng, instance.recall * instance.change_rate, *span)
-        lists["changes"] += [seen, events(rng, instance.unsignalled_rate, *span)]
-        lists["signals"] += [seen, events(rng, instance.false_signal_rate, *span)]
+        signalled = events(rng, instance.recall * instance.change_rate, *span)
+        lists["changes"] += [signalled, events(rng, instance.unsignalled_rate, *span)]
+        lists["signals"] += [signalled, events(rng, instance.false_signal_rate, *span)]
         lists["requests"] += [events(rng, instance.importance, *span)]
     joined = {
         name: tuple(np.concatenate(part) for part in zip(*parts, strict=True))
@@ -161,20 +161,20 @@ def _steady(seed: int, label: str, num_pages: int, horizon: float) -> tuple[Any,
 def crawled(
     seed: int, *, label: str, shifting: bool, num_pages: int, horizon: float
 ) -> Mapping[str, float]:
-    """Return freshness of an episode, stretch by stretch, and over parts of it."""
+    """Return freshness of an episode by stretch of time, and over larger parts of it."""
     build = _shifting if shifting else _steady
     env, policy = build(seed, label, num_pages, horizon)
     every = round(STRETCH * BANDWIDTH)
-    played = course(env, policy, seed, every=every)
-    fresh, alive = np.diff(played.fresh_time), np.diff(played.alive_time)
-    end = played.time[1:] / horizon
+    episode = course(env, policy, seed, every=every)
+    fresh, alive = np.diff(episode.fresh_time), np.diff(episode.alive_time)
+    end = episode.time[1:] / horizon
 
     def over(part: Any) -> float:
         return float(fresh[part].sum() / alive[part].sum())
 
     metrics = {
         "freshness": over(end > 0.0),
-        "accuracy": float(played.hits[-1] / played.requests[-1]),
+        "accuracy": float(episode.hits[-1] / episode.requests[-1]),
         LATE: over(end > 0.4 + 1e-9),
         **indexed("freshness", fresh / alive),
     }
@@ -185,7 +185,7 @@ def crawled(
 
 LABELS = (REFERENCE, ROUND_ROBIN, FIRST_HALF, *VARIANTS)
 ONLY = {STEADY: tuple(label for label in LABELS if label != FIRST_HALF)}
-"""There is no shift there."""
+"""Labels by setting; STEADY has no shift, so no parameters of a first half."""
 
 
 def gaps(rows: Sequence[Row], setting: str, label: str) -> FloatArray:
@@ -213,7 +213,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def time_within(gap: FloatArray) -> float:
-    """Return the start of the first window from which on all mean gaps are within 1%."""
+    """Return the time after which all windows have a mean gap within 1%."""
     long = max(1, min(round(WINDOW / STRETCH), gap.shape[1]))
     windows = gap.mean(axis=0)[: gap.shape[1] // long * long].reshape(-1, long).mean(axis=1)
     beyond = np.flatnonzero(windows > WITHIN)
@@ -254,8 +254,8 @@ EXPERIMENT = Experiment(
     name="ncis-learning",
     title="Learning while crawling",
     claim=(
-        "A policy that is given importance alone comes within 1% of GREEDY-NCIS with the true "
-        "parameters. Forgetting helps where parameters change, and costs nearly nothing elsewhere."
+        "A policy that knows only importance comes within 1% of GREEDY-NCIS with the true "
+        "parameters. Forgetting helps if parameters change, and costs nearly nothing otherwise."
     ),
     metric=METRIC,
     references=(REFERENCE,),

@@ -1,7 +1,7 @@
-"""GREEDY beside the best policy of its class, on worlds small enough to compute that.
+"""Compare GREEDY with the exact optimum of the discrete class, on two and three pages.
 
-In no paper: Busa-Fekete et al., section 3, call the optimum of the discrete class a hard
-combinatorial problem, and compare GREEDY with the continuous optimum only.
+Busa-Fekete et al., section 3, call this optimum a hard combinatorial problem, and compare GREEDY
+with the continuous optimum only.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def world(seed: int, num_pages: int, per_page: float, signals: bool) -> Instance
 
 @spec("ncis-discrete-optimum")
 def best(seed: int, **arguments: Any) -> Mapping[str, float]:
-    """Return freshness of the best policy, and the width of its bracket due to truncation."""
+    """Return freshness of the best policy, and the width of its bounds due to truncation."""
     instance = world(seed, **arguments)
     result = discrete_optimum(instance, MOST_STATES[instance.num_pages])
     return {"freshness": result.freshness, OPEN: result.high - result.low}
@@ -62,7 +62,7 @@ def best(seed: int, **arguments: Any) -> Mapping[str, float]:
 
 @spec("ncis-discrete-greedy")
 def greedy(seed: int, **arguments: Any) -> Mapping[str, float]:
-    """Return the same for GREEDY-NCIS."""
+    """Return freshness of GREEDY-NCIS, and the width of its bounds due to truncation."""
     instance = world(seed, **arguments)
     table = greedy_ncis_table(
         instance.importance, instance.change_rate, instance.recall, instance.false_signal_rate
@@ -79,7 +79,7 @@ def continuous(seed: int, **arguments: Any) -> Mapping[str, float]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return losses of GREEDY-NCIS to the best policy, and of that to the continuous one."""
+    """Return losses of GREEDY-NCIS to the best policy, and of the best policy to the continuous."""
     fresh = {
         (row.setting, row.policy, row.seed): row.value for row in rows if row.metric == "freshness"
     }
@@ -104,12 +104,12 @@ TITLES = {
     GREEDY: "discrete optimum minus GREEDY-NCIS",
     DISCRETE: "continuous optimum minus discrete optimum",
 }
-SHOWN = {LOSS: "mean, 95% interval", LARGEST: "largest"}
+LOSS_NAMES = {LOSS: "mean, 95% interval", LARGEST: "largest"}
 
 
 def _of_pages(what: str) -> dict[str, str]:
     """Return the labels of the settings in the legend."""
-    return {name: f"{each['num_pages']} pages: {what}" for name, each in SETTINGS.items()}
+    return {name: f"{arguments['num_pages']} pages: {what}" for name, arguments in SETTINGS.items()}
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
@@ -121,7 +121,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             Series(metric, f"{title}{kind or ', signals'}", _of_pages(what), (label + kind,))
             for label, title in TITLES.items()
             for kind in KINDS
-            for metric, what in SHOWN.items()
+            for metric, what in LOSS_NAMES.items()
         ],
         Frame(
             f"{TITLE}\n{{seeds}} random worlds each; values are exact to {0.5 * open_end:.1g}",
@@ -129,11 +129,11 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             Axis("freshness lost (share of page time)", limits=(0.0, None)),
             shared="row",
         ),
-        at={name: each["per_page"] for name, each in SETTINGS.items()},
+        positions={name: arguments["per_page"] for name, arguments in SETTINGS.items()},
         labels=[
             f"{m} pages: {what}" for what in ("mean, 95% interval", "largest") for m in MOST_STATES
         ],
-        own={
+        looks={
             f"{pages} pages: largest": {**charts.style(place), **hollow}
             for place, pages in enumerate(MOST_STATES)
         },
@@ -144,8 +144,8 @@ EXPERIMENT = Experiment(
     name="ncis-optimum",
     title=TITLE,
     claim=(
-        "On worlds of two or three pages the best policy with one crawl per slot can be computed. "
-        "GREEDY-NCIS, which without signals is GREEDY, loses little to it, less with more crawls. "
+        "With two or three pages the best policy with one crawl per slot can be computed. "
+        "GREEDY-NCIS, which is GREEDY without signals, loses little to it, less with more crawls. "
         "The loss of both to the continuous optimum is the cost of slots."
     ),
     metric="freshness",

@@ -16,10 +16,9 @@ EXPERIMENT = Experiment(
     name="ncis-readings",
     title=TITLE,
     claim=(
-        "GREEDY-CIS takes signals for noiseless, and the paper does not define the signal "
-        "rate that it then assumes: I1 no false signals, I2 the true rate, I3 the true rate "
-        "with the limit that agrees with it. On many pages each of them is worse than using "
-        "no signals at all."
+        "GREEDY-CIS assumes noiseless signals, and the paper does not define their assumed rate. "
+        "Readings: I1 no false signals, I2 the true rate, I3 the true rate and the limit that "
+        "agrees with it. On many pages each reading is worse than using no signals."
     ),
     metric="accuracy",
     references=(BASELINE, OPTIMUM),

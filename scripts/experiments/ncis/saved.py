@@ -1,4 +1,4 @@
-"""Busa-Fekete et al., appendix F: how many crawls signals save at the freshness of GREEDY."""
+"""Busa-Fekete et al., appendix F: the share of crawls that signals save at equal freshness."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RECALLS = (0.2, 0.4, 0.6, 0.8, 0.95)
 SIZES, GRID_SIZES = (100, 300, 1000), (100, 300)
 """Pages at bandwidth 100: crawls per change are 2, 2/3 and 1/5 on average."""
 BANDWIDTH = 100.0
-CLOSE = 1e-3
+BANDWIDTH_TOLERANCE = 1e-3
 """Tolerance of the bandwidth, as a share of GREEDY's."""
 GRID, DRAWN = "precision {:g}, recall {:g}", "Beta(1/4, 1/4), U(0.1, 0.6)"
 SOURCE = "appendix F"
@@ -71,18 +71,18 @@ CLAIMS = (
 
 
 def pages(seed: int, num_pages: int, precision: float | None, recall: float | None) -> Instance:
-    """Draw pages whose signals all have this precision and recall; None draws those of figure 6.
+    """Draw pages with this precision and recall of signals; None: pages of figure 6.
 
-    False signals come at nu = lambda Delta (1 - precision) / precision.
+    The rate of false signals is nu = lambda Delta (1 - precision) / precision.
     """
     rng = np.random.default_rng(seed)
     importance, change_rate = rng.random(num_pages), rng.random(num_pages)
     if precision is None or recall is None:
-        shown: FloatArray | float = rng.beta(*RECALL_BETA, num_pages)
+        page_recall: FloatArray | float = rng.beta(*RECALL_BETA, num_pages)
         false_rate = rng.uniform(*FALSE_SIGNAL_RANGE, num_pages)
     else:
-        shown, false_rate = recall, recall * change_rate * (1.0 - precision) / precision
-    return Instance(importance, change_rate, shown, false_rate, bandwidth=BANDWIDTH)
+        page_recall, false_rate = recall, recall * change_rate * (1.0 - precision) / precision
+    return Instance(importance, change_rate, page_recall, false_rate, bandwidth=BANDWIDTH)
 
 
 @spec("ncis-saved-crawls")
@@ -91,8 +91,8 @@ def measure(
 ) -> dict[str, float]:
     """Return the share of GREEDY's bandwidth that GREEDY-NCIS saves at the same freshness.
 
-    Both are simulated on the same events. The bandwidth comes from a root search; freshness is
-    that of the whole episode.
+    Both are simulated on the same events. A root search finds the bandwidth with equal freshness
+    of the episode.
     """
     from scipy.optimize import brentq
 
@@ -102,10 +102,10 @@ def measure(
     wanted = simulate(truth, greedy, horizon, seed).freshness
 
     def more(bandwidth: float) -> float:
-        other = Instance(*(getattr(truth, name) for name in PARAMETERS), bandwidth=bandwidth)
-        return simulate(other, informed, horizon, seed).freshness - wanted
+        instance = Instance(*(getattr(truth, name) for name in PARAMETERS), bandwidth=bandwidth)
+        return simulate(instance, informed, horizon, seed).freshness - wanted
 
-    needed = brentq(more, 0.02 * BANDWIDTH, 1.2 * BANDWIDTH, xtol=CLOSE * BANDWIDTH)
+    needed = brentq(more, 0.02 * BANDWIDTH, 1.2 * BANDWIDTH, xtol=BANDWIDTH_TOLERANCE * BANDWIDTH)
     return {METRIC: 1.0 - needed / BANDWIDTH, "freshness": wanted}
 
 

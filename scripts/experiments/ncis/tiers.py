@@ -1,4 +1,4 @@
-"""Busa-Fekete et al., appendix F: values computed by tiers, beside a search that skips safely."""
+"""Busa-Fekete et al., appendix F: compare tiers of crawl values with an exact lazy search."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ COMPUTED = "values per slot"
 ID = "CrawlNCIS-v0"
 SIZES, BANDWIDTH = (300, 1000), 100.0
 SETTINGS = {f"m={size}": {"num_pages": size, "horizon": 60.0} for size in SIZES}
-AT = tuple(SETTINGS)
+ALL = tuple(SETTINGS)
 EXACT, LAZY = "all values", "lazy argmax"
 UPPER = 0.5
-"""Pages of a value of at least this share of that of recent choices are in the upper tier."""
+"""A page is in the upper tier if its value is at least this share of recent choices' mean value."""
 MEMORY = 0.05
 """Weight of the newest choice in the mean value of recent choices."""
 PARAMETERS = ("importance", "change_rate", "recall", "false_signal_rate")
 
 
 class Tiers(NamedTuple):
-    """Every how many slots the values of the lower tier are computed; whether at signals, too."""
+    """Slots between computations of a lower-tier value; whether signals trigger one as well."""
 
     every: int
     at_signals: bool
@@ -61,30 +61,30 @@ TIERED = {
 }
 LABELS = (EXACT, LAZY, *TIERED)
 SOURCE = "appendix F"
-CLOSE = 0.001
-"""Margin of freshness for "nothing is lost", ours."""
+LOSS_MARGIN = 0.001
+"""Margin of freshness for "nothing is lost"; ours."""
 USABLE = 0.01
-"""Margin of freshness for computing that counts as saved, ours."""
+"""Margin of freshness within which saved computations count; ours."""
 
 
 class TierSearch:
-    """The largest of the values last computed, of pages whose values are computed by tiers.
+    """Choose the page of the largest computed value, with values computed by tiers.
 
     A page is in the upper tier if its last value is at least UPPER times the mean value of recent
-    choices; such values are computed in every slot, others every ``every`` slots, in turn, and
-    with ``at_signals`` where a signal has arrived.
+    choices. Upper values are computed in every slot, others every ``every`` slots in turn. With
+    ``at_signals``, a signal also triggers a computation.
     """
 
     def __init__(self, instance: Any, tiers: Tiers) -> None:
         self.parameters = {name: getattr(instance, name) for name in PARAMETERS}
-        self.tiers, self.slot, self.computed, self.usual = tiers, 0, 0, 0.0
-        self.last, self.heard = np.zeros(instance.num_pages), np.zeros(instance.num_pages)
+        self.tiers, self.slot, self.computed, self.mean = tiers, 0, 0, 0.0
+        self.last, self.counted = np.zeros(instance.num_pages), np.zeros(instance.num_pages)
 
     def due(self, signals: FloatArray) -> BoolArray:
         """Return the pages whose values are computed in this slot, (m,)."""
         turn = np.arange(self.last.size) % self.tiers.every == self.slot % self.tiers.every
-        due: BoolArray = turn | (self.last >= UPPER * self.usual)
-        return due | (signals > self.heard) if self.tiers.at_signals else due
+        due: BoolArray = turn | (self.last >= UPPER * self.mean)
+        return due | (signals > self.counted) if self.tiers.at_signals else due
 
     def choose(self, tracker: Tracker) -> int:
         """Return the page of the largest known value, which is then 0."""
@@ -96,16 +96,16 @@ class TierSearch:
             **{name: column[due] for name, column in self.parameters.items()},
         )
         page = int(np.argmax(self.last))
-        self.usual += MEMORY * (self.last[page] - self.usual) if self.slot else self.last[page]
+        self.mean += MEMORY * (self.last[page] - self.mean) if self.slot else self.last[page]
         self.computed += int(due.sum())
-        self.slot, self.heard = self.slot + 1, signals
-        self.last[page], self.heard[page] = 0.0, 0.0
+        self.slot, self.counted = self.slot + 1, signals
+        self.last[page], self.counted[page] = 0.0, 0.0
         return page
 
 
 @compiled(types.void(types.int64[::1], VALUE, types.int64[::1], types.float64[::1], types.float64))
 def take_in(search: IntArray, value: Any, pages: IntArray, signals: FloatArray, now: float) -> None:
-    """Count the signals of pages, (n,) each; those of no signals are added."""
+    """Count the signals of pages, (n,) each; add pages with 0 signals to the search."""
     lazy = lazy_at(search)
     for place in range(pages.size):
         if signals[place] == 0.0:
@@ -124,7 +124,7 @@ def crawl_best(search: IntArray, value: Any, now: float) -> int:
 
 
 class LazySearch:
-    """The scheduler's search of :mod:`crawl_envs.compiled.lazy_argmax`, by GREEDY-NCIS."""
+    """Choose by GREEDY-NCIS with the search of :mod:`crawl_envs.compiled.lazy_argmax`."""
 
     def __init__(self, env: Any) -> None:
         problem = env.unwrapped.tracker(0).problem
@@ -137,7 +137,7 @@ class LazySearch:
 
     @property
     def computed(self) -> int:
-        """Number of values so far."""
+        """Number of values computed so far."""
         return int(self.lazy.search["evaluated"][0])
 
     def choose(self, tracker: Tracker) -> int:
@@ -157,15 +157,15 @@ def search_of(label: str, env: Any) -> Any:
 
 
 @spec("ncis-tiers-search")
-def played(
+def episode_metrics(
     seed: int,
     *,
     label: str,
     num_pages: int,
     horizon: float,
-    each: Callable[[int], None] | None = None,
+    on_crawl: Callable[[int], None] | None = None,
 ) -> Mapping[str, float]:
-    """Return freshness and values per slot of a search; ``each`` is called with every crawl."""
+    """Return freshness and values per slot of a search; ``on_crawl`` is called with every crawl."""
     env: Any = gymnasium.make(
         ID, instance="noisy", num_pages=num_pages, bandwidth=BANDWIDTH, horizon=horizon
     )
@@ -175,8 +175,8 @@ def played(
         page = search.choose(env.unwrapped.tracker(0))
         _, _, _, over, _ = env.step(page)
         slots += 1
-        if each is not None:
-            each(page)
+        if on_crawl is not None:
+            on_crawl(page)
     ledger = env.unwrapped.ledger()
     return {"freshness": ledger.freshness, COMPUTED: search.computed / slots}
 
@@ -213,16 +213,16 @@ EXPERIMENT = Experiment(
     name="ncis-tiers",
     title=TITLE,
     claim=(
-        "The values of pages in a lower tier need not be computed in every slot. A search that "
-        "knows until when a page stays below the largest value computes fewer than tiers that are "
-        "nearly as fresh, and loses nothing."
+        "Tiers save computing values of the lower tier in every slot. The lazy search knows how "
+        "long a page stays below the largest value: it computes fewer values than tiers of nearly "
+        "equal freshness, and loses nothing."
     ),
     metric="freshness",
     references=(EXACT,),
     repetitions=5,
     settings=measure_settings(
         SETTINGS,
-        {label: partial(played, label=label) for label in LABELS},
+        {label: partial(episode_metrics, label=label) for label in LABELS},
         ID,
         quick={"horizon": 3.0},
     ),
@@ -235,7 +235,7 @@ EXPERIMENT = Experiment(
                 for label in TIERED
                 for size in SIZES
             )
-            + tuple(Trend(label, "about", EXACT, AT, "margin ours", USABLE) for label in TIERED),
+            + tuple(Trend(label, "about", EXACT, ALL, "margin ours", USABLE) for label in TIERED),
             "The paper has a sentence on its tiers, without numbers: pages are classified by their "
             "values, and those of higher tiers are recomputed more often. Here there are two, with "
             "limits of our choice; the margins are half of all values, and .01 of freshness. A "
@@ -244,12 +244,12 @@ EXPERIMENT = Experiment(
         ),
     ),
     expected=(
-        Trend(LAZY, "about", EXACT, AT, "the search is exact", 1e-12),
+        Trend(LAZY, "about", EXACT, ALL, "the search is exact", 1e-12),
         *(Range(LAZY, 0.0, 0.1 * size, (f"m={size}",), "margin ours", COMPUTED) for size in SIZES),
-        *(Trend(label, "about", EXACT, AT, "ours", CLOSE) for label in TIERED),
-        Trend(EXACT, "above", LAZY, AT, "ours", metric=COMPUTED),
+        *(Trend(label, "about", EXACT, ALL, "ours", LOSS_MARGIN) for label in TIERED),
+        Trend(EXACT, "above", LAZY, ALL, "ours", metric=COMPUTED),
         *(
-            Trend(label, "above", LAZY, AT, "ours", metric=COMPUTED)
+            Trend(label, "above", LAZY, ALL, "ours", metric=COMPUTED)
             for label, tiers in TIERED.items()
             if tiers.every == 10
         ),

@@ -1,4 +1,4 @@
-"""A contextual bandit over offers, beside LambdaCrawl and KAB5: the paper's future work."""
+"""Compare a contextual bandit over offers, the paper's future work, with LambdaCrawl and KAB5."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ EXPERIMENT = Experiment(
     title=TITLE,
     claim=(
         "The paper proposes, as future work, a contextual bandit from the features of an offer to "
-        "the value of a crawl, without strategies. Ours learns from its own crawls alone, and "
-        "crawls the offers of highest value, given the time since each was crawled. The "
-        "strategies, LambdaCrawl with true rates among them, crawl at random by rates, and so "
-        "without memory."
+        "the value of a crawl, without strategies. Ours learns only from its crawls, and chooses "
+        "the offers of highest value, which depends on the time since their last crawl. The "
+        "strategies, including LambdaCrawl with true rates, crawl at random by rates, without "
+        "memory."
     ),
     metric=METRIC,
     references=(LAMBDA_ML,),

@@ -1,4 +1,4 @@
-"""Figure 5: probabilities of KAB5's strategies, step by step."""
+"""Han et al., figure 5: probabilities of KAB5's strategies, step by step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from scripts.study.specs import spec
 
 TITLE = "Which strategy KAB5 draws, step by step"
 SPREAD = "largest_minus_least"
-"""Largest minus least of the late probabilities of the arms."""
+"""Largest minus smallest late probability of the arms."""
 
 BUDGETS: Mapping[str, float] = {"1%": 0.01, "10%": 0.1}
 LABELS = (KAB5, KAB5_GAIN)
@@ -43,10 +43,10 @@ LATE = "late chance of"
 """Mean probability of an arm over the second half of the steps."""
 CLICKS_OVER_LAMBDA = "chance of mu_ml less that of lambda_ml"
 NARROWED = "fall of the spread from 1% to 10%"
-"""SPREAD at the smaller budget minus that at the larger."""
+"""SPREAD at the smaller budget minus SPREAD at the larger one."""
 CLICKS = "mu_ml"
 PICKS = {CLICKS: "nu_ml", "mu_h": "nu_h"}
-"""Strategies by impressions, by those by clicks from the same source of rates."""
+"""Strategies by clicks, each with the one by impressions from the same source of rates."""
 ALIKE, MORE_ALIKE = "shared crawls", "shared crawls less those with uniform crawling"
 START = 1.0 / len(FIVE)
 
@@ -98,7 +98,7 @@ EXPECTED = (
 def chances(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
-    """Return the probabilities of all arms at STEPS, up to the end of the run."""
+    """Return the probabilities of all arms at the STEPS of a run."""
     run = Run(seed, num_offers, *days)
     _, policy = play(run, label, budget)
     assert isinstance(policy, StrategyBandit)
@@ -114,13 +114,13 @@ def chances(
 def overlap(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
-    """Return the share of a strategy's crawls of the last day that others make, too."""
+    """Return the share of a strategy's crawls of the last day that another one also makes."""
     run = Run(seed, num_offers, *days)
-    policies: list[Any] = [play(run, each, budget)[1] for each in (label, PICKS[label])]
+    policies: list[Any] = [play(run, name, budget)[1] for name in (label, PICKS[label])]
     clicks, views = (policy.action for policy in policies)
     shared, even = (
-        float(np.minimum(clicks, other).sum() / clicks.sum())
-        for other in (views, np.full(num_offers, budget))
+        float(np.minimum(clicks, crawls).sum() / clicks.sum())
+        for crawls in (views, np.full(num_offers, budget))
     )
     return {ALIKE: shared, MORE_ALIKE: shared - even}
 
@@ -156,9 +156,8 @@ EXPERIMENT = Experiment(
     name="offers-fig5",
     title=TITLE,
     claim=(
-        "Among its five strategies KAB5 learns to prefer the click-weighted one and "
-        "LambdaCrawl, both with predicted rates, and the former more than the latter; with "
-        "the larger budget the probabilities differ less."
+        "Of its five strategies KAB5 learns to prefer the click-weighted one, then LambdaCrawl, "
+        "both with predicted rates. With the larger budget the probabilities differ less."
     ),
     metric=SPREAD,
     repetitions=20,

@@ -1,4 +1,4 @@
-"""Growth of the regret of EXP3, EXP3-IX and EXP3++ with the rounds, on fixed arms."""
+"""Measure how the regret of EXP3, EXP3-IX and EXP3++ grows with the rounds, on fixed arms."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ CLAIMS = (
 
 
 def even(gap: float) -> tuple[float, ...]:
-    """Return the means of one good arm and others that are worse by the gap."""
+    """Return the means of a good arm and of arms that are worse by the gap."""
     return (BEST, *(NUM_ARMS - 1) * (BEST - gap,))
 
 
 def shrinking_gap(horizon: int) -> float:
-    """Return the gap that is hardest to detect within a horizon, 2 sqrt(K/T)."""
+    """Return the gap that is hardest to detect in a horizon, 2 sqrt(K/T)."""
     return float(2.0 * np.sqrt(NUM_ARMS / horizon))
 
 
@@ -107,22 +107,22 @@ def gaps(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str, floa
     """Return the regret of a run for each of GAPS, at all horizons."""
     result: dict[str, float] = {}
     for place, gap in enumerate(GAPS):
-        means, own = np.array(even(gap)), seed * len(GAPS) + place
-        course = bernoulli_regret(BANDITS[label], means, horizons, runs=1, seed=own)
+        means, gap_seed = np.array(even(gap)), seed * len(GAPS) + place
+        course = bernoulli_regret(BANDITS[label], means, horizons, runs=1, seed=gap_seed)
         result |= indexed(f"{REGRET}_{gap:g}", course)
     return result
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return each bandit on the three kinds of arms."""
-    given = {"horizons": list(QUICK_HORIZONS if quick else HORIZONS)}
+    """Return measurements of each bandit on three kinds of arms."""
+    arguments = {"horizons": list(QUICK_HORIZONS if quick else HORIZONS)}
     kinds: dict[str, Callable[..., Mapping[str, float]]] = {
         FIXED: fixed,
         SHRINKING: shrinking,
         WORST: gaps,
     }
     return [
-        Measurement(name, {label: partial(measure, label=label) for label in BANDITS}, given)
+        Measurement(name, {label: partial(measure, label=label) for label in BANDITS}, arguments)
         for name, measure in kinds.items()
     ]
 
@@ -130,20 +130,20 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 def runs_of(rows: Sequence[Row], setting: str, label: str) -> tuple[list[int], FloatArray]:
     """Return seeds, and regret by seed, gap (one except in WORST) and horizon."""
     names = [f"{REGRET}_{gap:g}" for gap in GAPS] if setting == WORST else [REGRET]
-    own = [row for row in rows if row[1:3] == (setting, label)]
-    by_gap = [gathered(own, name) for name in names]
+    selected = [row for row in rows if row[1:3] == (setting, label)]
+    by_gap = [gathered(selected, name) for name in names]
     seeds = sorted(key[2] for key in by_gap[0])
     courses = [[by[setting, label, seed] for by in by_gap] for seed in seeds]
     return seeds, np.array(courses)
 
 
 def mean_regret(courses: FloatArray) -> FloatArray:
-    """Return the mean over seeds, for the worst gap at each horizon; (H,)."""
+    """Return the mean regret over seeds for the worst gap at each horizon, (H,)."""
     return np.asarray(courses.mean(axis=0).max(axis=0))
 
 
 def growths(courses: FloatArray, first: int) -> list[float]:
-    """Return jackknife pseudo-values of the growth exponent from horizon ``first`` on, by seed."""
+    """Return jackknife pseudo-values of the growth exponent over ``HORIZONS[first:]``, by seed."""
     horizons = HORIZONS[first : courses.shape[2]]
     return jackknifed(courses, lambda kept: growth(horizons, mean_regret(kept)[first:]))
 
@@ -158,9 +158,9 @@ def random_regret(setting: str, horizons: Sequence[int]) -> FloatArray:
 
 
 def derive(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield growth exponents from the first horizon and from LATE_FROM on, and relative regret."""
-    played = dict.fromkeys(row[1:3] for row in rows)
-    for setting, label in played:
+    """Yield growth exponents over all horizons and from LATE_FROM, and relative regret."""
+    keys = dict.fromkeys(row[1:3] for row in rows)
+    for setting, label in keys:
         seeds, courses = runs_of(rows, setting, label)
         last = courses.shape[2]
         for metric, first in ((METRIC, 0), (LATE, HORIZONS.index(LATE_FROM))):
@@ -190,8 +190,8 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             (chance, random_regret(setting, rounds)),
             (root, first * np.sqrt(np.array(rounds) / rounds[0])),
         ):
-            each = {"x": rounds, "y": course, "label": label, "panel": setting}
-            parts.append(pd.DataFrame(each))
+            data = {"x": rounds, "y": course, "label": label, "panel": setting}
+            parts.append(pd.DataFrame(data))
     charts.lines(
         pd.concat(parts),
         path,
@@ -204,7 +204,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             size=(3.5, 3.8),
         ),
         black=(chance, root),
-        own={chance: {"marker": ""}, root: {"marker": ""}},
+        looks={chance: {"marker": ""}, root: {"marker": ""}},
     )
 
 

@@ -1,4 +1,4 @@
-"""Table 4: AUCs of predictors by their features, and by the mix of their training examples."""
+"""Han et al., table 4: AUCs of predictors by features, and by the mix of training examples."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ SHIPPED = {"shipped network": "offers-network", "shipped trees": "offers-trees"}
 PRICE, CLICK, IMPRESSION = TASKS
 
 FIRST_MARKET = 10_000
-"""Seed of the first market: those of the shipped predictors and of other experiments are lower."""
+"""Seed of the first market; shipped predictors and other experiments have lower ones."""
 AUC_BAND = 0.03
 MIX_BAND = 0.005
 
 
 class Size(NamedTuple):
-    """Offers of the training market and of the others, days, and examples per day."""
+    """Offers of the training market and of the other markets, days, and examples per day."""
 
     offers: int = 200_000
-    others: int = 20_000
+    test_offers: int = 20_000
     days: int = 253
     training: int = 800
     testing: int = 5_000
@@ -57,8 +57,8 @@ QUICK_SIZE = Size(4_000, 1_000, 40, 200, 500)
 BY_CLICKS = {UNIFORM: 0.0, ALL: 1.0}
 """Share of the training examples drawn by past clicks."""
 SAMPLED, SHARE = 0.08, 0.5
-"""Share of the offers that are examples of a day for the shipped predictors, and of these that are
-drawn by past clicks."""
+"""Shipped predictors: share of offers that are examples of a day, and share of these examples that
+are drawn by past clicks."""
 
 CLAIMS = (
     Claim(
@@ -117,7 +117,7 @@ EXPECTED: tuple[Expected, ...] = (
 
 
 def thinned(sample: Sample, count: int) -> Sample:
-    """Return a sample of which ``count`` pages are kept, at random."""
+    """Return a sample that keeps ``count`` random pages of another sample."""
 
     def drawn(offers: OfferFeatures, rng: np.random.Generator) -> IntArray:
         pages = sample(offers, rng)
@@ -135,7 +135,7 @@ def sample_of(label: str, size: Size) -> Sample:
 
 
 class Logs(NamedTuple):
-    """A market for training, and examples of the two others of a seed."""
+    """A market for training, and examples of a seed's two other markets."""
 
     train: MarketLog
     validation: Examples
@@ -144,10 +144,10 @@ class Logs(NamedTuple):
 
 @lru_cache(maxsize=1)
 def logs(seed: int, size: Size) -> Logs:
-    """Return the markets of a seed: one world, with other offers in each."""
+    """Return the markets of a seed, which share a world and have different offers."""
     split, first = split_days(size.days), FIRST_MARKET + 3 * seed
-    validation = logged(first + 1, size.others, split.validation.stop)
-    test, uniform = logged(first + 2, size.others, size.days), UniformSample(size.testing)
+    validation = logged(first + 1, size.test_offers, split.validation.stop)
+    test, uniform = logged(first + 2, size.test_offers, size.days), UniformSample(size.testing)
     return Logs(
         logged(first, size.offers, split.train.stop),
         examples(validation, split.validation, seed=seed),
@@ -170,19 +170,19 @@ def shipped(label: str) -> Mapping[str, Predictor]:
 
 @spec("offers-predictor-auc")
 def measured(seed: int, *, label: str, task: str, size: Sequence[int]) -> Mapping[str, float]:
-    """Return the AUC of a predictor, and the share of positives that it was trained on."""
+    """Return the AUC of a predictor, and the share of positives among its training examples."""
     from sklearn.metrics import roc_auc_score  # slow to import
 
     sizes = Size(*size)
-    known, test = {}, logs(seed, sizes).test
+    positives, test = {}, logs(seed, sizes).test
     if label in SHIPPED:
         predictor = shipped(label)[task]
     else:
         train = training(seed, BOTH if label in FEATURES else label, sizes)
-        known = {POSITIVES: float(train.labels(task).mean())}
+        positives = {POSITIVES: float(train.labels(task).mean())}
         predictor = Predictor(task, label if label in FEATURES else BOTH, seed=seed)
         predictor.fit(train, logs(seed, sizes).validation)
-    return {METRIC: float(roc_auc_score(test.labels(task), predictor.predict(test))), **known}
+    return {METRIC: float(roc_auc_score(test.labels(task), predictor.predict(test))), **positives}
 
 
 EXPERIMENT = Experiment(

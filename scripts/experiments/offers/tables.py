@@ -1,4 +1,4 @@
-"""Tables 5 and 6, Figures 4 and 6: freshness of all strategies by the budget of crawls."""
+"""Han et al., tables 5 and 6, figures 4 and 6: freshness of all strategies by budget."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from scripts.experiments import figures
 from scripts.experiments.figures import Axis, Frame, Rule, Series
-from scripts.experiments.measures.derived import beside
+from scripts.experiments.measures.derived import relative_to
 from scripts.experiments.measures.offer_freshness import (
     BUDGETS,
     CLICK,
@@ -58,7 +58,7 @@ from scripts.study.settings import Measurement
 
 LABELS = (*STRATEGIES, *CHOICES)
 DAILY = (LAMBDA_ML, KAB5)
-"""Labels with stored days, for intervals and tests over days as in the paper."""
+"""Labels that keep all days, for intervals and tests over days as in the paper."""
 TIGHT_LABELS = (LAMBDA_ML, KAB5, KAB5_GAIN, MIXTURE)
 """Labels at budgets below 10%: those of Figure 4."""
 TIGHT_NAMES = tuple(name_of(budget) for budget in TIGHT)
@@ -86,9 +86,9 @@ PANELS = {
 }
 FIGURE_6 = (*SMALLER, KAB5)
 MORE = 1e-9
-"""The least that is more than nothing: on many days two strategies serve the same clicks right."""
-NEAR = 0.01
-"""Difference of freshness up to which we call two strategies comparable; the paper gives none."""
+"""Smallest positive gain: on many days two strategies serve the same clicks right."""
+MARGIN = 0.01
+"""Largest difference of freshness of comparable strategies; ours, since the paper has none."""
 FROM_40 = NAMES[3:]
 SECTION_522, SECTION_523, SECTION_53 = (f"section {number}" for number in ("5.2.2", "5.2.3", "5.3"))
 SECTION_542 = "section 5.4.2, figure 4"
@@ -102,7 +102,7 @@ def _above(
 
 
 def _near(first: str, second: str, metric: str = CLICK, where: tuple[str, ...] = NAMES) -> Trend:
-    return Trend(first, "about", second, where, "margin ours", NEAR, metric)
+    return Trend(first, "about", second, where, "margin ours", MARGIN, metric)
 
 
 def _gains(label: str, metric: str, where: Sequence[str] = NAMES) -> Range:
@@ -111,7 +111,7 @@ def _gains(label: str, metric: str, where: Sequence[str] = NAMES) -> Range:
 
 SINGLE_ML = ("Delta_ml", "mu_ml", "nu_ml")
 PAST = {"Delta_h": "Delta_ml", "Delta_own": "Delta_ml", "mu_h": "mu_ml", "nu_h": "nu_ml"}
-"""Predicted strategies by what they are compared with, rates of the past."""
+"""Strategies by rates of the past, each with the one by predicted rates."""
 CLOSED = {gain: f"size of {gain} at 10% less that at 90%" for gain in GAINS}
 CLAIMS = (
     Claim(
@@ -284,7 +284,7 @@ CLAIMS = (
             for gain in GAINS
             for test in (
                 Range(label, 0.0, np.inf, NAMES[:1], "a smaller gap at 90%", CLOSED[gain]),
-                Range(label, -NEAR, NEAR, NAMES[-1:], "margin ours", gain),
+                Range(label, -MARGIN, MARGIN, NAMES[-1:], "margin ours", gain),
             )
         ),
         "Offers stay 2% above lambda_ml, whose goal is clicks.",
@@ -299,11 +299,11 @@ NO_PAPER = "not in the paper"
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return freshness over that by rates of the past, and by how much gaps to lambda_ml close."""
+    """Return freshness relative to rates of the past, and how far gaps to lambda_ml close."""
     derived = []
     for past, label in PAST.items():
         names = {metric: f"{metric} over {past}" for metric in (CLICK, OFFER)}
-        derived += beside(rows, past, names, truediv, (label,))
+        derived += relative_to(rows, past, names, truediv, (label,))
     for gain, name in CLOSED.items():
         runs = by_run(rows, gain)
         for label in (*SMALLER[:3], KAB5):
@@ -315,7 +315,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return all strategies at nine budgets, and four at eighteen tighter ones; or fewer."""
+    """Return all strategies at nine budgets, and four at eighteen tighter ones; quick: fewer."""
     budgets, tight = (QUICK_BUDGETS, QUICK_TIGHT) if quick else (BUDGETS, TIGHT)
     return [
         *budgets_measured(quick, tight, TIGHT_LABELS),
@@ -329,29 +329,29 @@ MEASURED = {
     CLICK_GAIN: "click-weighted freshness",
     OFFER_GAIN: "offer-level freshness",
 }
-AT = {name_of(budget): budget for budget in (*TIGHT, *BUDGETS)}
+SETTING_BUDGETS = {name_of(budget): budget for budget in (*TIGHT, *BUDGETS)}
 BUDGET = Axis("budget, crawls per day and offer", percent=0)
 LOG_TICKS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.9)
 STAR = {"marker": "*", "linestyle": "none", "fillstyle": "none", "markersize": 7.0}
-"""Look of the paper's values; labels with an underscore are not in the legend."""
-MEANT = {own[0]: label for label, own in OWN_CRAWLS.items()}
+"""Style of the paper's values; labels with an underscore are not in the legend."""
+PAPER_LABELS = {readings[0]: label for label, readings in OWN_CRAWLS.items()}
 THEIRS = "KAB5 in the paper"
 
 
 def stars(numbers: Sequence[float], label: str, panel: str) -> pd.DataFrame:
-    """Return marks of the paper's numbers at its budgets."""
-    told = {"x": BUDGETS, "y": numbers, "low": numbers, "high": numbers}
-    return pd.DataFrame(told).assign(label=label, panel=panel)
+    """Return marks for the paper's numbers at its budgets."""
+    columns = {"x": BUDGETS, "y": numbers, "low": numbers, "high": numbers}
+    return pd.DataFrame(columns).assign(label=label, panel=panel)
 
 
 def freshness(table: PaperTable) -> Picture:
     """Return a picture with a panel per group of labels; stars are the paper's numbers."""
-    metric, own, parts = table.value, {}, []
+    metric, looks, parts = table.value, {}, []
     for panel, labels in PANELS.items():
         for place, label in enumerate(labels):
-            numbers = table.numbers.get(label, table.numbers.get(MEANT.get(label, "")))
+            numbers = table.numbers.get(label, table.numbers.get(PAPER_LABELS.get(label, "")))
             if numbers is not None:
-                own[f"_{label}"] = STAR | {"color": charts.style(place)["color"]}
+                looks[f"_{label}"] = STAR | {"color": charts.style(place)["color"]}
                 parts.append(stars(numbers, f"_{label}", panel))
     order = [label for labels in PANELS.values() for label in labels]
     return figures.lines(
@@ -363,16 +363,16 @@ def freshness(table: PaperTable) -> Picture:
             shared="none",
             legend="each",
         ),
-        at=AT,
-        labels=(*dict.fromkeys(order), *own),
-        own=own,
+        positions=SETTING_BUDGETS,
+        labels=(*dict.fromkeys(order), *looks),
+        looks=looks,
         median=True,
         more=pd.concat(parts),
     )
 
 
 def gains(title: str, budget: Axis, labels: Sequence[str], settings: Sequence[str]) -> Picture:
-    """Return a picture of the relative change over lambda_ml, a panel per metric."""
+    """Return a picture of the relative difference to lambda_ml, a panel per metric."""
     return figures.lines(
         [Series(gain, MEASURED[gain], labels=labels, settings=settings) for gain in GAINS],
         Frame(
@@ -382,9 +382,9 @@ def gains(title: str, budget: Axis, labels: Sequence[str], settings: Sequence[st
             shared="x",
             across=[Rule(0.0)],
         ),
-        at=AT,
+        positions=SETTING_BUDGETS,
         labels=(*labels, THEIRS),
-        own={THEIRS: STAR | {"color": charts.LINE_COLOUR}},
+        looks={THEIRS: STAR | {"color": charts.LINE_COLOUR}},
         median=True,
         more=pd.concat(
             stars(table.gains, THEIRS, MEASURED[table.gain]) for table in (CLICK_TABLE, OFFER_TABLE)
@@ -434,7 +434,7 @@ EXPERIMENT = Experiment(
             for better, worse in ((KAB3, KAB2), (KAB4, KAB3_PRIME))
             for metric in (CLICK, OFFER)
         ),
-        Trend(LAMBDA_DAY, "about", LAMBDA_ML, NAMES, NO_PAPER, NEAR, CLICK),
+        Trend(LAMBDA_DAY, "about", LAMBDA_ML, NAMES, NO_PAPER, MARGIN, CLICK),
         *(
             Level(NAMES[place], UNIFORM, table[UNIFORM][place], 0.03, f"table {number}", metric)
             for number, table, metric in ((5, TABLE_5, CLICK), (6, TABLE_6, OFFER))

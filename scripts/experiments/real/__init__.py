@@ -1,1 +1,1 @@
-"""Recorded histories of real sites."""
+"""The experiments on recorded histories of real sites."""

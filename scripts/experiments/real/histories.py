@@ -1,4 +1,4 @@
-"""Recorded histories of real sites: freshness of formulas and learners."""
+"""Compare the freshness of formulas and learners on recorded histories of real sites."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOGETHER = recorded.ALL_SITES
 
 
 def record_of(site: str) -> str:
-    """Return the name of the setting of a whole record."""
+    """Return the name of the setting of a full record."""
     return f"{site}, {RECORD}"
 
 
@@ -59,14 +59,14 @@ MEASURES: dict[str, Any] = {
         crawled, **LEARNER, signals="both", grouped=True
     ),
 }
-"""Measures by label. Threshold policies are left out: without Poisson events they overspend."""
+"""Measures by label, except threshold policies, which overspend without Poisson events."""
 
 
 def _expected() -> tuple[Trend, ...]:
-    """Return the expectations on all sites together, and on each."""
+    """Return the expectations for all sites together, and for single sites."""
     cells = [(days, importance) for importance in IMPORTANCES for days in BUDGETS]
     together = tuple(name_of(TOGETHER, *cell) for cell in cells)
-    each = tuple(name_of(site, *cell) for cell in cells for site in recorded.SITES)
+    by_site = tuple(name_of(site, *cell) for cell in cells for site in recorded.SITES)
     single = "four quarters tell little of a single site"
     return (
         *(
@@ -74,7 +74,7 @@ def _expected() -> tuple[Trend, ...]:
             for label in ("GREEDY", "GREEDY-NCIS, both", "LEARNING, no signals", LEARNING)
         ),
         Trend(LEARNING, "above", "GREEDY-NCIS, both", together, "over all sites and quarters"),
-        Trend(LEARNING, "not below", REFERENCE, each, single),
+        Trend(LEARNING, "not below", REFERENCE, by_site, single),
     )
 
 
@@ -106,13 +106,13 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return normalised scores, round robin 0 and the clairvoyant 1, and all sites together.
+    """Return normalised scores (round robin 0, clairvoyant 1), and the rows of all sites together.
 
-    A score is of the means over the quarters (seed 0). Together, each quarter of a site is a seed.
+    A score is of means over the quarters (seed 0). Together, each quarter of a site is a seed.
     """
-    kept = [row for row in rows if row.metric == METRIC]
+    fresh = [row for row in rows if row.metric == METRIC]
     means: dict[str, dict[str, list[float]]] = {}
-    for row in kept:
+    for row in fresh:
         means.setdefault(row.setting, {}).setdefault(row.policy, []).append(row.value)
     scores = []
     for setting, by_label in means.items():
@@ -130,7 +130,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
             setting=name_of(TOGETHER, days, importance),
             seed=recorded.QUARTERS * names.index(site) + row.seed,
         )
-        for row in kept
+        for row in fresh
         for site, days, importance in (cells[row.setting],)
     ]
     return scores + together
@@ -144,7 +144,7 @@ def draw_scores(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw_differences(rows: Sequence[Row], path: Path) -> None:
-    """Draw freshness minus that of round robin, of some policies under uniform importance."""
+    """Draw the freshness of some policies minus that of round robin, for uniform importance."""
     from scripts.present import charts
     from scripts.study.means import means, paired, table
 
@@ -172,8 +172,8 @@ def draw_assumptions(rows: Sequence[Row], path: Path) -> None:
     from scripts.present import charts
     from scripts.study.means import table
 
-    kept = [row for row in rows if row.policy == RECORD]
-    data = table(kept, *ASSUMED).rename(columns={"value": "x"})
+    records = [row for row in rows if row.policy == RECORD]
+    data = table(records, *ASSUMED).rename(columns={"value": "x"})
     titles = {metric: title for metric, (title, _, _) in ASSUMED.items()}
     names = {record_of(site): site for site in recorded.places()}
     sites = recorded.look_up(data.setting, names)
@@ -200,9 +200,9 @@ EXPERIMENT = Experiment(
     name="real-histories",
     title=TITLE,
     claim=(
-        "A policy that is given importance alone and learns while crawling is fresher than "
-        "round robin at every budget, and where crawls are many as fresh as GREEDY-NCIS with "
-        "parameters fitted to all earlier days."
+        "A policy that knows only importance and learns while crawling is fresher than round "
+        "robin at every budget. With many crawls it is as fresh as GREEDY-NCIS with parameters "
+        "fitted to all earlier days."
     ),
     metric=METRIC,
     references=(REFERENCE,),

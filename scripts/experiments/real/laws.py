@@ -1,4 +1,4 @@
-"""Backtests of simulated logs, whose pages change by eight laws, against the true changes."""
+"""Test backtests of logs, simulated under eight laws of changes, against the true changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scripts.study.specs import spec
 
 TITLE = "Backtests of simulated logs of eight laws of changes"
 SIGN = "sign test"
-"""Metric: p-value of as many estimates above the truth as below it, two-sided."""
+"""Metric: two-sided p-value of equally many estimates above and below the true value."""
 SHARES = (0.25, 0.5, 1.0, 2.0)
 LEAST_P = 0.01
 TOGETHER = "all laws"
@@ -38,7 +38,7 @@ def tested(law: str, pages: int, crawls: int, draws: int, seed: int) -> tuple[Ba
 def covered(
     seed: int, *, policy: str, law: str, pages: int, crawls: int, draws: int
 ) -> Mapping[str, float]:
-    """Return saved crawls and freshness by the log and in truth, and what is contained."""
+    """Return saved crawls and freshness by the log and in truth, and whether intervals hold."""
     test, true = tested(law, pages, crawls, draws, seed)
     return backtests.against_truth(test, true, policy, SHARES)
 
@@ -67,9 +67,9 @@ EXPERIMENT = Experiment(
     name="real-laws",
     title=TITLE,
     claim=(
-        "Whatever the law of changes, the 95% intervals of a backtest contain the true saved "
-        "crawls and freshness in at least 90% of the logs, and neither is too high more often "
-        "than too low."
+        "Under every law of changes, the 95% intervals of a backtest contain the true saved "
+        "crawls and freshness in at least 90% of the logs, and estimates are too high as often "
+        "as too low."
     ),
     metric=METRIC,
     repetitions=20,
@@ -82,8 +82,8 @@ EXPERIMENT = Experiment(
     ),
     derive=derive,
     expected=tuple(
-        Range(policy, least, np.inf, (*SETTINGS, TOGETHER), "simulated logs", f"{metric}{name}")
-        for metric, least in ((METRIC, LEAST_COVERAGE), (SIGN, LEAST_P))
+        Range(policy, low, np.inf, (*SETTINGS, TOGETHER), "simulated logs", f"{metric}{name}")
+        for metric, low in ((METRIC, LEAST_COVERAGE), (SIGN, LEAST_P))
         for name in QUANTITIES
         for policy in POLICIES[: 1 if name == QUANTITIES[-1] else None]
     ),

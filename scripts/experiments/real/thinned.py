@@ -1,4 +1,4 @@
-"""Backtests of logs that are thinned from full records, against the records."""
+"""Test backtests of logs, thinned from full records, against the records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TITLE = "Backtests of thinned logs of recorded sites"
 REPETITIONS = 2
 DAYS = (5, 20, 60)
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0)
-MOST_PAGES = 200
+MAX_PAGES = 200
 TOGETHER = "all logs"
 
 
@@ -34,7 +34,7 @@ def name_of(site: str, days: int, schedule: str) -> str:
 @lru_cache(maxsize=1)
 def tested(site: str, days: int, schedule: str, seed: int) -> tuple[Backtest, Changes]:
     """Return the backtest of a thinned log, and the true changes."""
-    trace = recorded.thinned(traces.load(recorded.sites()[site]), MOST_PAGES)
+    trace = recorded.thinned(traces.load(recorded.sites()[site]), MAX_PAGES)
     group = np.unique(trace.directory, return_inverse=True)[1].astype(np.int64)
     log, true = thinned_log(trace, float(days), schedule, np.random.default_rng([seed, days]))
     return backtest(log, group=group, seed=seed), true
@@ -42,7 +42,7 @@ def tested(site: str, days: int, schedule: str, seed: int) -> tuple[Backtest, Ch
 
 @spec("backtest-of-thinned-log")
 def covered(seed: int, *, policy: str, site: str, days: int, schedule: str) -> Mapping[str, float]:
-    """Return saved crawls and freshness by the log and by the record, and what is contained."""
+    """Return saved crawls and freshness by log and record, and whether intervals hold."""
     test, true = tested(site, days, schedule, seed)
     return backtests.against_truth(test, true, policy, SHARES)
 
@@ -65,7 +65,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return the coverage over all logs: every log is a seed."""
+    """Return the coverage of all logs, with a seed per log."""
     return backtests.logs_together(rows, TOGETHER)
 
 
@@ -73,9 +73,9 @@ EXPERIMENT = Experiment(
     name="real-thinned",
     title=TITLE,
     claim=(
-        "A log tells what share of its crawls a policy would have saved at the same "
-        "freshness: the 95% interval of a backtest contains the share by the full record in "
-        "at least 90% of the logs."
+        "A backtest of a log estimates the share of crawls that a policy would have saved at "
+        "equal freshness: its 95% interval contains the share by the full record in at least "
+        "90% of the logs."
     ),
     metric=backtests.METRIC,
     repetitions=REPETITIONS,

@@ -1,4 +1,4 @@
-"""The pages of a suite: README.md, and the report, one HTML file that needs no network.
+"""Write the pages of a suite: README.md, and a report in one HTML file that needs no network.
 
 Public module: page.
 """

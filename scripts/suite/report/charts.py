@@ -1,8 +1,8 @@
-"""The charts of the report as Vega-Lite specifications, without their common style.
+"""Charts of the report as Vega-Lite specifications, without their common style.
 
-Colours are variables of the page's style sheet, so that they follow its light and dark forms. The
-parameter ``chosen`` is the list of the policies that the reader has ticked. A chart with
-``usermeta.always`` shows these and the policies named there only; the page fills in its colours.
+Colours are variables of the page's style sheet, which has a light and a dark form. The parameter
+``chosen`` is the list of policies that the reader has ticked. A chart with ``usermeta.always``
+shows only these and the policies named there; the page fills in its colours.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from scripts.study.comparisons import LOWER
 from scripts.study.means import means, table
 from scripts.suite.bounds import BOUND, BUDGET
 from scripts.suite.episodes import KINDS
-from scripts.suite.scores import PLAYS, Leaderboard, matrix
+from scripts.suite.scores import ACTS, Leaderboard, matrix
 from scripts.suite.tasks import Task
 
 Spec = dict[str, Any]
 COLOURS = [f"var(--colour-{number})" for number in range(1, 9)]
-IS_CHOSEN = "indexof(chosen, datum.policy) >= 0"
-CHOSEN: Spec = {"name": "chosen", "value": []}
+IS_TICKED = "indexof(chosen, datum.policy) >= 0"
+TICKED: Spec = {"name": "chosen", "value": []}
 DIGITS = 4
 SCORE = "score (0: random, 1: bound)"
 ROW = 14
@@ -35,7 +35,7 @@ MIN_BUDGETS = 3
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table as plain values; what is not a finite number is None."""
+    """Return the rows of a table as plain values; numbers that are not finite become None."""
     text = table.to_json(orient="records", double_precision=DIGITS) or "[]"
     rows: list[dict[str, Any]] = json.loads(text)
     return rows
@@ -53,7 +53,7 @@ def _tips(*fields: str) -> list[Spec]:
 
 
 def of_board(board: Leaderboard) -> dict[str, Spec]:
-    """Return the charts of a leaderboard by the id of their place in the page."""
+    """Return the charts of a leaderboard by the id of their element in the page."""
     per_page, bound = "crawls per page and unit of time", ["bound"]
     shares = ("score s (0: random, 1: bound)", "share of tasks and seeds above s")
     tracks = [dots(places) for places in board.places.values()]
@@ -61,7 +61,7 @@ def of_board(board: Leaderboard) -> dict[str, Spec]:
     budgets = [
         lines(table, (per_page, title), always=bound) for title, table in _budgets(board).items()
     ]
-    playing = board.scores[board.scores.state == PLAYS].rename(columns={"score": "value"})
+    playing = board.scores[board.scores.state == ACTS].rename(columns={"score": "value"})
     scores = means(playing, ("task", "policy")).rename(columns={"mean": "score"})
     scores = scores.assign(low=scores.score - scores.half, high=scores.score + scores.half)
     scores = scores.sort_values("score", ascending=False, kind="stable")
@@ -84,9 +84,9 @@ def _profiles(board: Leaderboard) -> pd.DataFrame:
 
 
 def _budgets(board: Leaderboard) -> dict[str, pd.DataFrame]:
-    """Return a metric with 95% intervals by crawls per page and policy, by title of its axis.
+    """Return tables of a metric with 95% intervals by crawls per page and policy, by axis title.
 
-    Each is of tasks that differ in their budgets only.
+    The tasks of a table differ in their budgets only.
     """
     groups: dict[str, list[Task]] = {}
     for task in board.tasks:
@@ -115,14 +115,14 @@ def _budgets(board: Leaderboard) -> dict[str, pd.DataFrame]:
 
 def dots(scores: pd.DataFrame) -> Spec:
     """Return a dot with an interval per policy: the columns policy, score, low and high."""
-    tinted = {"condition": {"test": IS_CHOSEN, "value": "var(--accent)"}, "value": "var(--ink)"}
+    tinted = {"condition": {"test": IS_TICKED, "value": "var(--accent)"}, "value": "var(--ink)"}
     step = 0.25 if scores.low.min() > -0.3 else 0.5
     ticks = {"values": [step * tick for tick in range(-4, 7)], "format": ".2~f"}
     base = _quantity("low", SCORE, scale={"zero": False}, axis=ticks)
     return {
         "width": "container",
         "height": ROW * len(scores),
-        "params": [CHOSEN],
+        "params": [TICKED],
         "data": {"values": records(scores[["policy", "score", "low", "high"]])},
         "encoding": {
             "y": {"field": "policy", "type": "nominal", "sort": None, "title": None},
@@ -131,11 +131,11 @@ def dots(scores: pd.DataFrame) -> Spec:
         "layer": [
             *(
                 {
-                    "data": {"values": [{"at": at}]},
+                    "data": {"values": [{"at": position}]},
                     "mark": {"type": "rule", "color": "var(--soft)", "strokeDash": [3, 3]},
                     "encoding": {"x": _quantity("at", SCORE), "y": None, "tooltip": None},
                 }
-                for at in (0, 1)
+                for position in (0, 1)
             ),
             {
                 "mark": {"type": "rule", "strokeWidth": 1.5},
@@ -161,17 +161,17 @@ def lines(
     Args:
         table: the points.
         titles: titles of the axes.
-        always: policies that are drawn though they are not chosen.
-        measured: whether x is measured where there are points: these are marked, and are the ticks
-            of a logarithmic axis. Else x is a score, with ticks at its quarters.
+        always: policies that are drawn even if they are not ticked.
+        measured: True for measured points, which are marked and are the ticks of a logarithmic
+            axis; False for scores, with ticks at quarters.
     """
     quarters = [0.25 * tick for tick in range(-1, 6)]
-    at: Spec = {"scale": {"zero": False, "nice": False}, "axis": {"values": quarters}}
+    look: Spec = {"scale": {"zero": False, "nice": False}, "axis": {"values": quarters}}
     if measured:
-        at["scale"] = {"type": "log", "nice": False, "padding": 8}
-        at["axis"] = {"values": sorted(set(table.x)), "format": ".2~g"}
+        look["scale"] = {"type": "log", "nice": False, "padding": 8}
+        look["axis"] = {"values": sorted(set(table.x)), "format": ".2~g"}
     encoding = {
-        "x": _quantity("x", titles[0], **at),
+        "x": _quantity("x", titles[0], **look),
         "y": _quantity("y", titles[1], scale={"zero": False}),
         "color": {
             "field": "policy",
@@ -204,12 +204,12 @@ def of_episode(recorded: dict[str, Any]) -> dict[str, Any]:
     return {**recorded, "charts": items}
 
 
-def _timeline(events: Sequence[Spec], played: Spec, pages: int, end: float) -> Spec:
-    """Return a row per page with stale times, changes, signals and crawls up to ``now``."""
+def _timeline(events: Sequence[Spec], episode: Spec, pages: int, end: float) -> Spec:
+    """Return a chart with a row per page: stale times, changes, signals and crawls until now."""
     time: Spec = {"type": "quantitative", "title": "time"}
     time["scale"] = {"domain": [0, end], "nice": False}
     past: Spec = {"condition": {"test": "datum.time <= now", "value": 1}, "value": 0.12}
-    at: Spec = {"x": {**time, "field": "time"}, "opacity": past}
+    by_time: Spec = {"x": {**time, "field": "time"}, "opacity": past}
     rows = {"field": "page", "type": "ordinal", "scale": {"domain": list(range(1, pages + 1))}}
     cursor: Spec = {
         "data": {"values": [{}]},
@@ -222,16 +222,16 @@ def _timeline(events: Sequence[Spec], played: Spec, pages: int, end: float) -> S
         "params": [{"name": "now", "value": end}],
         "encoding": {"y": {**rows, "title": "page", "axis": {"grid": True}}},
         "layer": [
-            _stale(played["spells"], time),
-            _crawled(played["crawls"], at),
-            _happened(events, at),
+            _stale(episode["spells"], time),
+            _crawled(episode["crawls"], by_time),
+            _happened(events, by_time),
             cursor,
         ],
     }
 
 
 def _stale(spells: Sequence[Spec], time: Spec) -> Spec:
-    """Return bars of the stale times, as far as they are past."""
+    """Return bars of the past stale times."""
     return {
         "data": {"values": list(spells)},
         "transform": [
@@ -247,23 +247,26 @@ def _stale(spells: Sequence[Spec], time: Spec) -> Spec:
     }
 
 
-def _crawled(crawls: Sequence[Spec], at: Spec) -> Spec:
+def _crawled(crawls: Sequence[Spec], by_time: Spec) -> Spec:
     """Return strokes of the crawls."""
     return {
         "data": {"values": list(crawls)},
         "mark": {"type": "tick", "color": "var(--crawl)", "thickness": 2.2, "bandSize": 13},
-        "encoding": {**at, "tooltip": [{"field": "page"}, {"field": "changed"}, *_tips("time")]},
+        "encoding": {
+            **by_time,
+            "tooltip": [{"field": "page"}, {"field": "changed"}, *_tips("time")],
+        },
     }
 
 
-def _happened(events: Sequence[Spec], at: Spec) -> Spec:
-    """Return points of the changes and signals, of a shape by their kind."""
+def _happened(events: Sequence[Spec], by_time: Spec) -> Spec:
+    """Return points of the changes and signals, with a shape for each kind."""
     ink, hollow = "var(--ink)", "transparent"
     return {
         "data": {"values": list(events)},
         "mark": {"type": "point", "size": 32, "strokeWidth": 1.3},
         "encoding": {
-            **at,
+            **by_time,
             "shape": _by_kind("triangle-up", "diamond", "triangle-down"),
             "color": _by_kind(ink, ink, "var(--false)"),
             "fill": _by_kind(ink, hollow, hollow),

@@ -1,4 +1,4 @@
-"""The pages of a leaderboard: README.md, and the report, one HTML file that loads nothing else."""
+"""Write the pages of a leaderboard: README.md, and a report in one HTML file."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from scripts.study.rows import PROVENANCE
 from scripts.suite import tables
 from scripts.suite.bounds import BOUND, BUDGET, bound_label
 from scripts.suite.entrants import FIXED, KINDS
-from scripts.suite.episodes import ARGUMENTS, SHOWN, record
+from scripts.suite.episodes import ARGUMENTS, EPISODE_POLICIES, record
 from scripts.suite.report import charts
-from scripts.suite.scores import ABSENT, PLAYS, Leaderboard
+from scripts.suite.scores import ABSENT, ACTS, Leaderboard
 from scripts.suite.tasks import BOUNDS, MEASURED, WINDOW
 
 TEMPLATES = Path(__file__).parent
 ROOT = TEMPLATES.parents[2]
-MAX_CHOSEN = 8
-BESIDE = ("GreedyNCIS", "Greedy", "RoundRobin")
-"""Known policies to compare with."""
+MAX_TICKED = 8
+REFERENCES = ("GreedyNCIS", "Greedy", "RoundRobin")
+"""Well-known policies that are ticked in the report."""
 REASONS = TEMPLATES / "reasons.json"
 TRAINING_HEAD = ("agent", "by", "on", "formula", "processor seconds", "command")
 
@@ -55,12 +55,14 @@ def write_report(path: Path, board: Leaderboard, candidates: Mapping[str, Candid
     Args:
         path: the file; ``provenance.json`` beside it is quoted.
         board: the leaderboard.
-        candidates: its entrants by label, of which some play once more to record an episode.
+        candidates: its entrants by label; some are simulated to record an episode.
     """
     import vl_convert
 
-    provenance, chosen = path.parent / PROVENANCE, _chosen(board)
-    recorded = charts.of_episode(record({label: candidates[label].factory for label in SHOWN}))
+    provenance, ticked = path.parent / PROVENANCE, _ticked(board)
+    recorded = charts.of_episode(
+        record({label: candidates[label].factory for label in EPISODE_POLICIES})
+    )
     _write(
         path,
         "page.html",
@@ -74,8 +76,8 @@ def write_report(path: Path, board: Leaderboard, candidates: Mapping[str, Candid
         provenance=json.loads(provenance.read_text("utf-8")) if provenance.exists() else None,
         setting=ARGUMENTS,
         data={
-            "chosen": chosen,
-            "mostChosen": MAX_CHOSEN,
+            "chosen": ticked,
+            "mostChosen": MAX_TICKED,
             "charts": charts.of_board(board),
             "episode": recorded,
         },
@@ -83,7 +85,7 @@ def write_report(path: Path, board: Leaderboard, candidates: Mapping[str, Candid
 
 
 def _write(path: Path, template: str, board: Leaderboard, **contents: Any) -> None:
-    """Write a file of a template of this folder with its contents, which HTML escapes."""
+    """Write a file from a template of this folder; contents are escaped in HTML."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -116,7 +118,7 @@ def _write(path: Path, template: str, board: Leaderboard, **contents: Any) -> No
 
 
 def target(folder: Path, page: str) -> str:
-    """Return where a link from a folder leads to a page of the checkout; empty if it has none."""
+    """Return the relative link from a folder to a page of the checkout; empty if there is none."""
     file, _, _ = page.partition("#")
     if not file or not (ROOT / file).is_file():
         return ""
@@ -124,7 +126,7 @@ def target(folder: Path, page: str) -> str:
 
 
 def _code(text: str) -> Any:
-    """Return a text whose words in backticks are code, as HTML."""
+    """Return a text as HTML, with words in backticks as code."""
     import markupsafe
 
     escaped = str(markupsafe.escape(text))
@@ -132,18 +134,18 @@ def _code(text: str) -> Any:
 
 
 def _packed(code: str) -> str:
-    """Return a text as gzip in base64, less than half as long, which browsers since 2023 unpack."""
+    """Return a text as gzip in base64, less than half as long; browsers since 2023 unpack it."""
     return base64.b64encode(gzip.compress(code.encode(), mtime=0)).decode()
 
 
-def _chosen(board: Leaderboard) -> list[str]:
-    """Return ``MAX_CHOSEN``: the reader's, ``BESIDE``, and firsts that act in half of the tasks."""
+def _ticked(board: Leaderboard) -> list[str]:
+    """Return up to ``MAX_TICKED`` labels to tick: the user's, ``REFERENCES``, leaders of tracks."""
     standings = board.standings
     versatile = {*standings.policy[2 * standings.tasks >= len(board.tasks)]}
     first = [places.policy[0] for places in board.places.values()]
-    labels = [*board.yours, *BESIDE, *(label for label in first if label in versatile)]
-    shown = list(dict.fromkeys(labels))[:MAX_CHOSEN]
-    return [label for label in standings.policy if label in shown]
+    labels = [*board.yours, *REFERENCES, *(label for label in first if label in versatile)]
+    labels_ticked = list(dict.fromkeys(labels))[:MAX_TICKED]
+    return [label for label in standings.policy if label in labels_ticked]
 
 
 class Gain(NamedTuple):
@@ -153,8 +155,8 @@ class Gain(NamedTuple):
         random: mean value of random crawling.
         bound: mean value of the bound.
         crawls: crawls per page in an episode, NaN if unknown.
-        fixed: entrant that does not learn with the best score, and this; empty and NaN if none.
-        best: entrant with the best score, and this.
+        fixed: best entrant that does not learn, and its score; empty and NaN if there is none.
+        best: best entrant, and its score.
     """
 
     random: float
@@ -168,7 +170,7 @@ def gains_of(board: Leaderboard) -> dict[str, Gain]:
     """Return what can be gained, by task."""
     table = pd.DataFrame(board.rows, columns=list(Row._fields))
     values = table.groupby(["setting", "policy", "metric"]).value.mean()
-    acting = board.scores[board.scores.state == PLAYS]
+    acting = board.scores[board.scores.state == ACTS]
     means = acting.groupby(["task", "policy"]).score.mean()
     gains = {}
     for task in board.tasks:
@@ -189,7 +191,7 @@ def gains_of(board: Leaderboard) -> dict[str, Gain]:
 
 
 def reasons_of(board: Leaderboard) -> dict[str, str]:
-    """Return why the first of a track leads, by track, where this is known of this suite."""
+    """Return why the leader of a track leads, by track, where the file of reasons says it."""
     reasons = {}
     for entry in json.loads(REASONS.read_text("utf-8")):
         places = board.places.get(entry["track"])

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from policies import bind
 from policies.ncis.belief import BeliefNCIS, layout
 from policies.ncis.belief.kernels import read_page
 from policies.ncis.belief.policy import places_of
@@ -34,7 +35,7 @@ class Twin:
 
     def __init__(self, env) -> None:
         self.core = env.unwrapped
-        self.belief = BeliefNCIS(env)
+        self.belief = bind(BeliefNCIS(), env)
         self.problem = self.core.problem
         self.cycle = self.problem.num_pages / self.problem.bandwidth
         group = self.problem.group
@@ -66,9 +67,8 @@ class Twin:
                     self.broadcasts.append((group, time))
                 else:
                     self.signals += [(page, time) for page in reported]
-        self.belief.observe(log)
+        self.belief.update()
         self.now = tracker.time
-        self.belief._follow(0)
         self.elapsed = tracker.elapsed
         pages = range(self.problem.num_pages)
         self.before = [(1.0 - math.exp(-self.read(i)[0]), self.kind(i)) for i in pages]
@@ -78,7 +78,7 @@ class Twin:
         ]
 
     def read(self, page: int):
-        memory = self.belief.learner.memory
+        memory = self.belief.of_lane().learner.memory
         at = places_of(self.problem)
         weights = np.empty(at.channels)
         row, own = memory.pages[page], memory.groups[memory.group[page]]
@@ -203,7 +203,7 @@ class Twin:
         broadcast = [0.0, 0.0, 0.0]
         if self.has_broadcast(page):
             number = int(own[at.listed + (int(own[at.broadcasts]) - 1) % layout.RING])
-            event = self.belief.learner.memory.events[number % layout.EVENTS]
+            event = self.belief.of_lane().learner.memory.events[number % layout.EVENTS]
             evidence = sum(
                 row[at.believed + 1 + c] * weights[c] for c in range(at.own, at.channels)
             )
@@ -239,7 +239,7 @@ class Twin:
 
     def model(self, page: int):
         """Return alpha, lambda Delta, and the precision of a page, as given."""
-        row, at = self.belief.learner.memory.pages[page], places_of(self.problem)
+        row, at = self.belief.of_lane().learner.memory.pages[page], places_of(self.problem)
         precision = 1.0 - math.exp(-row[at.scale + 1])
         return row[at.scale], row[at.scale + 1 + at.channels] * precision, precision
 

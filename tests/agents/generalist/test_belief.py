@@ -11,6 +11,7 @@ from agents.generalist.inputs import INPUTS, write_inputs
 from agents.generalist.policy import LearnedBelief
 from crawl_envs.evaluation import play
 from crawl_envs.instances import STRESS
+from policies import bind
 from policies.ncis.belief.kernels import write_values
 from tests.agents.generalist.belief_twin import Twin
 from tests.agents.generalist.test_stored import stored
@@ -27,8 +28,7 @@ def env_of(setting: str, seed: int = 3, **changes):
 
 def inputs_of(policy):
     """The inputs of all pages at the decision at hand, (K, m), and their values."""
-    tracker = policy._follow(0)
-    memory = policy.learner.memory
+    tracker, memory = policy.core.tracker(), policy.update().learner.memory
     count = tracker.elapsed.size
     values, believed = np.empty(count), np.empty((3, count))
     inputs, now = np.zeros((len(INPUTS), count)), (memory, tracker.time, tracker.elapsed)
@@ -40,7 +40,7 @@ def inputs_of(policy):
 @pytest.mark.parametrize("setting", STRESS)
 def test_inputs_are_what_their_twin_computes(setting):
     env = env_of(setting)
-    policy, twin = LearnedBelief(env, stored=stored()), Twin(env)
+    policy, twin = bind(LearnedBelief(stored=stored()), env), Twin(env)
     observation, over = env.reset(seed=3)[0], False
     step = 0
     while not over:
@@ -63,7 +63,7 @@ def test_inputs_are_what_their_twin_computes(setting):
 def test_pages_that_are_born_and_die(signals):
     env = gymnasium.make("CrawlTrace-v0", days_per_crawl=90.0, signals=signals, reveal="importance")
     env.reset(seed=0)
-    compiled = play(env, LearnedBelief(env, stored=stored()), 0)
-    stepped = play(env, LearnedBelief(env, stored=stored()), 0, compiled=False)
+    compiled = play(env, bind(LearnedBelief(stored=stored()), env), 0)
+    stepped = play(env, bind(LearnedBelief(stored=stored()), env), 0, compiled=False)
     assert compiled.freshness == stepped.freshness
     assert compiled.freshness != play(env, policies.make("BeliefNCIS", env), 0).freshness

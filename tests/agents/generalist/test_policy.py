@@ -10,6 +10,7 @@ import agents
 import policies
 from agents.generalist.policy import LearnedBelief, formula_of, load_generalist
 from crawl_envs.evaluation import make_env, play
+from policies import bind
 from scripts.suite.tasks import SUITES
 from tests.agents.generalist.belief_twin import Twin
 from tests.agents.generalist.test_stored import stored
@@ -93,12 +94,13 @@ def test_crawls_are_those_of_the_step_loop(law, folder):
 def test_scores_are_those_of_the_twin(law):
     env = gymnasium.make("CrawlNCIS-v0", instance=law, **SMALL)
     env.reset(seed=3)
-    agent, belief = LearnedBelief(env, stored=stored()), policies.make("BeliefNCIS", env)
+    agent, belief = bind(LearnedBelief(stored=stored()), env), policies.make("BeliefNCIS", env)
     twin, corrected = Twin(env), 0
     observation, over = env.reset(seed=3)[0], False
     while not over:
         twin.follow()
-        found, plain = agent.scores(), belief.scores()
+        tracker = env.unwrapped.tracker()
+        found, plain = agent.update().scores(tracker), belief.update().scores(tracker)
         weight = env.unwrapped.problem.importance
         for page in range(0, 20, 7):
             if plain[page] < 0.02 * plain.max():
@@ -118,13 +120,15 @@ def test_it_serves_pages_without_an_environment(folder):
     instance = make_env("CrawlNCIS-v0", **SMALL)
     instance.reset(seed=0)
     pages = policies.LivePages(instance.unwrapped.problem)
-    agent = agents.load(folder, pages)
-    assert 0 <= int(agent.choose(pages.tracker())) < 20
+    agent = agents.load(folder)
+    agent.start(pages)
+    (page,) = agent.choose(pages.tracker())
+    assert 0 <= page < 20
 
 
-def test_it_needs_something_to_act_in(folder):
-    with pytest.raises(ValueError, match="env must be"):
-        agents.load(folder)
+def test_it_has_no_cycle(folder):
     env = make_env("CrawlNCIS-v0", **SMALL)
+    with pytest.raises(ValueError, match="env must be a crawl environment, got object"):
+        agents.load(folder, object())
     with pytest.raises(ValueError, match="cycle must be None"):
         agents.load(folder, env, cycle=1.0)

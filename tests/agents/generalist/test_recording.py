@@ -10,6 +10,7 @@ from agents.generalist import recording
 from agents.generalist.history import with_history
 from agents.generalist.inputs import INPUTS
 from crawl_envs.worlds.rollouts import play_form
+from policies import bind
 from policies.ncis.belief import BeliefNCIS
 from tests.agents.generalist.belief_twin import Twin
 from tests.agents.generalist.twins import further_inputs
@@ -22,7 +23,7 @@ def test_records_are_what_the_step_loop_sees(law):
     env = gymnasium.make("CrawlNCIS-v0", instance=law, **SIZES)
     env.reset(seed=3)
     core = env.unwrapped
-    memory = with_history(BeliefNCIS(env).first_memory(core.problem), core.problem, np.zeros(0))
+    memory = with_history(BeliefNCIS().first_memory(core.problem), core.problem, np.zeros(0))
     form = recording.recording(memory, core.num_slots(), np.random.default_rng(1))
     played = play_form(form, core.instance, SIZES["horizon"], 3, requests=False)
     record = recording.recorded(form.memory)
@@ -30,11 +31,11 @@ def test_records_are_what_the_step_loop_sees(law):
         record.crawls[:, recording.PAGE], played.crawls[: len(record.crawls)]
     )
     assert 0 < record.crawls[:, recording.FORCED].sum() < 20
-    twin, belief, changed = Twin(env), BeliefNCIS(env), []
+    twin, belief, changed = Twin(env), bind(BeliefNCIS(), env), []
     env.reset(seed=3)
     for number, row in enumerate(record.crawls):
         twin.follow()
-        page, values = int(row[recording.PAGE]), belief.scores()
+        page, values = int(row[recording.PAGE]), belief.update().scores(core.tracker())
         if number % 9 == 0:
             value = values[page] / core.problem.importance[page]
             expected = twin.inputs(page) + further_inputs(twin, page, value)

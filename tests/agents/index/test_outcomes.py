@@ -28,6 +28,7 @@ from agents.index.training import explore, learn_index
 from crawl_envs import instances
 from crawl_envs.evaluation import play, simulate
 from crawl_envs.types import Problem
+from policies import bind
 from policies.live.scheduler import CrawlScheduler
 
 HIDDEN = 3
@@ -106,7 +107,7 @@ def test_values_are_what_their_twin_computes():
 
 
 def test_pages_are_valued_by_their_own_parameters():
-    policy = LearnedIndex(features=FEATURES, index=random_index())
+    policy = LearnedIndex(index=random_index())
     given = {name: getattr(PROBLEM, name) for name in FEATURES[3:]}
     few = Problem(3, math.nan, **{name: values[4:7] for name, values in given.items()})
     few = replace(few, change_rate=np.append(few.change_rate[:2], 0.0))
@@ -117,7 +118,7 @@ def test_pages_are_valued_by_their_own_parameters():
 
 
 def test_a_scheduler_takes_it():
-    policy = LearnedIndex(features=FEATURES, index=random_index())
+    policy = LearnedIndex(index=random_index())
     scheduler = CrawlScheduler(policy, bandwidth=30.0, new_share=1.0)
     given = {name: getattr(PROBLEM, name) for name in FEATURES[3:]}
     scheduler.add(range(20), **{name: values[:20] for name, values in given.items()})
@@ -131,7 +132,7 @@ def test_a_scheduler_takes_it():
 
 
 def load_form(index: StoredIndex):
-    policy = LearnedIndex(features=FEATURES, index=index)
+    policy = LearnedIndex(index=index)
     return policy.compile(PROBLEM, 0, np.random.default_rng(0))
 
 
@@ -276,7 +277,7 @@ def test_a_small_run_end_to_end(tmp_path, quick):
 def test_compiled_play_is_that_of_the_steps():
     env = gymnasium.make("CrawlNCIS-v0", num_pages=9, bandwidth=5.0, horizon=8.0, instance="noisy")
     env.reset(seed=2)
-    policy = LearnedIndex(env, index=random_index(4))
+    policy = bind(LearnedIndex(index=random_index(4)), env)
     assert play(env, policy, 2) == play(env, policy, 2, compiled=False)
 
 

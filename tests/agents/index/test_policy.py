@@ -20,6 +20,7 @@ from agents.index.policy import FEATURES
 from crawl_envs import instances
 from crawl_envs.evaluation import play, simulate
 from crawl_envs.types import Instance
+from policies import FromColumns, bind
 from tests.worlds import stepped
 
 HIDDEN = 5
@@ -54,7 +55,7 @@ def test_values_have_the_units_of_importance_and_time():
         "false_signal_rate": known["false_signal_rate"] / 24.0,
     }
     slow = Instance(**other, bandwidth=16.0 / 24.0).problem()
-    policy = LearnedIndex(features=FEATURES, index=random_index(3))
+    policy = LearnedIndex(index=random_index(3))
     np.testing.assert_allclose(
         compiled_values(policy, slow, 24.0 * elapsed, signals),
         7.0 * 24.0 * compiled_values(policy, problem, elapsed, signals),
@@ -66,7 +67,7 @@ def test_values_have_the_units_of_importance_and_time():
 def test_simulate_makes_the_crawls_of_the_step_loop(name):
     arguments = {"num_pages": 60, "bandwidth": 20.0, "instance": name}
     env = gymnasium.make("CrawlNCIS-v0", horizon=12.0, **arguments)
-    policy = LearnedIndex(env, index=random_index(4))
+    policy = bind(LearnedIndex(index=random_index(4)), env)
     pages = stepped(env, policy, seed=4)
     instance = instances.make(name, num_pages=60, bandwidth=20.0, seed=4)
     rollout = simulate(instance, policy, 12.0, seed=4)
@@ -81,7 +82,7 @@ def test_the_lazy_search_is_exact(num_pages):
     instance = instances.make("noisy", num_pages=num_pages, bandwidth=50.0, seed=9)
     env = gymnasium.make("CrawlNCIS-v0", num_pages=num_pages, bandwidth=50.0, instance="noisy")
     env.reset(seed=9)
-    policy = LearnedIndex(env, index=random_index(6))
+    policy = bind(LearnedIndex(index=random_index(6)), env)
     for page in simulate(instance, policy, 4.0, seed=9).crawls:
         tracker = env.unwrapped.tracker()
         signals = tracker.signals.astype(float)
@@ -126,7 +127,7 @@ def test_one_index_for_several_sources_and_other_forms_of_action():
         arguments = {"num_pages": 12, "bandwidth": 4.0, "instance": name, "action": action}
         env = gymnasium.make("CrawlNCIS-v0", horizon=8.0, **arguments)
         env.reset(seed=1)
-        policy = LearnedIndex(env, index=random_index(7))
+        policy = bind(LearnedIndex(index=random_index(7)), env)
         assert play(env, policy, 1, compiled=False).crawls > 0
 
 
@@ -134,8 +135,8 @@ def test_columns_alone_suffice():
     env = gymnasium.make("CrawlNCIS-v0", num_pages=12, bandwidth=8.0, instance="noisy", horizon=9.0)
     assert env.unwrapped.features == FEATURES
     observation, _ = env.reset(seed=2)
-    bound = LearnedIndex(env, index=random_index(8))
-    unbound = LearnedIndex(features=FEATURES, index=random_index(8))
+    bound = bind(LearnedIndex(index=random_index(8)), env)
+    unbound = FromColumns(LearnedIndex(index=random_index(8)), FEATURES)
     pages = []
     for _ in range(70):
         action, _ = bound.predict(observation)
@@ -147,7 +148,7 @@ def test_columns_alone_suffice():
 
 def test_pages_without_importance_have_value_0():
     instance = Instance([0.0, 1.0], [3.0, 1.0], 0.5, 0.5, bandwidth=2.0)
-    policy = LearnedIndex(features=FEATURES, index=random_index())
+    policy = LearnedIndex(index=random_index())
     values = compiled_values(policy, instance.problem(), [9.0, 9.0], [5.0, 5.0])
     assert values[0] == 0.0 < values[1]
 
@@ -163,10 +164,10 @@ def test_files_bring_an_index_back(tmp_path):
     assert again.made == {"seed": 9}
     assert again.to_json() == index.to_json()
     env = gymnasium.make("CrawlNCIS-v0", num_pages=9, instance="noisy")
-    assert load_index(tmp_path / "deep" / "folder", env).core is env.unwrapped
-    assert load_index(tmp_path / "deep" / "folder").features == FEATURES
-    narrow = load_index(tmp_path / "deep" / "folder", features=(*FEATURES, "alive"))
-    assert narrow.features[-1] == "alive"
+    assert agents.load(tmp_path / "deep" / "folder", env).core is env.unwrapped
+    assert agents.load(tmp_path / "deep" / "folder").features == FEATURES
+    wide = FromColumns(load_index(tmp_path / "deep" / "folder"), (*FEATURES, "alive"))
+    assert wide.features[-1] == "alive"
 
 
 def huge_weight(value):
@@ -217,11 +218,11 @@ def test_no_file(tmp_path):
 
 def test_bad_arguments():
     with pytest.raises(ValueError, match="needs the columns recall"):
-        LearnedIndex(features=[name for name in FEATURES if name != "recall"], index=random_index())
+        FromColumns(LearnedIndex(index=random_index()), sorted({*FEATURES} - {"recall"}))
     env = gymnasium.make("CrawlNCIS-v0", num_pages=9, reveal="importance")
     observation, _ = env.reset(seed=0)
     with pytest.raises(ValueError, match="LearnedIndex needs change_rate"):
-        LearnedIndex(env, index=random_index()).predict(observation)
+        bind(LearnedIndex(index=random_index()), env).predict(observation)
 
 
 def test_importing_is_light():

@@ -129,7 +129,7 @@ REFUSED = [
         "at most 12 crawls per day",
     ),
     (  # a rollout would take the rates of a market for constants
-        lambda: simulate(lively(), policies.make("RoundRobin", features=("elapsed",)), 1.0),
+        lambda: simulate(lively(), policies.RoundRobin(), 1.0),
         "CrawlOffers-v1",
     ),
     *(

@@ -143,12 +143,9 @@ def test_searches_and_scores_go_on_after_a_pause(name):
     observation, _ = env.reset(seed=0)
     policy = policies.make(name, env)
     compiled = simulate(env.instance, policies.make(name, env), 1.0)
-    if hasattr(policy, "observe"):
-        policy.observe(env.last_log())
     for page in compiled.crawls:
         action, _ = policy.predict(observation)
         assert action == page
         observation, *_ = env.step(action)
-        if hasattr(policy, "observe"):
-            policy.observe(env.last_log())
+        policy.update()
     assert compiled.crawls.size == 15

@@ -10,6 +10,9 @@ from crawl_envs import Instance
 from crawl_envs.instances import make
 from tests.environments import (
     EVERY_ID_AND_FORM,
+    HARMONIC,
+    LONGEVITY,
+    NCIS,
     actions_of,
     arguments,
     assert_same,
@@ -18,6 +21,17 @@ from tests.environments import (
     batch,
     play,
 )
+
+# Speed
+
+
+@pytest.mark.parametrize("name", [NCIS, HARMONIC, LONGEVITY])
+def test_attributes_of_environments_are_stored_inline(name):
+    """CPython 3.11 reads attributes faster from objects that have at most 30."""
+    env = bare(name)
+    for one in (env, env.lanes, env.lanes.world):
+        assert len(vars(one)) <= 30
+
 
 # Seeds, instances, episodes
 

@@ -1,11 +1,13 @@
 """Arms that do not act follow the episode: their memory and their rewards."""
 
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
 
 import policies
-from policies import Exp3
+from policies import Exp3, bind
 from policies.bandits.rewards import gained_share, literal_reward
 from policies.offers.rates import HistoryRates, OfferRates, StaleRates
 from tests.policies.small_environments import OFFERS, place, places
@@ -17,7 +19,7 @@ MAKERS = {
     "click": policies.ClickWeightedCrawl,
     "impression": policies.ImpressionWeightedCrawl,
     "lambda": policies.DiscreteLambdaCrawl,
-    "day": lambda env, rates: policies.make("DiscreteLambdaCrawl", env, rates=rates, granularity="day"),
+    "day": partial(policies.DiscreteLambdaCrawl, granularity="day"),
     "again": policies.ClickWeightedCrawl,
 }
 
@@ -40,11 +42,7 @@ def stale_arms(notes):
 
 def daily_arms(notes, within=lambda source: source):
     """Six arms, each with rates of its own."""
-
-    def arm(label, make):
-        return lambda env: make(env, rates=within(Noted(label, notes)))
-
-    return {label: arm(label, make) for label, make in MAKERS.items()}
+    return {label: make(rates=within(Noted(label, notes))) for label, make in MAKERS.items()}
 
 
 def asked_by(notes):
@@ -68,7 +66,7 @@ def played(env, policy, rows, steps):
 def test_arms_read_the_rates_of_every_day():
     notes = []
     env = place(OFFERS, "rates", **SIZES)
-    policy = Exp3(env, arms=daily_arms(notes), gamma=1.0)
+    policy = bind(Exp3(arms=daily_arms(notes), gamma=1.0), env)
     rows, _ = env.reset(seed=3)
     played(env, policy, rows, 7 * STEPS)
     assert asked_by(notes) == every_arm(*range(7))
@@ -77,7 +75,7 @@ def test_arms_read_the_rates_of_every_day():
 def test_stale_arms_are_reset_in_an_episode_and_after_set_state():
     notes = []
     env = place(OFFERS, "rates", **SIZES)
-    policy = Exp3(env, arms=stale_arms(notes), gamma=1.0)
+    policy = bind(Exp3(arms=stale_arms(notes), gamma=1.0), env)
     rows, _ = env.reset(seed=3)
     rows = played(env, policy, rows, 2 * STEPS + 5)
     state = env.unwrapped.get_state()
@@ -96,12 +94,9 @@ def test_stale_arms_are_reset_in_an_episode_and_after_set_state():
 def test_a_bandit_among_the_arms_keeps_its_own_in_step():
     notes = []
     env = place(OFFERS, "rates", **SIZES)
-
-    def among(env):
-        return Exp3(env, arms=daily_arms(notes), gamma=1.0)
-
-    others = dict.fromkeys(("a", "b", "c"), policies.UniformCrawl)
-    policy = Exp3(env, arms={**others, "among": among}, gamma=1.0)
+    among = Exp3(arms=daily_arms(notes), gamma=1.0)
+    others = dict.fromkeys(("a", "b", "c"), policies.UniformCrawl())
+    policy = bind(Exp3(arms={**others, "among": among}, gamma=1.0), env)
     rows, _ = env.reset(seed=3)
     played(env, policy, rows, 5 * STEPS)
     assert asked_by(notes) == every_arm(*range(5))
@@ -110,7 +105,7 @@ def test_a_bandit_among_the_arms_keeps_its_own_in_step():
 def test_lanes_begin_apart():
     notes = []
     env = places(2, OFFERS, "rates", **SIZES)
-    policy = Exp3(env, arms=stale_arms(notes), gamma=1.0)
+    policy = bind(Exp3(arms=stale_arms(notes), gamma=1.0), env)
     rows, _ = env.reset(seed=3)
     policy.predict(rows)
     assert asked_by(notes) == every_arm(0, 0)
@@ -138,7 +133,7 @@ def alternating(tracker):
 )
 def test_the_last_step_of_a_day_has_the_weights_of_that_day(reward, given, observing):
     env = gym.make(OFFERS, num_pages=2000, bandwidth=2000.0, horizon=3.0, action="rates")
-    policy = Exp3(env, reward=reward, weights=alternating, record=True, **given)
+    policy = bind(Exp3(reward=reward, weights=alternating, record=True, **given), env)
     reward_of = literal_reward if reward == "literal" else gained_share
     rows, _ = env.reset(seed=3)
     core = env.unwrapped
@@ -149,9 +144,8 @@ def test_the_last_step_of_a_day_has_the_weights_of_that_day(reward, given, obser
         assert day == step // STEPS
         rows, *_ = env.step(policy.predict(rows)[0])
         if observing:
-            policy.observe(core.last_log())
+            policy.update()
         wanted.append(reward_of(core.last_log(), weights_of(day, m)))
         otherwise.append(reward_of(core.last_log(), weights_of(day + 1, m)))
-    policy.observe(core.last_log())
-    assert policy.history().reward.tolist() == pytest.approx(wanted, rel=1e-12)
+    assert policy.update().history().reward.tolist() == pytest.approx(wanted, rel=1e-12)
     assert all(wanted[step] != pytest.approx(otherwise[step], rel=0.01) for step in (11, 23))

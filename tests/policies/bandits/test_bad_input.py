@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import policies
-from policies import Exp3, Exp3IX, Exp3PlusPlus
+from policies import Exp3, Exp3IX, Exp3PlusPlus, bind
 from policies.bandits import (
     Exp3Bandit,
     Exp3IXBandit,
@@ -18,7 +18,7 @@ from policies.bandits import (
 )
 from tests.policies.small_environments import OFFERS, place
 
-PAIR = {"turn": policies.RoundRobin, "value": policies.Greedy}
+PAIR = {"turn": policies.RoundRobin(), "value": policies.Greedy()}
 HALVES = np.array([0.5, 0.5])
 OTHER = r"env must take the actions of the crawl environment inside, .* got a {} that takes {}"
 SCALED = OTHER.format("RescaleAction", r"Box\(0.0, 1.0, ")
@@ -29,7 +29,7 @@ def small():
 
 
 def arms(arm):
-    return Exp3(small(), arms={"a": arm})
+    return Exp3(arms={"a": arm})
 
 
 def regret(horizons, **more):
@@ -68,38 +68,42 @@ BAD = {
     "one point": (lambda: growth([9], np.ones(1)), "regret must"),
     "no regret": (lambda: growth([9, 10], np.zeros(2)), "regret must"),
     # strategies
-    "no env": (lambda: Exp3(None), "env must be an environment"),
-    "no strategies": (lambda: Exp3(small(), arms={}), "arms must map"),
-    "a list": (lambda: Exp3(small(), arms=[policies.Greedy]), "arms must map"),
+    "no env": (lambda: bind(Exp3(), None), "env must be a crawl environment, got NoneType"),
+    "no strategies": (lambda: Exp3(arms={}), "arms must map"),
+    "a list": (lambda: Exp3(arms=[policies.Greedy()]), "arms must map"),
     "no policy": (lambda: arms(3), "arm 'a' must be a policy"),
-    "makes none": (lambda: arms(lambda env: 3), "arm 'a' must be a policy"),
-    "elsewhere": (
-        lambda: arms(policies.make("Greedy", small())),
-        "arm 'a' must be bound to the same environment",
+    "a class": (lambda: arms(policies.Greedy), "arm 'a' must be a policy or .* got <class"),
+    "bound": (
+        lambda: arms(bind(policies.Greedy(), small())),
+        "arm 'a' must be the policy Greedy itself, got a BoundCompiled; make it without env",
+    ),
+    "of columns": (
+        lambda: arms(policies.make("RoundRobin", features=("elapsed",))),
+        "arm 'a' must be the policy RoundRobin itself, got a FromColumns",
     ),
     "no actions": (
-        lambda: arms(policies.ThresholdNCIS),
+        lambda: arms(policies.ThresholdNCIS()),
         "arm 'a' must have actions, got ThresholdNCIS",
     ),
     "other form": (
-        lambda: arms(policies.ClickWeightedCrawl),
+        lambda: bind(arms(policies.ClickWeightedCrawl()), small()),
         "action_form of ClickWeightedCrawl must be one of .*, got 'page'",
     ),
-    "reward of steps": (lambda: Exp3(small(), reward="loss"), "reward must be one of .* 'loss'"),
-    "bound": (lambda: Exp3(small(), gain_bound=1.5), r"gain_bound must lie in \(0, 1\], got 1.5"),
-    "no bound": (lambda: Exp3(small(), gain_bound=0.0), "gain_bound must be .* got 0.0"),
+    "reward of steps": (lambda: Exp3(reward="loss"), "reward must be one of .* 'loss'"),
+    "high bound": (lambda: Exp3(gain_bound=1.5), r"gain_bound must lie in \(0, 1\], got 1.5"),
+    "no bound": (lambda: Exp3(gain_bound=0.0), "gain_bound must be .* got 0.0"),
     "for nothing": (
-        lambda: Exp3(small(), reward="literal", gain_bound=0.5),
+        lambda: Exp3(reward="literal", gain_bound=0.5),
         "gain_bound must be None for 'literal', got 0.5",
     ),
-    "record": (lambda: Exp3(small(), record=1), "record must be True or False, got 1"),
-    "its gamma": (lambda: Exp3(small(), gamma=0.0), "gamma must be .* got 0.0"),
-    "its rate": (lambda: Exp3IX(small(), learning_rate=0.0), "learning_rate must be .* got 0.0"),
-    "its alpha": (lambda: Exp3PlusPlus(small(), alpha=-1.0), "alpha must be .* got -1.0"),
-    "lane": (lambda: Exp3(small()).selection_probabilities(), "lane must be one .* got 0"),
-    "history": (lambda: Exp3(small()).history(), "record must be True .* got False"),
-    "labels": (lambda: Exp3(place(OFFERS, "rates")).labels, "default arms at the first predict"),
-    "other actions": (lambda: Exp3(rescaled(), arms=PAIR), SCALED),
+    "record": (lambda: Exp3(record=1), "record must be True or False, got 1"),
+    "its gamma": (lambda: Exp3(gamma=0.0), "gamma must be .* got 0.0"),
+    "its rate": (lambda: Exp3IX(learning_rate=0.0), "learning_rate must be .* got 0.0"),
+    "its alpha": (lambda: Exp3PlusPlus(alpha=-1.0), "alpha must be .* got -1.0"),
+    "lane": (lambda: bind(Exp3(), small()).of_lane(), "lane must be one .* got 0"),
+    "history": (lambda: Exp3().history(), "record must be True .* got False"),
+    "other actions": (lambda: bind(Exp3(), rescaled()), SCALED),
+    "other actions of one": (lambda: bind(policies.UniformCrawl(), rescaled()), SCALED),
 }
 
 

@@ -6,15 +6,15 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
-from policies.base.binders import RATE_FORMS
-from policies.base.binding import ActingPolicy
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import policies
 from crawl_envs.compiled.compiling import VALUE, compiled, ready
 from crawl_envs.evaluation import play, simulate
 from crawl_envs.types import Instance
-from policies.base import index
+from policies.base.live import LivePages
+from policies.base.policy import RATE_FORMS, Policy
+from policies.values import ranking
 from tests.policies.replay import FEATURES, ReplayCore, ReplayLane, random_lane, run
 
 PLANNED = policies.names("page", compiled=True, learns=False)
@@ -97,7 +97,7 @@ def test_bound_policies_take_any_observation(form):
         bound.predict(env.observation_space.sample())
     assert policies.make("Exp3", env).predict(stacked.reset())[0].shape == (1,)
     if form != "table":
-        unbound = policies.GreedyNCIS(features=env.unwrapped.features)
+        unbound = policies.make("GreedyNCIS", features=env.unwrapped.features)
         with pytest.raises(ValueError, match="observation must have"):
             unbound.predict(observation)
 
@@ -119,13 +119,9 @@ def test_scores_are_the_largest_values_in_order():
     for _ in range(4):
         actions, _ = policy.predict(core.reset())
         known = core.tracker()
-        problem = known.problem
-        expected = np.argsort(
-            -index.page_values(
-                *policy._index(problem), known.elapsed, known.signals * 1.0, known.alive
-            ),
-            kind="stable",
-        )[:5]
+        page_state = known.elapsed, known.signals * 1.0, known.alive
+        values = ranking.page_values(*policy.policy._index(known.problem), *page_state)
+        expected = np.argsort(-values, kind="stable")[:5]
         assert np.argsort(-actions[0], kind="stable")[:5].tolist() == expected.tolist()
 
 
@@ -145,9 +141,8 @@ def test_threshold_refreshes_every_page_that_reaches_it():
     for _ in range(20):
         action, _ = policy.predict(observation)
         known = core.tracker()
-        values = index.page_values(
-            *policy._index(known.problem), known.elapsed, known.signals * 1.0, known.alive
-        )
+        page_state = known.elapsed, known.signals * 1.0, known.alive
+        values = ranking.page_values(*policy.policy._index(known.problem), *page_state)
         np.testing.assert_array_equal(action[0], values >= 0.05)
         sizes.append(int(action.sum()))
         observation = core.step(action)
@@ -167,22 +162,22 @@ def test_values_through_a_pointer_are_the_same_to_the_last_bit(name):
     known = lane.tracker()
     rng = np.random.default_rng(0)
     elapsed, signals = rng.exponential(2.0, 3000), rng.poisson(0.7, 3000) * 1.0
-    value, table = policies.make(name, ReplayCore(lane))._index(known.problem)
-    page_values, page_state = ready(index.page_values), (elapsed, signals, known.alive)
+    value, table = policies.make(name)._index(known.problem)
+    page_values, page_state = ready(ranking.page_values), (elapsed, signals, known.alive)
     plain = page_values(value, table, *page_state)
-    through = page_values(index.pointer(value), table, *page_state)
+    through = page_values(ranking.pointer(value), table, *page_state)
     np.testing.assert_array_equal(through, plain)
     np.testing.assert_array_equal(
         [value(table, page, elapsed[page], signals[page]) for page in range(100)], plain[:100]
     )
 
 
-# Unbound
+# From columns
 
 
 @pytest.mark.parametrize("name", sorted({*INDICES} - NO_COLUMNS))
 @pytest.mark.parametrize(("form", "batch"), [("page", 1), ("scores", 3), ("refresh", 1)])
-def test_unbound_policy_works_from_columns_for_any_batch(name, form, batch):
+def test_policy_works_from_columns_for_any_batch(name, form, batch):
     lanes = (random_lane(6, seed, complete=2) for seed in range(3))
     core = ReplayCore(*lanes, action_form=form, batch=batch)
     bound = policies.make(name, core)
@@ -198,76 +193,73 @@ def test_unbound_policy_works_from_columns_for_any_batch(name, form, batch):
         observation = core.step(action)
 
 
-def test_unbound_policy_reads_the_alive_column_and_takes_fewer_pages():
+def test_policy_from_columns_reads_the_alive_column_and_takes_fewer_pages():
     rows = np.array([[3.0, 0.0], [1.0, 1.0], [2.0, 1.0]], dtype=np.float32)
-    assert policies.RoundRobin(features=("elapsed", "alive")).predict(rows)[0] == 2
-    assert policies.RoundRobin(features=("elapsed", "alive")).predict(rows[:2])[0] == 1
+    policy = policies.make("RoundRobin", features=("elapsed", "alive"))
+    assert policy.predict(rows)[0] == 2
+    assert policy.predict(rows[:2])[0] == 1
 
 
 # Bad input
 
 
 @pytest.mark.parametrize(
-    ("build", "message"),
+    ("name", "settings", "message"),
     [
-        (lambda core: policies.Greedy(), "either env or features=, got both or neither"),
-        (lambda core: policies.make("Greedy", core, features=FEATURES), "got both or neither"),
-        (lambda core: policies.make("Greedy", object()), "env must be a crawl environment, got object"),
-        (lambda core: policies.make("Greedy", core, batch=2), "are the environment's"),
-        (
-            lambda core: policies.Greedy(features=FEATURES, action_form="rates"),
-            "action_form of Greedy must be one of .*, got 'rates'",
-        ),
-        (lambda core: policies.Greedy(features=FEATURES, batch=0), "batch must be >= 1, got 0"),
-        (
-            lambda core: policies.GreedyNCIS(features=FEATURES[:4]),
-            "needs the columns change_rate, recall, false_signal_rate, features has elapsed",
-        ),
-        (
-            lambda core: policies.make("Greedy", core, threshold=1.0),
-            "'refresh'; got 1.0 in the form 'page'",
-        ),
-        (lambda core: policies.make("GreedyNCIS", core, delay_window=-1.0), "delay_window must be finite"),
-        (
-            lambda core: policies.GreedyNCIS(features=FEATURES, delay_window=1.0).predict(
-                np.zeros((3, len(FEATURES)))
-            ),
-            "delay_window must be 0 to predict without an environment",
-        ),
-        (lambda core: policies.make("GreedyCIS", core, reading="I4"), "reading must be one of .* got 'I4'"),
-        (lambda core: policies.make("GreedyNCISApprox", core, terms=0), "terms must be an integer >= 1"),
-        (lambda core: policies.make("GreedyCISPlus", core, recall_above=2), "recall_above must lie in"),
-        (lambda core: policies.LowDiscrepancy(None), "env must be an environment"),
-        (lambda core: policies.LowDiscrepancy(action_form="rates"), "must be one of .*'rates'"),
-        (lambda core: policies.make("LambdaCrawl", core, action_form="page"), "are the environment's"),
-        (lambda core: policies.LambdaCrawl(action_form="page").predict(np.zeros((3, 8))), "no env"),
-        (lambda core: policies.make("BinaryLambdaCrawl", core, floor=1.5), "floor must lie in .* got 1.5"),
-        (lambda core: policies.NutchAdaptive(None), "env must be an environment"),
-        (lambda core: policies.make("NutchAdaptive", core, dec_rate=1.0), "dec_rate must lie in .* got 1"),
-        (lambda core: policies.make("NutchAdaptive", core, day=0), "day must be finite and > 0, got 0"),
-        (
-            lambda core: policies.make("NutchAdaptive", core, max_interval=59.0),
-            "max_interval must be finite and >= 60, got 59.0",
-        ),
-        (
-            lambda core: policies.make("StormCrawlerAdaptive", core, fetch_interval_min=0),
-            "fetch_interval_min must be an integer >= 1, got 0",
-        ),
-        (
-            lambda core: policies.make("StormCrawlerAdaptive", core, rate_incr=0.0),
-            "rate_incr must be finite and > 0, got 0.0",
-        ),
-        (lambda core: policies.make("StormCrawlerAdaptive", core, rate_decr=1.5), "rate_decr must lie in"),
-        (
-            lambda core: policies.make("NutchAdaptive", core, sync_delta_rate=None),
-            "sync_delta_rate .* None",
-        ),
-        (lambda core: policies.make("UniformCrawl", core, schedule="best"), "schedule must be one of"),
+        ("Greedy", {"batch": 2}, "are the environment's"),
+        ("Greedy", {"features": FEATURES}, "features, .* must be None where env is given"),
+        ("LambdaCrawl", {"action_form": "page"}, "are the environment's"),
+        ("Greedy", {"threshold": 1.0}, "'refresh', got 1.0 in the form 'page'"),
+        ("GreedyNCIS", {"delay_window": -1.0}, "delay_window must be finite"),
+        ("GreedyCIS", {"reading": "I4"}, "reading must be one of .* got 'I4'"),
+        ("GreedyNCISApprox", {"terms": 0}, "terms must be an integer >= 1"),
+        ("GreedyCISPlus", {"recall_above": 2}, "recall_above must lie in"),
+        ("BinaryLambdaCrawl", {"floor": 1.5}, "floor must lie in .* got 1.5"),
+        ("NutchAdaptive", {"dec_rate": 1.0}, "dec_rate must lie in .* got 1"),
+        ("NutchAdaptive", {"day": 0}, "day must be finite and > 0, got 0"),
+        ("NutchAdaptive", {"max_interval": 59.0}, "max_interval must be finite and >= 60, got 59"),
+        ("NutchAdaptive", {"sync_delta_rate": None}, "sync_delta_rate .* None"),
+        ("StormCrawlerAdaptive", {"fetch_interval_min": 0}, "fetch_interval_min .* >= 1, got 0"),
+        ("StormCrawlerAdaptive", {"rate_incr": 0.0}, "rate_incr must be finite and > 0, got 0.0"),
+        ("StormCrawlerAdaptive", {"rate_decr": 1.5}, "rate_decr must lie in"),
+        ("UniformCrawl", {"schedule": "best"}, "schedule must be one of"),
     ],
 )
-def test_bad_arguments(build, message):
+def test_bad_settings(name, settings, message):
     with pytest.raises(ValueError, match=message):
-        build(ReplayCore(random_lane(3, 0)))
+        policies.make(name, ReplayCore(random_lane(3, 0)), **settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        (
+            "Greedy",
+            {"action_form": "rates"},
+            "action_form of Greedy must be one of .*, got 'rates'",
+        ),
+        ("LowDiscrepancy", {"action_form": "rates"}, "must be one of .*'rates'"),
+        ("Greedy", {"batch": 0}, "batch must be an integer >= 1, got 0"),
+        (
+            "GreedyNCIS",
+            {"features": FEATURES[:4]},
+            "needs the columns change_rate, recall, false_signal_rate, features has elapsed",
+        ),
+        ("GreedyNCIS", {"delay_window": 1.0}, "features must be None for GreedyNCIS with these"),
+        *(
+            (name, {}, f"features must be None for {name} .* it needs an environment, or its logs")
+            for name in ("LowDiscrepancy", "LambdaCrawl", "NutchAdaptive")
+        ),
+    ],
+)
+def test_bad_settings_from_columns(name, settings, message):
+    with pytest.raises(ValueError, match=message):
+        policies.make(name, **{"features": FEATURES, **settings})
+
+
+def test_an_environment_is_one():
+    with pytest.raises(ValueError, match="env must be a crawl environment, got object"):
+        policies.make("Greedy", object())
 
 
 def test_bad_observations():
@@ -279,7 +271,7 @@ def test_bad_observations():
     with pytest.raises(ValueError, match=r"the 2 lanes .*got shape \(3, 7\)"):
         policy.predict(np.zeros((3, 7)))
     with pytest.raises(ValueError, match=r"the 8 columns .*got shape \(3, 5\)"):
-        policies.Greedy(features=FEATURES).predict(np.zeros((3, 5)))
+        policies.make("Greedy", features=FEATURES).predict(np.zeros((3, 5)))
 
 
 @pytest.mark.parametrize("name", policies.names("page"))
@@ -306,24 +298,23 @@ def test_hidden_parameters_are_missed_in_words(name):
             policy.predict(observation)
 
 
-# What a policy of one's own may get wrong
+# Policies of other classes
 
 
-class Chosen(ActingPolicy):
+class Chosen(Policy):
     acts = ("page", "refresh", "scores", "rates")
 
-    def __init__(self, env, choice):
-        super().__init__(env)
+    def __init__(self, choice):
         self.choice = choice
 
-    def _choose(self, tracker):
+    def choose(self, tracker):
         return self.choice
 
 
 def chosen(choice, **arguments):
     env = gym.make("CrawlNCIS-v0", num_pages=5, **arguments)
     observation, _ = env.reset(seed=0)
-    return Chosen(env, choice).predict(observation)[0]
+    return policies.bind(Chosen(choice), env).predict(observation)[0]
 
 
 @pytest.mark.parametrize("choice", [3, np.int32(3), [3, 1], np.array([3]), np.uint8([3])])
@@ -344,7 +335,7 @@ def test_a_table_of_another_shape_or_with_nan_is_refused_in_words(table):
     observation, _ = env.reset(seed=0)
     expected = r"table of Tabulated must have a row per page, at least \(5, P\), and no NaN, got"
     with pytest.raises(ValueError, match=expected):
-        Tabulated(env).predict(observation)
+        policies.bind(Tabulated(), env).predict(observation)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +382,7 @@ def test_an_index_that_is_nan_is_refused(form):
     more = {"batch": 2} if form == "scores" else {}
     env = gym.make("CrawlNCIS-v0", num_pages=5, horizon=1.0, action=action, **more)
     observation, _ = env.reset(seed=0)
-    policy = Undefined(env, **({"threshold": 0.1} if form == "refresh" else {}))
+    policy = policies.bind(Undefined(threshold=0.1 if form == "refresh" else None), env)
     instance = Instance(np.ones(5), 1.0, bandwidth=5.0)
     rollout = form == "rollout"
     words = "index of every page must be a number, got NaN for page 2"
@@ -400,25 +391,22 @@ def test_an_index_that_is_nan_is_refused(form):
 
 
 class Forgetful(policies.Greedy):
-    def __init__(self, env):
-        self.mine = env
+    def __init__(self, label):
+        self.label = label
 
 
-def test_a_class_that_forgets_the_base_class_is_refused_in_one_way():
-    env = gym.make("CrawlNCIS-v0", num_pages=5)
-    observation, _ = env.reset(seed=0)
-    policy = Forgetful(env)
-    for use in (
-        lambda: policy.predict(observation),
-        lambda: policy.choose(env.unwrapped.tracker()),
-        lambda: policy.start(env.unwrapped.tracker()),
-        lambda: play(env, policy, 0),
-        lambda: simulate(env.unwrapped.instance, policy, 2.0),
-    ):
-        with pytest.raises(ValueError, match=r"^Forgetful.__init__ must call super\(\).__init__"):
-            use()
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = policies.make("Greedy", env).nothing
+def test_a_class_that_does_not_call_the_base_class_is_a_policy():
+    env = gym.make("CrawlNCIS-v0", num_pages=5, horizon=3.0)
+    env.reset(seed=0)
+    pages, crawls, ledgers = LivePages(env.unwrapped.problem), [], []
+    for policy in (Forgetful("own"), policies.Greedy()):
+        policy.start(pages)
+        assert policy.choose(pages.tracker()) == [0]
+        crawls.append(simulate(env.unwrapped.instance, policy, 2.0).crawls)
+        bound = policies.bind(policy, env)
+        ledgers += [play(env, bound, 0, compiled=compiled) for compiled in (True, False)]
+    np.testing.assert_array_equal(*crawls)
+    assert len(set(ledgers)) == 1
 
 
 # Another environment than that of the policy
@@ -505,7 +493,7 @@ def test_no_observation_is_refused():
         with pytest.raises(ValueError, match="GreedyNCIS is bound to, got None"):
             policy.predict(None)
     with pytest.raises(ValueError, match="must have shape"):
-        policies.GreedyNCIS(features=FEATURES).predict(None)
+        policies.make("GreedyNCIS", features=FEATURES).predict(None)
 
 
 @pytest.mark.parametrize("kind", [DummyVecEnv, gym.vector.SyncVectorEnv])

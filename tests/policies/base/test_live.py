@@ -9,40 +9,47 @@ import pytest
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
 from crawl_envs.types import Problem
-from policies.base.live import Description, LivePages, empty_log
+from policies.base.live import LivePages, empty_log
 
 
 def test_sketches_are_asked_for():
     env = gym.make("CrawlLongevity-v0", num_pages=5, bandwidth=1.5)
     env.reset(seed=0)
     with pytest.raises(ValueError, match="sketches must be given"):
-        policies.make("CurveFitting", env.unwrapped.problem).choose(env.unwrapped.tracker())
+        policies.CurveFitting().start(LivePages(env.unwrapped.problem))
 
 
-def test_calls_in_any_order():
-    """The first decision needs no log, a repeated log counts once, a new episode starts anew."""
+def signal_log(pages, times):
+    received = np.array(pages, np.int64)
+    return empty_log()._replace(
+        signal_page=received,
+        signal_time=np.array(times, np.float64),
+        signal_source=np.zeros(received.size, np.int64),
+    )
+
+
+def test_a_policy_learns_from_logs_and_starts_again_without_them():
+    """The first decision needs no log. A copy that has not chosen learns the same."""
     problem = Problem(num_pages=3, bandwidth=1.0, importance=np.array([1.0, 2.0, 3.0]))
     pages = LivePages(problem)
-    policy = policies.make("BeliefNCIS", pages)
+    policy, silent = policies.BeliefNCIS(), policies.BeliefNCIS()
+    for each in (policy, silent):
+        each.start(pages)
     assert policy.choose(pages.tracker()) == 0
-    log = empty_log()._replace(
-        signal_page=np.array([1]), signal_time=np.array([0.5]), signal_source=np.array([0])
-    )
+    log = signal_log([1], [0.5])
     pages.advance(log, 1.0)
-    for _ in range(2):
-        policy.update(log, pages.tracker())
+    for each in (policy, silent):
+        each.update(log, pages.tracker())
     assert policy.choose(pages.tracker()) == 1
     once = policy.learner.memory.pages.copy()
-    for begin in ("start", "update"):
-        fresh, first = policies.make("BeliefNCIS", problem), LivePages(problem).tracker()
-        getattr(fresh, begin)(*([first] if begin == "start" else [empty_log(), first]))
-        fresh.update(log, pages.tracker())
-        np.testing.assert_array_equal(fresh.learner.memory.pages, once)
-    policy.update(empty_log(), LivePages(problem).tracker()._replace(episode=1))
-    assert policy.choose(LivePages(problem).tracker()._replace(episode=1)) == 0
+    np.testing.assert_array_equal(silent.learner.memory.pages, once)
+    policy.start(LivePages(problem))
+    assert policy.choose(LivePages(problem).tracker()) == 0
+    assert not np.array_equal(policy.learner.memory.pages, once)
 
 
 def test_a_live_policy_may_join_with_what_is_known():
+    """Ages of signals are known from a complete log, and unknown after it."""
     problem = Problem(
         num_pages=3,
         bandwidth=1.0,
@@ -50,39 +57,46 @@ def test_a_live_policy_may_join_with_what_is_known():
         **{name: np.full(3, 0.5) for name in ("change_rate", "recall", "false_signal_rate")},
     )
     pages = LivePages(problem)
-    log = empty_log()._replace(
-        signal_page=np.array([2, 2]),
-        signal_time=np.array([0.2, 0.5]),
-        signal_source=np.zeros(2, int),
-    )
-    pages.advance(log, 1.0)
-    window = policies.make("GreedyNCIS", problem, delay_window=0.3)
-    assert window.choose(pages.tracker()) == 2
-    np.testing.assert_array_equal(window.counted, [0.0, 0.0, 2.0])  # their ages are not known
+    for log, counts in ((signal_log([2, 2], [0.2, 0.5]), 1.0), (empty_log(), 2.0)):
+        pages.advance(log, pages.time + 1.0)
+        window = policies.GreedyNCIS(delay_window=0.3)
+        window.start(pages)
+        assert window.choose(pages.tracker()) == 2
+        np.testing.assert_array_equal(window.counts, [0.0, 0.0, counts])
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("problem", "settings", "message"),
     [
-        ({"problem": 3}, "problem must be a Problem, got int"),
-        ({"batch": 0}, "batch must be an integer >= 1, got 0"),
-        ({"epoch": 0.0}, "epoch must be finite and > 0"),
-        ({"horizon": -1.0}, "horizon must be finite and > 0"),
+        (3, {}, "problem must be a Problem, got int"),
+        (None, {"horizon": -1.0}, "horizon must be finite and > 0"),
     ],
 )
-def test_bad_descriptions(arguments, message):
-    problem = Problem(num_pages=3, bandwidth=1.0, importance=np.ones(3))
+def test_bad_live_pages(problem, settings, message):
+    three = Problem(num_pages=3, bandwidth=1.0, importance=np.ones(3))
     with pytest.raises(ValueError, match=message):
-        Description(**{"problem": problem, **arguments})
+        LivePages(problem or three, **settings)
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        (("scores", 0), "batch must be an integer >= 1, got 0"),
+        (("page", 1, 0.0), "epoch must be finite and > 0"),
+        (("rates",), "action_form of Greedy must be one of .*got 'rates'"),
+    ],
+)
+def test_bad_forms(form, message):
+    with pytest.raises(ValueError, match=message):
+        policies.Greedy().in_form(*form)
 
 
 def test_the_horizon_counts_the_crawls_of_every_bandwidth():
     steps = ((10.0, 4.0), (20.0, 1.0))
     problem = Problem(num_pages=3, bandwidth=2.0, importance=np.ones(3), bandwidth_steps=steps)
-    assert Description(problem, horizon=5.0).num_slots() == 10
-    assert Description(problem, horizon=15.0).num_slots() == 40
-    assert Description(problem, horizon=30.0).num_slots() == 70
-    assert Description(problem, action_form="rates", epoch=2.0, horizon=30.0).num_slots() == 15
+    for horizon, crawls in ((5.0, 10), (15.0, 40), (30.0, 70)):
+        assert LivePages(problem, horizon=horizon).num_slots() == crawls
+    assert LivePages(problem, horizon=30.0).num_slots(2.0) == 15
 
 
 @pytest.mark.parametrize(
@@ -113,17 +127,17 @@ def test_live_pages_refuse_what_cannot_be_and_stay_as_they_are(changes, message)
         LivePages(pages.problem, alive=np.ones(5, np.bool_))
 
 
-def test_lanes_are_apart_if_a_policy_was_started_before_its_first_prediction():
+def test_lanes_are_apart_if_one_was_updated_before_the_first_prediction():
     arguments = {"num_pages": 8, "bandwidth": 9.0, "horizon": 3.0, "instance": "noisy"}
     env = gym.make_vec("CrawlNCIS-v0", num_envs=2, **arguments)
     observation, _ = env.reset(seed=[1, 2])
     early, policy = (policies.make("BeliefNCIS", env) for _ in range(2))
-    early.start(env.unwrapped.tracker(0))
+    early.update(0)
     for _ in range(20):
         action = policy.predict(observation)[0]
         assert np.array_equal(early.predict(observation)[0], action)
         observation = env.step(action)[0]
-    assert early.of_lane(1).learner is not early.learner
+    assert early.of_lane(1).learner is not early.of_lane(0).learner
 
 
 @pytest.mark.parametrize("form", ["dict", "flat_dict"])
@@ -136,29 +150,22 @@ def test_masks_are_no_tables_of_pages(form):
 
 
 def test_a_live_bandit_passes_every_log_to_its_arms_once():
-    problem = gym.make("CrawlNCIS-v0", num_pages=8, instance="noisy")
-    problem.reset(seed=0)
-    pages = LivePages(problem.unwrapped.problem)
-
-    def greedy(description):
-        return policies.make("GreedyNCIS", description, delay_window=1e-9)
-
-    alone, bandit = greedy(pages), policies.make("Exp3", pages, arms={"greedy": greedy})
+    env = gym.make("CrawlNCIS-v0", num_pages=8, instance="noisy")
+    env.reset(seed=0)
+    pages = LivePages(env.unwrapped.problem)
+    alone = policies.GreedyNCIS(delay_window=1e-9)
+    bandit = policies.Exp3(arms={"greedy": policies.GreedyNCIS(delay_window=1e-9)})
+    for policy in (alone, bandit):
+        policy.start(pages)
     for time, signals in ((0.5, [0, 0, 0]), (1.0, [1]), (1.5, [])):
-        received = np.array(signals, np.int64)
-        log = empty_log()._replace(
-            signal_page=received,
-            signal_time=np.full(received.size, time - 0.1),
-            signal_source=np.zeros(received.size, np.int64),
-        )
+        log = signal_log(signals, [time - 0.1] * len(signals))
         pages.advance(log, time)
         for policy in (alone, bandit):
             policy.update(log, pages.tracker())
     for policy in (alone, bandit):
         policy.choose(pages.tracker())
-    arm = bandit.arms.policies[0]
-    assert alone.counted[:2].tolist() == [3.0, 1.0]
-    assert np.array_equal(arm.counted, alone.counted)
+    assert alone.counts[:2].tolist() == [3.0, 1.0]
+    assert np.array_equal(bandit.arms.policies[0].counts, alone.counts)
 
 
 @pytest.mark.parametrize("given", [{"bandwidth_steps": ((2.0, 0.0),)}, {"bandwidth": 0.0}])

@@ -19,7 +19,8 @@ def test_a_decorated_class_is_built_by_its_name(monkeypatch: pytest.MonkeyPatch)
     assert registered()(Backwards) is Backwards
     assert "Backwards" in policies.names("page")
     env = gymnasium.make("crawl_envs:CrawlNCIS-v0", num_pages=3, bandwidth=3.0)
-    assert type(policies.make("Backwards", env)) is Backwards
+    assert type(policies.make("Backwards", env).policy) is Backwards
+    assert type(policies.make("Backwards")) is Backwards
 
 
 def test_every_registered_class_is_an_attribute() -> None:

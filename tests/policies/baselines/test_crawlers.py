@@ -30,14 +30,9 @@ def reschedule(policy, page, now, changed, kept):
     policy.kernel(policy.rule, *arguments, kept)
 
 
-@pytest.fixture
-def core():
-    return ReplayCore(random_lane(3, 0))
-
-
 @EVERY_ONE
-def test_rules_step_by_step(core, name):
-    policy, twin = policies.make(name, core), SHIPPED[name]()
+def test_rules_step_by_step(name):
+    policy, twin = policies.make(name), SHIPPED[name]()
     kept = revisits(*policy.first_interval)
     assert kept.due[0] == pytest.approx(twin.due, rel=1e-15)
     rng = np.random.default_rng(0)
@@ -52,8 +47,8 @@ def test_rules_step_by_step(core, name):
         twin.interval, twin.due = type(twin.interval)(kept.interval[0]), kept.due[0]
 
 
-def test_nutch_by_hand(core):
-    policy = policies.make("NutchAdaptive", core)
+def test_nutch_by_hand():
+    policy = policies.NutchAdaptive()
     kept = revisits(*policy.first_interval)
     assert kept.due[0] == 30.0
     reschedule(policy, 0, 30.0, False, kept)  # 30 * 1.4 = 42 > 30 days since the change; - 0.3 * 30
@@ -62,14 +57,14 @@ def test_nutch_by_hand(core):
     assert kept.due[0] == pytest.approx(63.0 + 63.0 - 18.9)
     reschedule(policy, 0, 107.1, True, kept)
     assert kept.due[0] == pytest.approx(107.1 + 0.8 * 63.0)
-    plain = policies.make("NutchAdaptive", core, sync_delta=False, inc_rate=0.2)
+    plain = policies.NutchAdaptive(sync_delta=False, inc_rate=0.2)
     kept = revisits(*plain.first_interval)
     reschedule(plain, [0, 0], [30.0, 66.0], [False, True], kept)
     assert kept.due[0] == pytest.approx(66.0 + 30.0 * 1.2 * 0.8)
 
 
-def test_limits_of_intervals(core):
-    nutch = policies.make("NutchAdaptive", core, min_interval=3600.0, day=24.0)  # time in hours
+def test_limits_of_intervals():
+    nutch = policies.NutchAdaptive(min_interval=3600.0, day=24.0)  # time in hours
     kept = revisits(*nutch.first_interval)
     assert kept.due[0] == pytest.approx(30.0 * 24.0)
     for now in range(100):
@@ -78,7 +73,7 @@ def test_limits_of_intervals(core):
     for now in range(40):
         reschedule(nutch, 0, 100.0 + 3000.0 * now, False, kept)
         assert kept.due[0] <= 100.0 + 3000.0 * now + 90.0 * 24.0 * (1.0 + 1e-12)
-    storm = policies.make("StormCrawlerAdaptive", core)
+    storm = policies.StormCrawlerAdaptive()
     kept = revisits(*storm.first_interval)
     for now in range(30):
         reschedule(storm, 0, float(now), False, kept)
@@ -86,7 +81,7 @@ def test_limits_of_intervals(core):
     for now in range(30, 60):
         reschedule(storm, 0, float(now), True, kept)
     assert kept.interval[0] == 60.0
-    frozen = policies.make("StormCrawlerAdaptive", core, fetch_interval_default=1, fetch_interval_min=1)
+    frozen = policies.StormCrawlerAdaptive(fetch_interval_default=1, fetch_interval_min=1)
     kept = revisits(*frozen.first_interval)
     for now in range(5):
         reschedule(frozen, 0, float(now), False, kept)
@@ -189,9 +184,9 @@ def test_late_pages_are_due_one_default_interval_after_their_birth():
         ("StormCrawlerAdaptive", {}, 0.49, 0.66),
     ],
 )
-def test_intervals_are_in_proportion_to_mean_lifetimes(core, name, arguments, low, high):
+def test_intervals_are_in_proportion_to_mean_lifetimes(name, arguments, low, high):
     rng = np.random.default_rng(7)
-    policy = policies.make(name, core, **arguments)
+    policy = policies.make(name, **arguments)
     products = []
     for change_rate in (0.1, 0.3, 1.0, 3.0):
         pages = 200

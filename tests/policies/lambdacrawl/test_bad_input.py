@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from policies.lambdacrawl import (
-    ExploreThenCommit,
-    LambdaLearnAndCrawl,
-    LambdaLearnAndCrawlBinary,
-)
+import policies
+from policies import ExploreThenCommit, LambdaLearnAndCrawl, LambdaLearnAndCrawlBinary
 from tests.policies.small_world import SmallWorld
 
 
@@ -15,16 +12,12 @@ def world(form="rates", **more):
     return SmallWorld(np.ones(3), bandwidth=3.0, horizon=5.0, form=form, **more)
 
 
-def learner(**given):
-    return lambda: LambdaLearnAndCrawl(world(), **given)
+def learner(**settings):
+    return lambda: LambdaLearnAndCrawl(**settings)
 
 
-def explorer(**given):
-    return lambda: ExploreThenCommit(world(), **given)
-
-
-def first_step(policy_class, env, **given):
-    return policy_class(env, **given).predict(env.observation)
+def explorer(**settings):
+    return lambda: ExploreThenCommit(**settings)
 
 
 BOUNDS = r"bounds must be \(least, largest\) .* got "
@@ -38,13 +31,15 @@ BAD = [
     (learner(bounds=(1, 2, 3)), rf"{BOUNDS}\(1, 2, 3\)"),
     (learner(bounds=(0.0, "a")), rf"{BOUNDS}\(0.0, 'a'\)"),
     (learner(bounds=(0.0, np.nan)), rf"{BOUNDS}\(0.0, nan\)"),
-    (lambda: learner()().estimate(2), "lane must be one that predict was called for, got 2"),
-    (lambda: learner()().allocation(2), "lane must be one that predict was called for, got 2"),
-    (lambda: LambdaLearnAndCrawl(world("scores")), "action_form of .* must be one of"),
     (
-        lambda: LambdaLearnAndCrawlBinary(world(), floor=1.5),
-        r"floor must lie in \[0, 1\], got 1.5",
+        lambda: policies.make("LambdaLearnAndCrawl", world()).of_lane(2),
+        "lane must be one that predict was called for, got 2",
     ),
+    (
+        lambda: policies.make("LambdaLearnAndCrawl", world("scores")),
+        "action_form of .* must be one of",
+    ),
+    (lambda: LambdaLearnAndCrawlBinary(floor=1.5), r"floor must lie in \[0, 1\], got 1.5"),
     (explorer(explore=-1.0), "explore must be finite and >= 0, got -1.0"),
     (explorer(objective="jaccard"), "objective must be one of .* got 'jaccard'"),
     (explorer(initial=0.0), "initial must be finite and > 0, got 0.0"),

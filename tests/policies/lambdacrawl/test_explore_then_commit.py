@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from policies import solvers
-from policies.lambdacrawl import ExploreThenCommit
+from policies import make, solvers
 from tests.policies.small_world import SmallWorld, play
 
 
@@ -32,7 +31,7 @@ def slow_moments(intervals, smoothing=0.5):
 @pytest.mark.parametrize("objective", ["harmonic", "binary"])
 def test_it_explores_estimates_and_commits(form, objective):
     world = world_of(form=form)
-    policy = ExploreThenCommit(world, objective=objective)
+    policy = make("ExploreThenCommit", world, objective=objective)
     signals = form == "rates" or objective == "harmonic"
     complete = world.problem.complete if signals else np.zeros(20, np.bool_)
     crawls, counts = [[] for _ in range(20)], np.zeros(20)
@@ -45,9 +44,9 @@ def test_it_explores_estimates_and_commits(form, objective):
             np.add.at(counts, log.signal_page, 1)
         action, _ = policy.predict(world.observation)
         if world.time < 6.0 * (1.0 - 1e-9):
-            assert policy.allocation().rates.tolist() == [0.5] * 20
+            assert policy.of_lane().allocation().rates.tolist() == [0.5] * 20
         else:
-            plans.append((policy.allocation(), policy.estimate(), action))
+            plans.append((policy.of_lane().allocation(), policy.of_lane().estimate(), action))
         world.step(action)
     plan, estimate, _ = plans[0]
     slow = np.array([slow_moments(rows) for rows in crawls])
@@ -68,7 +67,7 @@ def test_it_explores_estimates_and_commits(form, objective):
 
 def test_exploration_in_slots_is_round_robin():
     world = world_of(form="page", share=0.0)
-    policy = ExploreThenCommit(world, explore=4.0)
+    policy = make("ExploreThenCommit", world, explore=4.0)
     actions = play(world, policy, 40)
     assert actions[:39].reshape(-1).tolist() == [*range(20), *range(19)]
 
@@ -76,22 +75,22 @@ def test_exploration_in_slots_is_round_robin():
 def test_how_long_it_explores():
     for explore, last in ((0.0, -1), (2.5, 2), (3.0, 2), (None, 5), (1e9, 35)):
         world = world_of()
-        policy = ExploreThenCommit(world, explore=explore)
+        policy = make("ExploreThenCommit", world, explore=explore)
         even = []
         for epoch in range(36):
             world.step(policy.predict(world.observation)[0])
-            if np.ptp(policy.allocation().rates) == 0.0:
+            if np.ptp(policy.of_lane().allocation().rates) == 0.0:
                 even.append(epoch)
         assert even == list(range(last + 1))
 
 
 def test_an_episode_that_is_joined_is_explored_from_there():
     world = world_of()
-    play(world, ExploreThenCommit(world), 10)
-    joined, even = ExploreThenCommit(world, explore=4.0), []
+    play(world, make("ExploreThenCommit", world), 10)
+    joined, even = make("ExploreThenCommit", world, explore=4.0), []
     for epoch in range(10, 20):
         world.step(joined.predict(world.observation)[0])
-        if np.ptp(joined.allocation().rates) == 0.0:
+        if np.ptp(joined.of_lane().allocation().rates) == 0.0:
             even.append(epoch)
     assert even == [10, 11, 12]  # the step before, which is learned from, counts
 
@@ -101,19 +100,19 @@ def test_more_exploration_commits_to_better_rates():
     for explore in (4.0, 64.0):
         for seed in range(8):
             world = world_of(seed, horizon=explore + 2.0)
-            policy = ExploreThenCommit(world, explore=explore)
+            policy = make("ExploreThenCommit", world, explore=explore)
             play(world, policy)
             case = (world.problem.importance, world.change_rate, world.bandwidth)
             right = solvers.harmonic(*case, complete=world.problem.complete)
-            gap = np.abs(policy.allocation().rates - right.rates).sum() / world.bandwidth
+            gap = np.abs(policy.of_lane().allocation().rates - right.rates).sum() / world.bandwidth
             gaps.setdefault(explore, []).append(gap)
     assert np.mean(gaps[64.0]) < 0.4 * np.mean(gaps[4.0])
 
 
 def test_pages_that_exploration_misses():
     world = world_of(form="page", share=0.0)
-    policy = ExploreThenCommit(world, explore=1.0, smoothing=0.25)
+    policy = make("ExploreThenCommit", world, explore=1.0, smoothing=0.25)
     play(world, policy, 12)
-    estimate = policy.estimate()
+    estimate = policy.of_lane().estimate()
     assert estimate[9:] == pytest.approx([np.log(2.0) / 0.25] * 11)
     assert np.log(2.0) / 0.25 not in estimate[:9]

@@ -41,7 +41,7 @@ def mixed(num_pages=40, bandwidth=8.0, seed=0, **more):
 def test_other_penalties_change_the_rates():
     instance = mixed(10, bandwidth=2.0)
     problem = instance.problem()
-    own = policies.make("LambdaCrawl", action_form="rates", penalty=np.sqrt)
+    own = policies.LambdaCrawl(penalty=np.sqrt)
     plan = own.allocate(problem, 2.0)
     solved = solvers.concave_penalty(
         instance.importance, instance.change_rate, 2.0, np.sqrt, instance.complete
@@ -49,9 +49,8 @@ def test_other_penalties_change_the_rates():
     np.testing.assert_array_equal(plan.rates, solved.rates)
     np.testing.assert_array_equal(plan.probabilities, solved.probabilities)
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1.0, 20_001.0))])
-    table = policies.make("LambdaCrawl", action_form="rates", penalty=harmonic)
-    default = policies.make("LambdaCrawl", action_form="rates")
-    known = default.allocate(problem, 2.0)
+    table = policies.LambdaCrawl(penalty=harmonic)
+    known = policies.LambdaCrawl().allocate(problem, 2.0)
     np.testing.assert_allclose(table.allocate(problem, 2.0).rates, known.rates, rtol=1e-8)
     assert np.abs(plan.rates / known.rates - 1.0).max() > 0.01
 
@@ -101,7 +100,7 @@ def test_actions_spend_the_budget(name):
     spent = np.where(instance.complete, action * instance.change_rate, action).sum()
     if name in ("LambdaCrawl", "LambdaCrawlApprox"):
         assert spent == pytest.approx(8.0, rel=1e-9)
-    rates = policies.make(name, core).rates(instance.problem(), 8.0)
+    rates = policies.make(name).rates(instance.problem(), 8.0)
     capped = np.where(instance.complete, np.minimum(rates, instance.change_rate), rates)
     np.testing.assert_allclose(spent, capped.sum(), rtol=1e-9)
     assert spent > 5.0
@@ -180,8 +179,7 @@ def test_pages_without_importance_or_changes(name, recall):
 @EVERY_ONE
 def test_without_signals_counts_stay_within_one_of_their_share(name):
     instance = Instance(*np.random.default_rng(3).random((2, 30)), bandwidth=6.0)
-    core = ReplayCore(ReplayLane(instance, (), 500.0))
-    policy = policies.make(name, core)
+    policy = policies.make(name)
     compiled = policy.compile(instance.problem(), 3000, rng())
     assert compiled.answered is None or not compiled.answered.any()
     rates = policy.rates(instance.problem(), 6.0)
@@ -190,11 +188,11 @@ def test_without_signals_counts_stay_within_one_of_their_share(name):
 
 def test_where_slots_are_short_a_crawl_answers_for_several_signals():
     instance = Instance(np.ones(12), 2.0, 1.0, bandwidth=6.0)  # a quarter of the signals
-    policy = policies.LambdaCrawl(action_form="page")
+    policy = policies.LambdaCrawl()
     rolled = simulate(instance, policy, 200.0, penalty="harmonic", requests=False)
     by_chance = simulate(
         instance,
-        policies.LambdaCrawl(action_form="rates"),
+        policies.LambdaCrawl().in_form("rates"),
         200.0,
         penalty="harmonic",
         requests=False,
@@ -249,7 +247,7 @@ def test_more_signals_in_a_slot_than_the_log_holds():
 def test_a_bandwidth_that_steps_has_its_own_schedule_or_its_mean():
     steps = [(100.0, 8.0), (200.0, 0.5)]
     plain = Instance([1.0] * 3, [0.1, 1.0, 4.0], bandwidth=0.5, bandwidth_steps=steps)
-    policy = policies.LambdaCrawl(ReplayCore(ReplayLane(plain)))
+    policy = policies.LambdaCrawl()
     pages = policy.compile(plain.problem(), 900, rng()).pages
     for part, bandwidth in ((pages[:50], 0.5), (pages[50:850], 8.0), (pages[850:], 0.5)):
         rates = policy.rates(plain.problem(), bandwidth)
@@ -302,14 +300,9 @@ def test_greedy_beats_schedules_and_schedules_beat_chance():
     instance = mixed(num_pages=100, bandwidth=20.0, seed=8)
     costs = {}
     for label, policy in (
-        ("chance", policies.LambdaCrawl(action_form="rates")),
-        ("schedule", policies.LambdaCrawl(action_form="page")),
-        (
-            "greedy",
-            policies.GreedyHarmonic(
-                features=("elapsed", "signals", "importance", "change_rate", "complete")
-            ),
-        ),
+        ("chance", policies.LambdaCrawl().in_form("rates")),
+        ("schedule", policies.LambdaCrawl()),
+        ("greedy", policies.GreedyHarmonic()),
     ):
         costs[label] = np.array(
             [

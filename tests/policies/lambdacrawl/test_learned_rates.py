@@ -6,21 +6,16 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from policies import solvers
+from policies import make, solvers
 from policies.base.live import empty_log
 from policies.estimators import fit_change_rates, match_moments
 from policies.estimators.change_rates import fit_histories
 from policies.estimators.moments import match_histories
-from policies.lambdacrawl import (
-    LambdaLearnAndCrawl,
-    LambdaLearnAndCrawlApprox,
-    LambdaLearnAndCrawlBinary,
-)
 from policies.lambdacrawl.rate_learner import LearnedRates
 from tests.policies.small_world import SmallWorld, play
 
 EVERY = pytest.mark.parametrize(
-    "policy_class", [LambdaLearnAndCrawl, LambdaLearnAndCrawlApprox, LambdaLearnAndCrawlBinary]
+    "name", ["LambdaLearnAndCrawl", "LambdaLearnAndCrawlApprox", "LambdaLearnAndCrawlBinary"]
 )
 FORMS = pytest.mark.parametrize("form", ["rates", "page"])
 
@@ -52,15 +47,15 @@ def slow_estimate(intervals, smoothing=0.5):
 
 @FORMS
 @pytest.mark.parametrize(
-    ("policy_class", "solve"),
+    ("name", "solve"),
     [
-        (LambdaLearnAndCrawl, solvers.harmonic),
-        (LambdaLearnAndCrawlApprox, solvers.harmonic_approx),
+        ("LambdaLearnAndCrawl", solvers.harmonic),
+        ("LambdaLearnAndCrawlApprox", solvers.harmonic_approx),
     ],
 )
-def test_estimates_and_rates_are_those_of_the_algorithm(policy_class, solve, form):
+def test_estimates_and_rates_are_those_of_the_algorithm(name, solve, form):
     world = world_of(form=form)
-    policy = policy_class(world)
+    policy = make(name, world)
     complete, m = world.problem.complete, world.crawls.size
     crawls, counts = [[] for _ in range(m)], np.zeros(m)
     plans = 0
@@ -72,7 +67,7 @@ def test_estimates_and_rates_are_those_of_the_algorithm(policy_class, solve, for
         np.add.at(counts, log.signal_page, 1)
         action, _ = policy.predict(world.observation)
         if form == "rates" or world.time >= plans * (1.0 - 1e-9):
-            estimate = policy.estimate()
+            estimate = policy.of_lane().estimate()
             expected = (counts + 0.5) / (world.time + 0.5)
             if any(crawls):
                 slow = np.array([slow_estimate(rows) for rows in crawls])
@@ -80,8 +75,10 @@ def test_estimates_and_rates_are_those_of_the_algorithm(policy_class, solve, for
             expected = np.where(complete | any(crawls), expected, 1.0)
             assert estimate == pytest.approx(expected, rel=1e-9)
             right = solve(world.problem.importance, estimate, world.bandwidth, complete=complete)
-            assert policy.allocation().rates == pytest.approx(right.rates, rel=1e-12)
-            assert policy.allocation().rates.sum() == pytest.approx(world.bandwidth, rel=1e-9)
+            assert policy.of_lane().allocation().rates == pytest.approx(right.rates, rel=1e-12)
+            assert policy.of_lane().allocation().rates.sum() == pytest.approx(
+                world.bandwidth, rel=1e-9
+            )
             if form == "rates":
                 assert np.array_equal(world.declared, estimate)
                 assert action == pytest.approx(
@@ -96,7 +93,7 @@ def test_estimates_and_rates_are_those_of_the_algorithm(policy_class, solve, for
 def distances(seed, epochs, num_pages=20):
     """Distance of the rates of the n-th epoch from the optimal ones, relative to the bandwidth."""
     world = world_of(seed, num_pages=num_pages, horizon=max(epochs) + 1.0)
-    policy = LambdaLearnAndCrawl(world)
+    policy = make("LambdaLearnAndCrawl", world)
     right = solvers.harmonic(
         world.problem.importance,
         world.change_rate,
@@ -107,7 +104,7 @@ def distances(seed, epochs, num_pages=20):
     for epoch in range(max(epochs) + 1):
         action, _ = policy.predict(world.observation)
         if epoch in epochs:
-            gap = np.abs(policy.allocation().rates - right.rates).sum()
+            gap = np.abs(policy.of_lane().allocation().rates - right.rates).sum()
             gaps.append(gap / world.bandwidth)
         world.step(action)
     return gaps
@@ -123,38 +120,38 @@ def test_rates_converge_to_the_optimal_ones():
 
 def test_signals_are_answered_in_their_share():
     world = world_of(1, form="page", share=1.0, horizon=200.0, num_pages=12)
-    policy = LambdaLearnAndCrawl(world)
+    policy = make("LambdaLearnAndCrawl", world)
     play(world, policy, round(40 * world.bandwidth))
     before, since = world.crawls.copy(), world.time
     play(world, policy)
     signals = [np.sum((own > since) & (own <= world.time)) for own in world.changes]
-    expected = policy.allocation().probabilities * signals
+    expected = policy.of_lane().allocation().probabilities * signals
     assert world.crawls - before == pytest.approx(expected, rel=0.15, abs=6.0)
 
 
 def test_the_binary_one_keeps_a_floor_and_forgets_signals_where_it_can():
     for floor in (0.0, 0.4, 1.0):
         world = world_of(form="page")
-        policy = LambdaLearnAndCrawlBinary(world, floor=floor)
+        policy = make("LambdaLearnAndCrawlBinary", world, floor=floor)
         play(world, policy, 40)
-        rates = policy.allocation().rates
+        rates = policy.of_lane().allocation().rates
         assert rates.min() >= floor * world.bandwidth / 30 * (1.0 - 1e-9)
         right = solvers.binary_poisson(
-            world.problem.importance, policy.estimate(), world.bandwidth, floor=floor
+            world.problem.importance, policy.of_lane().estimate(), world.bandwidth, floor=floor
         )
         assert rates == pytest.approx(right.rates, rel=1e-12)
         mute = world_of(form="page", complete=False)
-        again = LambdaLearnAndCrawlBinary(mute, floor=floor)
+        again = make("LambdaLearnAndCrawlBinary", mute, floor=floor)
         play(mute, again, 40)
-        assert np.array_equal(again.estimate(), policy.estimate())
+        assert np.array_equal(again.of_lane().estimate(), policy.of_lane().estimate())
 
 
 def test_the_binary_one_answers_as_many_signals_as_it_would_crawl():
     world = world_of(horizon=5.0)
-    policy = LambdaLearnAndCrawlBinary(world)
+    policy = make("LambdaLearnAndCrawlBinary", world)
     actions = play(world, policy)
-    complete, plan = world.problem.complete, policy.allocation()
-    chances = np.minimum(plan.rates / policy.estimate(), 1.0)
+    complete, plan = world.problem.complete, policy.of_lane().allocation()
+    chances = np.minimum(plan.rates / policy.of_lane().estimate(), 1.0)
     assert actions[-1] == pytest.approx(np.where(complete, chances, plan.rates), rel=1e-12)
 
 
@@ -169,18 +166,18 @@ def test_a_window_follows_change_rates_that_step(share):
         ]
         given = {"num_pages": 10, "horizon": 160.0, "share": share, "importance": 1.0}
         world = world_of(2, changes=changes, **given)
-        policy = LambdaLearnAndCrawl(world, window=window)
+        policy = make("LambdaLearnAndCrawl", world, window=window)
         play(world, policy)
-        errors[window] = np.abs(policy.estimate() - 0.2).mean()
+        errors[window] = np.abs(policy.of_lane().estimate() - 0.2).mean()
     assert errors[60.0] < 0.1
     assert errors[None] > 3.0 * errors[60.0]
 
 
 def test_bounds_hold_for_pages_that_are_crawled_for_their_changes():
     world = world_of(horizon=20.0)
-    policy = LambdaLearnAndCrawl(world, bounds=(0.6, 0.9))
+    policy = make("LambdaLearnAndCrawl", world, bounds=(0.6, 0.9))
     play(world, policy)
-    estimate, complete = policy.estimate(), world.problem.complete
+    estimate, complete = policy.of_lane().estimate(), world.problem.complete
     assert np.all((estimate >= 0.6) & (estimate <= 0.9) | complete)
     assert estimate[~complete].min() == 0.6
     assert estimate[~complete].max() == 0.9
@@ -188,17 +185,17 @@ def test_bounds_hold_for_pages_that_are_crawled_for_their_changes():
 
 
 @EVERY
-def test_every_prediction_declares_and_observing_does_not(policy_class):
+def test_every_prediction_declares_and_updating_does_not(name):
     world = world_of(5)
-    policies = [policy_class(world, initial=initial) for initial in (1.0, 3.0)]
+    policies = [make(name, world, initial=initial) for initial in (1.0, 3.0)]
     for _ in range(4):
         world.declared = None
         for policy in policies:
-            policy.observe(world.last_log())
+            policy.update()
         assert world.declared is None
         for policy in (*policies, *policies):
             action, _ = policy.predict(world.observation)
-            assert np.array_equal(world.declared, policy.estimate())
+            assert np.array_equal(world.declared, policy.of_lane().estimate())
         world.step(action)
 
 
@@ -206,8 +203,8 @@ def test_an_episode_that_is_joined_is_learned_from_the_step_before_on():
     """Signals are counted over the time in which they were observed."""
     for form, step in (("rates", 1.0), ("page", 1.0 / 9.0)):
         world = world_of(5, form=form, share=1.0)
-        play(world, LambdaLearnAndCrawl(world), round(6.0 / step))
-        joined, counts, begin = LambdaLearnAndCrawl(world), np.zeros(30), world.time - step
+        play(world, make("LambdaLearnAndCrawl", world), round(6.0 / step))
+        joined, counts, begin = make("LambdaLearnAndCrawl", world), np.zeros(30), world.time - step
         planned = []
         while world.time < 10.5:
             np.add.at(counts, world.last_log().signal_page, 1)
@@ -216,7 +213,7 @@ def test_an_episode_that_is_joined_is_learned_from_the_step_before_on():
             if epoch not in planned:
                 planned.append(epoch)
                 expected = (counts + 0.5) / (world.time - begin + 0.5)
-            assert joined.estimate() == pytest.approx(expected, rel=1e-12)
+            assert joined.of_lane().estimate() == pytest.approx(expected, rel=1e-12)
             world.step(action)
         assert planned == [6, 7, 8, 9, 10]
 

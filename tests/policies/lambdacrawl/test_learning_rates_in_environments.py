@@ -5,26 +5,20 @@ import numpy as np
 import pytest
 
 from crawl_envs.instances import make as make_instance
-from policies.lambdacrawl import (
-    ExploreThenCommit,
-    LambdaLearnAndCrawl,
-    LambdaLearnAndCrawlApprox,
-    LambdaLearnAndCrawlBinary,
-)
-from policies.ncis.learning_greedy import LearningGreedyNCIS
+from policies import make
 
 RATES = (
-    LambdaLearnAndCrawl,
-    LambdaLearnAndCrawlApprox,
-    LambdaLearnAndCrawlBinary,
-    ExploreThenCommit,
+    "LambdaLearnAndCrawl",
+    "LambdaLearnAndCrawlApprox",
+    "LambdaLearnAndCrawlBinary",
+    "ExploreThenCommit",
 )
-EVERY = [
-    *((policy, {"action": form}) for policy in RATES for form in ("rates", "page")),
-    (LearningGreedyNCIS, {"action": "page"}),
-]
 EVERY = pytest.mark.parametrize(
-    ("policy_class", "form"), EVERY, ids=[f"{p.__name__}-{f['action']}" for p, f in EVERY]
+    ("name", "form"),
+    [
+        *((name, form) for name in RATES for form in ("rates", "page")),
+        ("LearningGreedyNCIS", "page"),
+    ],
 )
 WORLD = {"num_pages": 20, "bandwidth": 5.0, "horizon": 12.0, "reveal": "importance"}
 
@@ -46,31 +40,31 @@ def play(env, policy, seed=0, **options):
 
 
 @EVERY
-def test_what_is_revealed_is_not_used(policy_class, form):
-    hidden, shown = harmonic(**form), harmonic(**form, reveal="parameters")
-    first, _ = play(hidden, policy_class(hidden))
-    policy = policy_class(shown)
+def test_what_is_revealed_is_not_used(name, form):
+    hidden, shown = (harmonic(action=form, reveal=part) for part in ("importance", "parameters"))
+    first, _ = play(hidden, make(name, hidden))
+    policy = make(name, shown)
     observation, _ = shown.reset(seed=0)
     assert np.array_equal(policy.predict(observation)[0], first[0])
-    if form["action"] == "page":  # where rates are revealed, what they may spend differs
-        assert np.array_equal(play(shown, policy_class(shown))[0], first)
+    if form == "page":  # where rates are revealed, what they may spend differs
+        assert np.array_equal(play(shown, make(name, shown))[0], first)
 
 
-@pytest.mark.parametrize("policy_class", RATES)
-def test_what_is_declared_keeps_to_the_budget_even_where_it_steps(policy_class):
+@pytest.mark.parametrize("name", RATES)
+def test_what_is_declared_keeps_to_the_budget_even_where_it_steps(name):
     steps = [[4.0, 9.0], [8.5, 2.0]]
     env = harmonic(action="rates", overspend="error", bandwidth_steps=steps)
-    _, infos = play(env, policy_class(env))
+    _, infos = play(env, make(name, env))
     declared = np.array([info["declared"] for info in infos])
     budget = np.array([5.0] * 4 + [9.0] * 4 + [5.5] + [2.0] * 3)
     assert np.all(declared <= budget * (1.0 + 1e-9))
-    if policy_class is LambdaLearnAndCrawl:
+    if name == "LambdaLearnAndCrawl":
         assert declared == pytest.approx(budget, rel=1e-9)
 
 
 def test_the_last_declaration_before_a_step_counts():
     env = harmonic(action="rates", overspend="error")
-    one, other = (LambdaLearnAndCrawl(env, initial=initial) for initial in (1.0, 9.0))
+    one, other = (make("LambdaLearnAndCrawl", env, initial=initial) for initial in (1.0, 9.0))
     observation, _ = env.reset(seed=2)
     action, _ = one.predict(observation)
     other.predict(observation)
@@ -84,8 +78,8 @@ def test_the_last_declaration_before_a_step_counts():
 def test_the_learner_ends_near_the_policy_with_known_rates():
     instance = make_instance("mixed", num_pages=20, bandwidth=5.0, seed=3)
     env = harmonic(action="rates", horizon=200.0)
-    policy = LambdaLearnAndCrawl(env)
+    policy = make("LambdaLearnAndCrawl", env)
     play(env, policy, 0, options={"instance": instance})
-    error = np.abs(policy.estimate() - instance.change_rate)
+    error = np.abs(policy.of_lane().estimate() - instance.change_rate)
     assert np.median(error) < 0.1
     assert np.median(error[instance.complete]) < 0.05

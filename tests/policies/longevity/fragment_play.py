@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 
 import crawl_envs
+from policies import bind
 
 crawl_envs.register_envs()
 
@@ -44,4 +45,4 @@ def cost(ledger, m):
 
 def mean_divergence(make, env, seeds):
     """Mean over seeds of the divergence of an episode."""
-    return float(np.mean([play(env, make(env), seed).divergence for seed in seeds]))
+    return float(np.mean([play(env, bind(make(), env), seed).divergence for seed in seeds]))

@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from policies import bind
 from policies.longevity.bounds import DivergenceBounds
 from policies.longevity.cgm import ChoGarciaMolina
 from policies.longevity.curve_fitting import CurveFitting
@@ -33,13 +34,19 @@ def made(policy, form="refresh", reveal="parameters", **given):
     if form == "refresh" and policy is not UniformRefresh:
         given = {"threshold": 1.0, **given}
     env = fragments(form, reveal=reveal)
-    return lambda: play(env, policy(env, **given))
+    return lambda: play(env, bind(policy(**given), env))
 
 
 def elsewhere(policy, **given):
     """Play pages that are no fragments."""
     env = gym.make("CrawlNCIS-v0", num_pages=4, bandwidth=4.0, horizon=2.0)
-    return lambda: play(env, policy(env, **given))
+    return lambda: play(env, bind(policy(**given), env))
+
+
+def unmeasured(policy):
+    """Play recorded pages, without curves."""
+    env = recorded()
+    return lambda: play(env, bind(policy(), env))
 
 
 BAD = [
@@ -61,7 +68,7 @@ BAD = [
         for policy in OF_CURVES
     ),
     *(
-        (lambda policy=policy: policy(recorded()), rf"{policy.__name__}.* no regions.*of_contents")
+        (unmeasured(policy), rf"{policy.__name__}.* no regions.*of_contents")
         for policy in (FragmentStatic, CurrentDivergence)
     ),
     *(
@@ -89,7 +96,7 @@ BAD = [
     ),
     (made(DivergenceBounds, risk=0.5), "risk"),
     (made(LearningLongevity, memory=0), "memory must be"),
-    (lambda: CurveFitting(fragments("page")).footprint(), "lane"),
+    (lambda: bind(CurveFitting(), fragments("page")).of_lane(), "lane must be .* got 0"),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gymnasium as gym
 import pytest
 
+from policies import bind
 from policies.longevity.offline import CurrentDivergence, FragmentStatic, HolisticStatic
 from policies.values.divergence.regions import RegionCurves
 from policies.values.divergence.tabulated import TabulatedCurves
@@ -23,8 +24,8 @@ def test_recorded_pages_want_measured_curves(policy):
     env = recorded()
     env.reset(seed=0)
     curves = TabulatedCurves.of_contents(env.unwrapped.contents(), 1.0, 30.0)
-    assert len(crawls(env, policy(env, curves=curves))) > 5
-    assert len(crawls(env, HolisticStatic(env))) > 5
+    assert len(crawls(env, bind(policy(curves=curves), env))) > 5
+    assert len(crawls(env, bind(HolisticStatic(), env))) > 5
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -32,7 +33,7 @@ def test_current_divergence_refreshes_at_importance_times_divergence(dynamic):
     env = fragments(horizon=20.0, reveal="importance" if dynamic else "parameters")
     observation, _ = env.reset(seed=1)
     core = env.unwrapped
-    policy = CurrentDivergence(env, threshold=0.2, dynamic=dynamic)
+    policy = bind(CurrentDivergence(threshold=0.2, dynamic=dynamic), env)
     curves, count = RegionCurves(core.instance.regions), 0
     for _ in range(30):
         expected = curves.divergence(core.tracker().elapsed)
@@ -47,4 +48,4 @@ def test_current_divergence_refreshes_at_importance_times_divergence(dynamic):
 
 def test_the_oracle_of_current_divergence_plays_recorded_pages():
     env = recorded()
-    assert len(crawls(env, CurrentDivergence(env, dynamic=True))) > 5
+    assert len(crawls(env, bind(CurrentDivergence(dynamic=True), env))) > 5

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import policies
+from policies import bind
 from policies.longevity.offline import (
     CurrentDivergence,
     FragmentDynamic,
@@ -25,7 +26,7 @@ from tests.policies.longevity.fragment_play import cost, crawls, fragments, mean
 @pytest.mark.parametrize("stagger", [False, True])
 def test_uniform_refreshes_each_changing_page_equally_often(interval, stagger):
     env = fragments(horizon=26.0)
-    uniform = UniformRefresh(env, interval=interval, stagger=stagger)
+    uniform = bind(UniformRefresh(interval=interval, stagger=stagger), env)
     counts = Counter(page for page, _ in crawls(env, uniform))
     changing = np.flatnonzero(env.unwrapped.instance.change_rate > 0.0)
     assert 0 < changing.size < 40
@@ -38,7 +39,7 @@ def test_uniform_refreshes_each_changing_page_equally_often(interval, stagger):
 def test_uniform_takes_turns():
     env = fragments(horizon=20.0)
     when = {}
-    for page, time in crawls(env, UniformRefresh(env, interval=8.0)):
+    for page, time in crawls(env, bind(UniformRefresh(interval=8.0), env)):
         when.setdefault(page, []).append(time)
     n = len(when)
     for k, page in enumerate(sorted(when)):
@@ -50,21 +51,21 @@ def test_uniform_skips_known_static_pages():
     static = np.zeros(40, bool)
     static[5:] = True
     hidden = fragments(reveal="importance")
-    assert {page for page, _ in crawls(hidden, UniformRefresh(hidden, interval=2.0))} == set(
+    assert {page for page, _ in crawls(hidden, bind(UniformRefresh(interval=2.0), hidden))} == set(
         range(40)
     )
-    known = UniformRefresh(hidden, interval=2.0, static=static)
+    known = bind(UniformRefresh(interval=2.0, static=static), hidden)
     assert {page for page, _ in crawls(hidden, known)} == set(range(5))
 
 
 def test_uniform_with_a_budget_is_round_robin():
     env = fragments("page", reveal="importance", horizon=15.0)
-    assert crawls(env, UniformRefresh(env)) == crawls(env, policies.make("RoundRobin", env))
+    assert crawls(env, bind(UniformRefresh(), env)) == crawls(env, policies.make("RoundRobin", env))
 
 
 def test_holistic_static_with_a_budget_is_greedy():
     env = fragments("page", horizon=15.0)
-    assert crawls(env, HolisticStatic(env)) == crawls(env, policies.make("Greedy", env))
+    assert crawls(env, bind(HolisticStatic(), env)) == crawls(env, policies.make("Greedy", env))
 
 
 @pytest.mark.parametrize("policy", [FragmentStatic, HolisticStatic])
@@ -83,7 +84,7 @@ def test_known_curves_refresh_at_the_period(policy):
     def each(log, _):
         waits.extend(zip(log.page, log.elapsed, strict=True))
 
-    play(env, policy(env, threshold=0.3), 0, each)
+    play(env, bind(policy(threshold=0.3), env), 0, each)
     assert len(waits) > 50
     for page, elapsed in waits:
         assert elapsed == pytest.approx(np.ceil(period[page] / 0.5 - 1e-6) * 0.5)
@@ -94,8 +95,8 @@ def test_known_curves_can_be_given():
     revealed = fragments()
     revealed.reset(seed=0)
     curves = RegionCurves(revealed.unwrapped.instance.regions)
-    given = crawls(env, FragmentStatic(env, threshold=0.3, curves=curves))
-    assert given == crawls(revealed, FragmentStatic(revealed, threshold=0.3))
+    given = crawls(env, bind(FragmentStatic(threshold=0.3, curves=curves), env))
+    assert given == crawls(revealed, bind(FragmentStatic(threshold=0.3), revealed))
 
 
 def test_dynamic_utilities_are_integrals_of_what_came_to_pass():
@@ -103,7 +104,7 @@ def test_dynamic_utilities_are_integrals_of_what_came_to_pass():
     env = fragments(horizon=6.0, bandwidth=200.0)
     env.reset(seed=2)
     core = env.unwrapped
-    fragment, holistic = FragmentDynamic(env, threshold=1e9), HolisticDynamic(env, threshold=1e9)
+    fragment, holistic = FragmentDynamic(threshold=1e9), HolisticDynamic(threshold=1e9)
     before, total, first = np.zeros(40), np.zeros(40), np.zeros(40)
     done = False
     while not done:
@@ -125,7 +126,7 @@ def test_dynamic_utilities_are_integrals_of_what_came_to_pass():
 def test_dynamic_policies_refresh_what_has_reached_the_threshold(policy):
     env = fragments(horizon=20.0)
     observation, _ = env.reset(seed=1)
-    made = policy(env, threshold=0.1)
+    made = bind(policy(threshold=0.1), env)
     count = 0
     for _ in range(30):
         truth, tracker = env.unwrapped.true_divergence(0), env.unwrapped.tracker(0)
@@ -157,8 +158,8 @@ def test_who_beats_whom_with_a_budget():
 
 def test_who_beats_whom_by_threshold():
     env = fragments(m=100, bandwidth=1.0, horizon=40.0)
-    uniform = play(env, UniformRefresh(env, interval=8.0))
-    static = play(env, FragmentStatic(env, threshold=0.4))
-    dynamic = play(env, FragmentDynamic(env, threshold=0.2))
+    uniform = play(env, bind(UniformRefresh(interval=8.0), env))
+    static = play(env, bind(FragmentStatic(threshold=0.4), env))
+    dynamic = play(env, bind(FragmentDynamic(threshold=0.2), env))
     assert cost(dynamic, 100) < cost(static, 100) < cost(uniform, 100)
     assert dynamic.divergence < static.divergence < uniform.divergence

@@ -9,7 +9,7 @@ import pytest
 
 from crawl_envs.types import Problem
 from crawl_envs.types.copies import Sketches, sketch_of
-from policies import values
+from policies import bind, values
 from policies.base.live import LivePages, empty_log
 from policies.estimators import fit_change_rates, improved_rate
 from policies.longevity.bounds import DivergenceBounds
@@ -31,7 +31,7 @@ def up_to_tick(wait):
 
 def test_curve_fitting_waits_for_its_period_within_learning_and_risk():
     env = fragments(horizon=90.0, **HIDDEN)
-    policy = CurveFitting(env, threshold=0.3, learning=3.0, risk=55.0)
+    policy = bind(CurveFitting(threshold=0.3, learning=3.0, risk=55.0), env)
     due, kinds = {}, {"learning": 0, "period": 0, "risk": 0}
 
     def each(log, tracker):
@@ -40,13 +40,13 @@ def test_curve_fitting_waits_for_its_period_within_learning_and_risk():
                 bound, which = due[page]
                 assert elapsed == pytest.approx(up_to_tick(bound))
                 kinds[which] += 1
-        policy.observe(log)
+        state = policy.update()
         for page in log.page:
-            ages, divergences = combined(policy.profiles, page)
+            ages, divergences = combined(state.profiles, page)
             fit = fit_curve(ages, divergences)
             weight = tracker.problem.importance[page]
             waits = {
-                "learning": 3.0 * policy.crawls[page],
+                "learning": 3.0 * state.crawls[page],
                 "risk": 55.0 * 0.3 / weight,
                 "period": region_period(fit.items, fit.share, fit.rate, 0.3 / weight),
             }
@@ -60,15 +60,15 @@ def test_curve_fitting_waits_for_its_period_within_learning_and_risk():
 
 def test_the_urgency_with_a_budget_is_the_utility_of_the_fitted_curve():
     env = fragments("page", horizon=40.0, **HIDDEN)
-    policy = CurveFitting(env, learning=1e6)  # nothing is ever overdue
+    policy = bind(CurveFitting(learning=1e6), env)  # nothing is ever overdue
     play(env, policy)
-    curves, tracker = policy.curves, env.unwrapped.tracker(0)
-    urgency = policy._urgency(tracker)
+    state, tracker = policy.of_lane(), env.unwrapped.tracker(0)
+    curves, urgency = state.curves, state._urgency(tracker)
     assert urgency.overdue.max() < 1.0
     fitted = np.flatnonzero(curves.fitted)
     assert fitted.size > 5
     for page in fitted:
-        ages, divergences = combined(policy.profiles, page)
+        ages, divergences = combined(state.profiles, page)
         fit = fit_curve(ages, divergences) if len(ages) >= 4 else None
         curve = (curves.items[page], curves.share[page], curves.rate[page])
         if fit is not None:
@@ -79,7 +79,7 @@ def test_the_urgency_with_a_budget_is_the_utility_of_the_fitted_curve():
 
 def test_with_a_budget_pages_that_have_to_be_learned_come_first():
     env = fragments("page", horizon=10.0, **HIDDEN)
-    policy = CurveFitting(env, learning=0.01)
+    policy = bind(CurveFitting(learning=0.01), env)
     result = crawls(env, policy)
     assert sorted(page for page, _ in result[:40]) == list(range(40))
 
@@ -87,7 +87,7 @@ def test_with_a_budget_pages_that_have_to_be_learned_come_first():
 @pytest.mark.parametrize("policy", [CurveFitting, ChoGarciaMolina])
 def test_both_warm_up_on_the_same_schedule(policy):
     env = fragments(horizon=20.0, **HIDDEN)
-    made = policy(env, threshold=1e-3, learning=2.0, warm_up=15.0, stagger=False)
+    made = bind(policy(threshold=1e-3, learning=2.0, warm_up=15.0, stagger=False), env)
     result = crawls(env, made)
     early = [(page, when) for page, when in result if when <= 15.0]
     expected = [(page, when) for when in (2.0, 6.0, 12.0) for page in range(40)]
@@ -97,15 +97,14 @@ def test_both_warm_up_on_the_same_schedule(policy):
 
 def test_a_short_new_profile_does_not_replace_a_long_one():
     env = fragments(horizon=30.0, **HIDDEN)
-    policy = CurveFitting(env, threshold=0.05, histories=1, length=6)
+    policy = bind(CurveFitting(threshold=0.05, histories=1, length=6), env)
     fitted = {}
 
     def each(log, tracker):
-        policy.observe(log)
+        state = policy.update()
         for page in log.page:
-            kept = policy.profiles
-            count = len(combined(kept, page)[0])
-            fitted.setdefault(page, []).append((count, int(policy.curves.fitted[page])))
+            count = len(combined(state.profiles, page)[0])
+            fitted.setdefault(page, []).append((count, int(state.curves.fitted[page])))
 
     play(env, policy, 0, each)
     long = [pairs for pairs in fitted.values() if len(pairs) > 11]
@@ -118,7 +117,7 @@ def test_a_short_new_profile_does_not_replace_a_long_one():
 
 def test_pages_without_divergence_are_left_to_learning():
     env = fragments(horizon=30.0, **HIDDEN)
-    policy = CurveFitting(env, threshold=0.3, learning=1.0, stagger=False)
+    policy = bind(CurveFitting(threshold=0.3, learning=1.0, stagger=False), env)
     waits = []
     static = []
 
@@ -137,7 +136,7 @@ def test_pages_without_divergence_are_left_to_learning():
 @pytest.mark.parametrize("stagger", [False, True])
 def test_bounds_start_from_the_threshold_and_keep_to_the_risk(stagger):
     env = fragments(horizon=60.0, **HIDDEN)
-    policy = DivergenceBounds(env, threshold=1.5, risk=4.0, stagger=stagger)
+    policy = bind(DivergenceBounds(threshold=1.5, risk=4.0, stagger=stagger), env)
     first, longest = {}, 0.0
 
     def each(log, tracker):
@@ -159,41 +158,43 @@ def test_bounds_start_from_the_threshold_and_keep_to_the_risk(stagger):
 def test_bounds_settle_near_the_best_period_of_a_page():
     """The period ends up within a factor of 4 of the optimum, where that is within the risk."""
     env = fragments(m=150, bandwidth=8.0, horizon=120.0, **HIDDEN)
-    policy = DivergenceBounds(env, threshold=0.2, risk=30.0)
+    policy = bind(DivergenceBounds(threshold=0.2, risk=30.0), env)
     play(env, policy)
     instance = env.unwrapped.instance
     best = RegionCurves(instance.regions).period(0.2 / instance.importance)
     plain = best * instance.importance < 4.0
     assert plain.sum() > 10
-    ratio = policy.periods()[plain] / best[plain]
+    periods = policy.of_lane().periods()
+    ratio = periods[plain] / best[plain]
     assert np.all((ratio > 0.25) & (ratio < 4.0))
     assert 0.5 < np.median(ratio) < 2.0
     still = instance.change_rate == 0.0
-    assert policy.periods()[still] == pytest.approx(6.0 / instance.importance[still])
+    assert periods[still] == pytest.approx(6.0 / instance.importance[still])
 
 
 def test_the_threshold_of_bounds_follows_the_budget():
     env = fragments("page", m=60, bandwidth=12.0, horizon=150.0, **HIDDEN)
-    policy = DivergenceBounds(env)
+    policy = bind(DivergenceBounds(), env)
     play(env, policy)
-    demand = (1.0 / policy.periods()).sum()
+    demand = (1.0 / policy.of_lane().periods()).sum()
     assert 0.5 < demand / 12.0 < 2.0
 
 
 @pytest.mark.parametrize("estimator", ["improved", "mle"])
 def test_change_rates_are_those_of_the_changes_seen(estimator):
     env = fragments("page", horizon=30.0, **HIDDEN)
-    policy = ChoGarciaMolina(env, warm_up=12.0, estimator=estimator)
+    policy = bind(ChoGarciaMolina(warm_up=12.0, estimator=estimator), env)
     by_page = {page: ([], []) for page in range(40)}
 
     def each(log, _):
-        policy.observe(log)
+        policy.update()
         for page, elapsed, changed in zip(log.page, log.elapsed, log.changed, strict=True):
             by_page[page][0].append(float(elapsed))
             by_page[page][1].append(bool(changed))
 
     play(env, policy, 0, each)
-    rates = policy.change_rates()
+    state = policy.update()
+    rates = state.change_rates()
     several = [page for page, (waits, _) in by_page.items() if len(waits) > 2]
     assert len(several) > 10
     assert np.unique(rates[several]).size > 5
@@ -205,7 +206,7 @@ def test_change_rates_are_those_of_the_changes_seen(estimator):
             expected = fit_change_rates(waits, changed, smoothing=0.0).change_rate[0]
         assert rates[page] == pytest.approx(min(float(expected), 1e12), rel=1e-9)
     tracker = env.unwrapped.tracker(0)
-    utility = policy._urgency(tracker).utility
+    utility = state._urgency(tracker).utility
     weights = tracker.problem.importance
     greedy = values.greedy(tracker.elapsed, importance=weights, change_rate=rates)
     assert utility == pytest.approx(greedy, rel=1e-9)
@@ -233,10 +234,10 @@ def test_curve_fitting_beats_uniform_and_holistic_learning():
     """Figures 9 and 11: less divergence than either at no more refreshes, after the warm-up."""
     env = fragments(m=200, bandwidth=1.0, horizon=60.0, **HIDDEN)
     warm = {"learning": 1.5, "warm_up": 30.0}
-    fitting = steady(env, CurveFitting(env, threshold=0.25, **warm), range(3), 30.0)
-    holistic = steady(env, ChoGarciaMolina(env, threshold=1.7, **warm), range(3), 30.0)
+    fitting = steady(env, bind(CurveFitting(threshold=0.25, **warm), env), range(3), 30.0)
+    holistic = steady(env, bind(ChoGarciaMolina(threshold=1.7, **warm), env), range(3), 30.0)
     revealed = fragments(m=200, bandwidth=1.0, horizon=60.0)
-    uniform = steady(revealed, UniformRefresh(revealed, interval=9.0), range(3), 30.0)
+    uniform = steady(revealed, bind(UniformRefresh(interval=9.0), revealed), range(3), 30.0)
     assert fitting[0] < holistic[0]
     assert fitting[0] < uniform[0]
     assert fitting[1] < 0.95 * holistic[1]
@@ -246,28 +247,29 @@ def test_curve_fitting_beats_uniform_and_holistic_learning():
 def test_sketches_of_eight_hashes_take_little_room():
     """Section 5.2: 128 bytes per page at most, 8 hashes and 12 observations."""
     env = fragments(horizon=40.0, **HIDDEN)
-    policy = CurveFitting(env, threshold=0.1, histories=1, sketch_size=8)
+    policy = bind(CurveFitting(threshold=0.1, histories=1, sketch_size=8), env)
     play(env, policy)
-    footprint = policy.footprint()
+    footprint = policy.of_lane().footprint()
     assert 32.0 < footprint.counted <= 128.0
     assert footprint.counted < footprint.stored < 512.0
-    bounds = DivergenceBounds(env, threshold=0.5, histories=1, sketch_size=8)
+    bounds = bind(DivergenceBounds(threshold=0.5, histories=1, sketch_size=8), env)
     play(env, bounds)
-    assert 32.0 < bounds.footprint().counted <= 128.0
+    assert 32.0 < bounds.of_lane().footprint().counted <= 128.0
 
 
-def many_pages(m, form):
+def many_pages(m):
     """Return pages whose copies do not change."""
     rows = [sketch_of([page, page + 1, page + 2]) for page in range(m)]
     problem = Problem(num_pages=m, bandwidth=m / 10, importance=np.ones(m))
-    return LivePages(problem, action_form=form, sketches=Sketches.of_rows(rows))
+    return LivePages(problem, sketches=Sketches.of_rows(rows))
 
 
 @pytest.mark.parametrize("policy", [CurveFitting, DivergenceBounds, ChoGarciaMolina])
 @pytest.mark.parametrize("form", ["page", "refresh"])
 def test_a_decision_over_ten_thousand_pages_is_quick(policy, form):
-    pages = many_pages(10_000, form)
-    made = policy(pages, **({"threshold": 5.0} if form == "refresh" else {}))
+    pages = many_pages(10_000)
+    made = policy(**({"threshold": 5.0} if form == "refresh" else {})).in_form(form)
+    made.start(pages)
     made.choose(pages.tracker())
     if policy is CurveFitting:
         curves = made.curves
@@ -293,13 +295,14 @@ def test_a_decision_over_ten_thousand_pages_is_quick(policy, form):
 
 
 def test_change_rates_count_from_the_third_refresh_on():
-    pages = many_pages(4, "refresh")
-    policy = ChoGarciaMolina(pages, threshold=1.0, learning=1.0, stagger=False)
+    pages = many_pages(4)
+    policy = ChoGarciaMolina(threshold=1.0, learning=1.0, stagger=False).in_form("refresh")
+    policy.start(pages)
     policy.choose(pages.tracker())
     policy.crawls[:] = [0, 1, 2, 3]  # whose estimates are all 0
     for now, expected in ((1.9, [0]), (2.0, [0, 1]), (9.0, [0, 1])):
         pages.advance(empty_log(), now)
-        assert np.flatnonzero(policy.choose(pages.tracker())).tolist() == expected
+        assert policy.choose(pages.tracker()).tolist() == expected
 
 
 ONLINE = pytest.mark.parametrize("policy", [CurveFitting, DivergenceBounds, ChoGarciaMolina])
@@ -313,13 +316,13 @@ def test_only_first_waits_are_cut_short(policy, action):
     env.reset(seed=0)
     result = []
     for stagger in (True, False):
-        made = policy(env, threshold=4.0, stagger=stagger)
+        made = bind(policy(threshold=4.0, stagger=stagger), env)
         made.predict(env.unwrapped.current_observation())
         tracker = env.unwrapped.tracker(0)
         changed = np.where(np.arange(10) == 3, 0, -1).astype(np.int8)
         elapsed = np.where(np.arange(10) == 5, 0.5, 1.0) * tracker.time  # born later
         tracker = tracker._replace(changed=changed, elapsed=elapsed)
-        urgency = made._urgency(tracker)
+        urgency = made.of_lane()._urgency(tracker)
         result.append(urgency.utility if urgency.overdue is None else urgency.overdue)
     assert np.all(result[1] > 0.0)
     expected = 10 / np.arange(1.0, 11.0)

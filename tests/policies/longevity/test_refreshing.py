@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from policies import bind
 from policies.longevity.bounds import DivergenceBounds
 from policies.longevity.cgm import ChoGarciaMolina
 from policies.longevity.curve_fitting import CurveFitting
@@ -19,7 +20,7 @@ LEARNERS = pytest.mark.parametrize("policy", [CurveFitting, DivergenceBounds, Ch
 
 def made(policy, env):
     given = {"interval": 4.0} if policy is UniformRefresh else {"threshold": 0.2}
-    return policy(env, **given)
+    return bind(policy(**given), env)
 
 
 def naive_order(urgency, elapsed, alive):
@@ -61,4 +62,4 @@ def test_small_sketches_of_the_environment_serve(policy):
     if policy is ChoGarciaMolina:
         assert few == all_of_them
     else:
-        assert made(policy, env).sketch_size is None
+        assert made(policy, env).policy.sketch_size is None

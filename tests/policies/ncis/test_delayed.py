@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import pairwise
 
 import mpmath as mp
@@ -19,13 +20,13 @@ from crawl_envs.compiled.compiling import ready
 from crawl_envs.evaluation import evaluate, simulate
 from crawl_envs.types import Delay, Instance
 from policies import values
-from policies.base.index import weighted_signals
 from policies.ncis.delayed import (
     GreedyNCISDelayed,
     delayed_ncis_table,
     delayed_ncis_value,
     delayed_ncis_weight,
 )
+from policies.values.ranking import weighted_signals
 
 PAGE = {"importance": 0.8, "change_rate": 0.6, "recall": 0.7, "false_signal_rate": 0.3}
 PAGES = {
@@ -325,8 +326,8 @@ FEATURES = ("elapsed", "signals", "importance", "change_rate", "recall", "false_
 @pytest.mark.parametrize("delay", [Delay(), Delay("constant", 0.0), Delay("poisson", 0.0)])
 def test_without_delay_it_is_greedy_ncis(delay):
     instance = noisy(40, 3, delay)
-    late = simulate(instance, GreedyNCISDelayed(features=FEATURES), 20.0, 7)
-    undelayed = simulate(instance, policies.GreedyNCIS(features=FEATURES), 20.0, 7)
+    late = simulate(instance, GreedyNCISDelayed(), 20.0, 7)
+    undelayed = simulate(instance, policies.GreedyNCIS(), 20.0, 7)
     np.testing.assert_array_equal(late.crawls, undelayed.crawls)
 
 
@@ -350,7 +351,7 @@ def test_it_beats_every_window_where_delays_are_long(window):
         "delay": {"kind": "exponential", "mean": 2.0},
     }
     mean, error = mean_difference(
-        GreedyNCISDelayed,
+        partial(policies.make, "GreedyNCISDelayed"),
         lambda env: policies.make("GreedyNCIS", env, delay_window=window),
         settings,
         range(4),
@@ -368,16 +369,20 @@ def test_it_is_not_below_greedy(mean):
         "horizon": 60.0,
         "delay": {"kind": "poisson", "mean": mean},
     }
-    gained, error = mean_difference(GreedyNCISDelayed, policies.Greedy, settings, range(4))
+    gained, error = mean_difference(
+        *(partial(policies.make, name) for name in ("GreedyNCISDelayed", "Greedy")),
+        settings,
+        range(4),
+    )
     assert gained > -3.0 * error
     assert mean > 1.0 or gained > 0.02
 
 
 def test_a_given_delay_is_believed():
     instance = noisy(30, 2, Delay("constant", 1.0))
-    own = simulate(instance, GreedyNCISDelayed(features=FEATURES), 10.0, 1)
-    given = GreedyNCISDelayed(features=FEATURES, delay=Delay("constant", 1.0))
-    other = GreedyNCISDelayed(features=FEATURES, delay=Delay("constant", 3.0))
+    own = simulate(instance, GreedyNCISDelayed(), 10.0, 1)
+    given = GreedyNCISDelayed(delay=Delay("constant", 1.0))
+    other = GreedyNCISDelayed(delay=Delay("constant", 3.0))
     np.testing.assert_array_equal(own.crawls, simulate(instance, given, 10.0, 1).crawls)
     assert np.any(own.crawls != simulate(instance, other, 10.0, 1).crawls)
 
@@ -386,10 +391,8 @@ def test_several_sources_are_taken_for_one():
     rng = np.random.default_rng(0)
     mu, delta, recall, false = rng.random(20), rng.random(20), rng.random((2, 20)) / 2.0, 0.2
     given = {"bandwidth": 20.0, "delay": Delay("exponential", 0.5)}
-    two = GreedyNCISDelayed(features=FEATURES).compile(
-        Instance(mu, delta, recall, false, **given).problem(), 0, rng
-    )
-    one = GreedyNCISDelayed(features=FEATURES).compile(
+    two = GreedyNCISDelayed().compile(Instance(mu, delta, recall, false, **given).problem(), 0, rng)
+    one = GreedyNCISDelayed().compile(
         Instance(mu, delta, recall.sum(0), 2 * false, **given).problem(), 0, rng
     )
     np.testing.assert_allclose(two.parameters, one.parameters, rtol=1e-12)
@@ -403,18 +406,14 @@ def test_several_sources_are_taken_for_one():
 
 def test_bad_delay():
     with pytest.raises(ValueError, match=r"delay must be a Delay or None, got 2\.0"):
-        GreedyNCISDelayed(features=FEATURES, delay=2.0)
+        GreedyNCISDelayed(delay=2.0)
 
 
 def test_without_the_log_of_an_environment_ages_are_not_known():
-    policy = GreedyNCISDelayed(features=FEATURES, delay=Delay("constant", 1.0))
-    with pytest.raises(ValueError, match="needs an environment"):
-        policy.predict(np.ones((3, len(FEATURES))))
-    undelayed = GreedyNCISDelayed(features=FEATURES, delay=Delay())
-    page, _ = undelayed.predict(np.ones((3, len(FEATURES))) * [[1.0], [2.0], [1.5]] * 0.3)
-    assert (
-        page
-        == policies.GreedyNCIS(features=FEATURES).predict(
-            np.ones((3, len(FEATURES))) * [[1.0], [2.0], [1.5]] * 0.3
-        )[0]
-    )
+    for delay in (None, Delay("constant", 1.0)):
+        with pytest.raises(ValueError, match="needs an environment"):
+            policies.make("GreedyNCISDelayed", features=FEATURES, delay=delay)
+    undelayed = policies.make("GreedyNCISDelayed", features=FEATURES, delay=Delay())
+    rows = np.ones((3, len(FEATURES))) * [[1.0], [2.0], [1.5]] * 0.3
+    page, _ = undelayed.predict(rows)
+    assert page == policies.make("GreedyNCIS", features=FEATURES).predict(rows)[0]

@@ -13,9 +13,9 @@ from crawl_envs import instances
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.evaluation import simulate
 from crawl_envs.types import Instance
-from policies.base.index import page_values
 from policies.live.scheduler import CrawlScheduler
 from policies.ncis.lagrangian import spending_price
+from policies.values.ranking import page_values
 from policies.values.series import TERMS
 from policies.values.sources.kernels import START
 
@@ -74,7 +74,7 @@ def index_of(page, elapsed, signals, bandwidth=1.0, sources=1):
         np.full(shape, false_rate / sources),
         bandwidth=bandwidth,
     )
-    policy = policies.make("LagrangianIndex", instance.problem(), price=price)
+    policy = policies.LagrangianIndex(price=price)
     form = policy.compile(instance.problem(), 0, np.random.default_rng(0))
     first = TERMS if sources == 1 else int(form.parameters[0, START]) - 3
     weight = 1.0
@@ -133,7 +133,7 @@ def test_sign_is_that_of_whittles_index_less_the_price_and_the_order_another():
     elapsed, signals = rng.uniform(0.0, 4.0, 200), rng.poisson(0.7, 200) * 1.0
     indices = []
     for name in ("GreedyNCIS", "LagrangianIndex"):
-        form = policies.make(name, problem).compile(problem, 0, rng)
+        form = policies.make(name).compile(problem, 0, rng)
         seen = ready(form.value), form.parameters, elapsed, signals, np.ones(200, np.bool_)
         indices.append(ready(page_values)(*seen))
     whittle, lagrangian = indices
@@ -168,7 +168,7 @@ def test_pages_stay_as_fresh_as_by_whittles_index(law):
     for seed in range(8):
         instance = instances.make(law, **given, seed=seed)
         fresh = [
-            simulate(instance, policies.make(name, instance.problem()), horizon=20.0, seed=seed)
+            simulate(instance, policies.make(name), horizon=20.0, seed=seed)
             for name in ("LagrangianIndex", "GreedyNCIS", "RandomCrawl")
         ]
         gaps.append([one.freshness - fresh[1].freshness for one in fresh])
@@ -179,7 +179,7 @@ def test_pages_stay_as_fresh_as_by_whittles_index(law):
 
 def test_a_page_that_needs_no_crawl_is_worth_none():
     problem = Instance([1.0, 0.0, 1.0], [0.0, 1.0, 1.0], bandwidth=1.0).problem()
-    form = policies.make("LagrangianIndex", problem).compile(problem, 0, np.random.default_rng(0))
+    form = policies.LagrangianIndex().compile(problem, 0, np.random.default_rng(0))
     index = [ready(form.value)(form.parameters, page, 9.0, 0.0) for page in range(3)]
     assert index[0] == index[1] == pytest.approx(-spending_price(problem))
     assert index[2] > 0.0
@@ -191,15 +191,13 @@ def test_bad_input():
     problem = Instance([1.0] * 2, 1.0, bandwidth=1.0, bandwidth_steps=[(2.0, 3.0)]).problem()
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match=r"needs one known bandwidth, .*_steps=.*3\.0"):
-        policies.make("LagrangianIndex", problem).compile(problem, 0, rng)
-    assert policies.make("LagrangianIndex", problem, price=0.1).compile(problem, 0, rng)
+        policies.LagrangianIndex().compile(problem, 0, rng)
+    assert policies.LagrangianIndex(price=0.1).compile(problem, 0, rng)
     with pytest.raises(ValueError, match=r"price must be .* >= 0, got -1"):
-        policies.make("LagrangianIndex", problem, price=-1)
-    columns = policies.LagrangianIndex(
-        features=("elapsed", "signals", "importance", "change_rate", "recall", "false_signal_rate")
-    )
-    with pytest.raises(ValueError, match=r"needs one known bandwidth, .* got nan"):
-        columns.predict(np.ones((3, 6)))
+        policies.LagrangianIndex(price=-1)
+    columns = ("elapsed", "signals", "importance", "change_rate", "recall", "false_signal_rate")
+    with pytest.raises(ValueError, match="features must be None for LagrangianIndex"):
+        policies.make("LagrangianIndex", features=columns)
     scheduler = CrawlScheduler("LagrangianIndex", bandwidth=1.0)
     known = {"recall": 0.5, "false_signal_rate": 0.1, "change_rate": 1.0}
     with pytest.raises(ValueError, match="must value each page by its own parameters"):

@@ -25,16 +25,13 @@ def noisy(horizon=10.0, **arguments):
 
 def test_near_the_informed_policy_and_above_round_robin():
     freshness = {}
-    players = {
-        "learning": policies.LearningGreedyNCIS,
-        "informed": policies.GreedyNCIS,
-        "round robin": policies.RoundRobin,
-    }
+    names = "LearningGreedyNCIS", "GreedyNCIS", "RoundRobin"
+    players = {name: partial(policies.make, name) for name in names}
     arguments = {"num_pages": PAGES, "bandwidth": BANDWIDTH, "instance": "noisy", "horizon": 30.0}
     for row in evaluate("CrawlNCIS-v0", players, range(4), **arguments):
         if row.metric == "freshness":
             freshness.setdefault(row.policy, []).append(row.value)
-    learning, informed, fair = (np.array(freshness[label]) for label in players)
+    learning, informed, fair = (np.array(freshness[label]) for label in names)
     assert np.all(learning > fair)
     assert (informed - learning).mean() < 0.03
     assert (learning - fair).mean() > 2.0 * (informed - learning).mean()
@@ -42,10 +39,10 @@ def test_near_the_informed_policy_and_above_round_robin():
 
 def test_episodes_start_with_no_data_unless_kept():
     env = noisy(horizon=6.0)
-    policy, keeping = policies.make("LearningGreedyNCIS", env), policies.make("LearningGreedyNCIS", env, keep=True)
-    once = [stepped(env, each, seed=1) for each in (policy, keeping)]
+    both = [policies.make("LearningGreedyNCIS", env, keep=keep) for keep in (False, True)]
+    once = [stepped(env, policy, seed=1) for policy in both]
     assert once[0] == once[1]
-    twice = [stepped(env, each, seed=1) for each in (policy, keeping)]
+    twice = [stepped(env, policy, seed=1) for policy in both]
     assert twice[0] == once[0]
     assert twice[1] != once[1]
 
@@ -62,15 +59,15 @@ def rounded(seed):
     )
 
 
-def test_unbound_with_the_wrapper_does_what_bound_does():
+def test_policy_of_columns_with_the_wrapper_does_what_a_bound_one_does():
     env = noisy(horizon=8.0)
     options = {"instance": rounded(2)}
     bound = stepped(env, policies.make("LearningGreedyNCIS", env), seed=0, options=options)
-    policy = policies.LearningGreedyNCIS(features=env.unwrapped.features)
+    policy = policies.make("LearningGreedyNCIS", features=env.unwrapped.features)
     seeing = Observing(env, policy)
     assert stepped(seeing, policy, seed=0, options=options) == bound
     assert stepped(seeing, policy, seed=0, options=options) == bound  # a reset starts with no data
-    unseeing = policies.LearningGreedyNCIS(features=env.unwrapped.features)
+    unseeing = policies.make("LearningGreedyNCIS", features=env.unwrapped.features)
     assert stepped(env, unseeing, seed=0, options=options) != bound
 
 
@@ -82,7 +79,7 @@ def test_several_sources_have_different_evidence():
     env = single_of(instance, horizon=60.0, reveal="importance")
     policy = policies.make("LearningGreedyNCIS", env)
     stepped(env, policy, seed=0)
-    telling, idle = np.median(policy.estimates()["evidence"], axis=1)
+    telling, idle = np.median(policy.of_lane().estimates()["evidence"], axis=1)
     assert telling > 4.0 * idle
 
 
@@ -90,7 +87,7 @@ def test_groups_reach_the_beliefs():
     env = noisy(horizon=3.0)
     policy = policies.make("LearningGreedyNCIS", env, groups=np.arange(PAGES) % 3)
     stepped(env, policy, seed=0)
-    assert policy.learner.beliefs[0].shape.shape == (3, 3)
+    assert policy.of_lane().learner.beliefs[0].shape.shape == (3, 3)
 
 
 @pytest.mark.parametrize(
@@ -112,21 +109,21 @@ def test_bad_arguments(arguments, message):
 
 
 def test_bad_input_elsewhere():
-    make = partial(policies.LearningGreedyNCIS, features=("elapsed", "signals"))
+    make = partial(policies.make, "LearningGreedyNCIS")
     with pytest.raises(ValueError, match="needs the columns importance, features has elapsed, s"):
-        make()
+        make(features=("elapsed", "signals"))
     with pytest.raises(ValueError, match="needs the columns signals"):
-        policies.LearningGreedyNCIS(features=("elapsed", "importance"))
+        make(features=("elapsed", "importance"))
     env = noisy()
     policy = policies.make("LearningGreedyNCIS", env, groups=[0, 1])
     observation, _ = env.reset(seed=0)
     with pytest.raises(ValueError, match="groups must be of 30 pages, got 2"):
         policy.predict(observation)
     with pytest.raises(ValueError, match="lane must be one that predict was called for, got 1"):
-        policy.estimates(1)
+        policy.of_lane(1)
     with pytest.raises(ValueError, match="env must be a single crawl environment, got object"):
         Observing(object(), policy)
-    with pytest.raises(ValueError, match=r"must have a method observe\(log\), got RoundRobin"):
+    with pytest.raises(ValueError, match=r"must have a method observe\(log\), got Bound"):
         Observing(env, policies.make("RoundRobin", env))
 
 

@@ -49,9 +49,10 @@ def test_steps_and_rollouts_weigh_signals_alike(instance, window):
     arguments = {"num_pages": 40, "bandwidth": 20.0, "instance": instance}
     env = gymnasium.make("CrawlNCIS-v0", horizon=12.0, **arguments)
     env.reset(seed=2)
-    pages = stepped(env, AgeWeighting(env, delay_window=window), seed=2)
+    policy = AgeWeighting(delay_window=window)
+    pages = stepped(env, policies.bind(policy, env), seed=2)
     drawn = instances.make(instance, num_pages=40, bandwidth=20.0, seed=2)
-    rollout = simulate(drawn, AgeWeighting(env, delay_window=window), 12.0, seed=2)
+    rollout = simulate(drawn, policy, 12.0, seed=2)
     np.testing.assert_array_equal(rollout.crawls, pages)
     assert rollout.ledger == env.unwrapped.ledger()
 
@@ -67,15 +68,15 @@ def test_steps_and_rollouts_weigh_signals_alike_where_pages_are_reborn(seed):
     drawn = Instance(rng.random(6), rng.random(6), 0.6, 0.5, bandwidth=2.0)
     env = single_of(drawn, horizon=30.0, tape=tape)
     env.reset(seed=0)
-    pages = stepped(env, AgeWeighting(env), seed=0)
-    rollout = simulate(drawn, AgeWeighting(env), 30.0, tape=tape)
+    pages = stepped(env, policies.bind(AgeWeighting(), env), seed=0)
+    rollout = simulate(drawn, AgeWeighting(), 30.0, tape=tape)
     np.testing.assert_array_equal(rollout.crawls, pages)
 
 
 def test_signals_count_by_their_age_from_the_definition():
     lane = random_lane(5, 8, horizon=10.0)
     core = ReplayCore(lane)
-    policy = AgeWeighting(core)
+    policy = policies.bind(AgeWeighting(), core)
     observation = core.reset()
     signals = [(time, page) for time, kind, page in lane.events if kind == SIGNAL]
     importance, scale = lane.instance.importance, lane.instance.change_rate
@@ -99,22 +100,20 @@ def test_age_is_unknown_to_who_joins_or_sees_only_columns():
     known = lane.tracker()
     expected = np.argmax(lane.instance.importance * (known.elapsed + 3.0 * known.signals))
     assert known.signals.sum() > 0
-    assert AgeWeighting(core).predict(observation)[0][0] == expected
-    unbound = AgeWeighting(features=core.features)
-    assert unbound.predict(observation)[0][0] == expected
+    assert policies.bind(AgeWeighting(), core).predict(observation)[0][0] == expected
+    from_columns = policies.FromColumns(AgeWeighting(), core.features)
+    assert from_columns.predict(observation)[0][0] == expected
 
 
 def test_policy_acts_on_what_it_believes():
     drawn = instances.make("noisy", num_pages=30, bandwidth=10.0, seed=1)
-    env = gymnasium.make("CrawlNCIS-v0", num_pages=30, bandwidth=10.0, instance="noisy")
-    env.reset(seed=1)
 
     def without_recall(problem):
         return dataclasses.replace(problem, recall=0.0 * problem.recall)
 
-    informed = simulate(drawn, policies.make("GreedyNCIS", env), 20.0, seed=1).crawls
-    assuming_policy = policies.make("GreedyNCIS", env, believed=without_recall)
+    informed = simulate(drawn, policies.GreedyNCIS(), 20.0, seed=1).crawls
+    assuming_policy = policies.GreedyNCIS(believed=without_recall)
     assuming = simulate(drawn, assuming_policy, 20.0, seed=1).crawls
-    greedy = simulate(drawn, policies.make("Greedy", env), 20.0, seed=1).crawls
+    greedy = simulate(drawn, policies.Greedy(), 20.0, seed=1).crawls
     np.testing.assert_array_equal(assuming, greedy)
     assert not np.array_equal(informed, greedy)

@@ -11,12 +11,6 @@ from crawl_envs.evaluation import simulate
 from crawl_envs.types import FloatArray, Instance, Problem
 from policies.values.sources.kernels import EVIDENCES, source_evidence
 
-FEATURES = (
-    "elapsed",
-    *("signals_0", "signals_1", "importance", "change_rate", "recall_0", "recall_1"),
-    *("false_signal_rate_0", "false_signal_rate_1"),
-)
-
 
 class PooledNCIS(policies.GreedyNCIS):
     """GREEDY-NCIS with all sources pooled into one."""
@@ -44,17 +38,15 @@ def test_separate_sources_are_better_than_pooled_ones() -> None:
     gains = []
     for seed in range(5):
         instance = unlike(40, seed)
-        apart = simulate(instance, policies.GreedyNCIS(features=FEATURES), 40.0, seed)
-        pooled = simulate(instance, PooledNCIS(features=FEATURES), 40.0, seed)
+        apart = simulate(instance, policies.GreedyNCIS(), 40.0, seed)
+        pooled = simulate(instance, PooledNCIS(), 40.0, seed)
         gains.append(apart.freshness - pooled.freshness)
     assert np.mean(gains) > 5.0 * np.std(gains, ddof=1) / np.sqrt(len(gains)) > 0.0
 
 
 def test_a_signal_counts_its_evidence_at_any_age() -> None:
     instance = unlike(6, 2)
-    index = policies.GreedyNCIS(features=FEATURES).compile(
-        instance.problem(), 0, np.random.default_rng(0)
-    )
+    index = policies.GreedyNCIS().compile(instance.problem(), 0, np.random.default_rng(0))
     gamma = instance.recall * instance.change_rate + instance.false_signal_rate
     expected = np.log(gamma / instance.false_signal_rate)
     np.testing.assert_allclose(index.parameters[:, EVIDENCES : EVIDENCES + 2].T, expected)
@@ -65,7 +57,7 @@ def test_a_signal_counts_its_evidence_at_any_age() -> None:
 def test_policies_of_one_source_take_all_for_one() -> None:
     instance = unlike(8, 3)
     for name in ("GreedyCIS", "GreedyCISPlus", "GreedyNCISApprox", "Greedy"):
-        policy = policies.make(name, features=FEATURES)
+        policy = policies.make(name)
         several = policy.compile(instance.problem(), 0, np.random.default_rng(0))
         one = policy.compile(instance.pooled().problem(), 0, np.random.default_rng(0))
         np.testing.assert_array_equal(several.parameters, one.parameters)

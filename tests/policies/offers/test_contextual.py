@@ -10,8 +10,7 @@ import pytest
 
 import crawl_envs
 import policies
-from policies import values
-from policies.base.index import largest_pages
+from policies import bind, values
 from policies.offers.contextual import (
     BUCKETS,
     ChangeModel,
@@ -21,6 +20,7 @@ from policies.offers.contextual import (
     page_kinds,
 )
 from policies.offers.rates import OfferRates, ShrunkClicks
+from policies.values.ranking import largest_pages
 from tests.policies.offers.fake_offer_env import OfferStandIn, play
 
 
@@ -137,11 +137,11 @@ def test_kinds_are_hashed_apart():
 
 def test_without_exploration_it_takes_the_largest_gains():
     core = world(form="scores", budget=1.2)
-    policy = ContextualBandit(core, exploration=0.0)
+    policy = bind(ContextualBandit(exploration=0.0), core)
     observation = core.reset()
     for _ in range(50):
         action, _ = policy.predict(observation)
-        gains = core.importance * policy.chances()
+        gains = core.importance * policy.of_lane().chances(core.tracker())
         chosen = np.argsort(-action, kind="stable")[: core.batch]
         assert np.array_equal(chosen, np.argsort(-gains, kind="stable")[: core.batch])
         assert np.array_equal(policy.predict(observation)[0], action)
@@ -150,25 +150,25 @@ def test_without_exploration_it_takes_the_largest_gains():
 
 def test_rates_spend_the_budget_and_leave_a_rest_to_one_page():
     core = world(budget=1.0)  # 40 / 12 = 3 1/3 crawls per step
-    policy = ContextualBandit(core, exploration=0.0)
+    policy = bind(ContextualBandit(exploration=0.0), core)
     action, _ = policy.predict(core.reset())
-    gains = core.importance * policy.chances()
+    gains = core.importance * policy.of_lane().chances(core.tracker())
     best = np.argsort(-gains, kind="stable")[:4]
     assert action[best[:3]] == pytest.approx([12.0] * 3)
     assert action[best[3]] == pytest.approx(4.0, rel=1e-9)
     assert action.sum() == pytest.approx(core.problem.bandwidth, rel=1e-12)
     assert np.count_nonzero(action) == 4
     whole = world(budget=0.6)  # 2 crawls per step, no rest
-    action, _ = ContextualBandit(whole).predict(whole.reset())
+    action, _ = bind(ContextualBandit(), whole).predict(whole.reset())
     assert sorted(action[action > 0.0].tolist()) == pytest.approx([12.0, 12.0])
     little = world(budget=0.15)  # half a crawl per step
-    action, _ = ContextualBandit(little).predict(little.reset())
+    action, _ = bind(ContextualBandit(), little).predict(little.reset())
     assert action[action > 0.0].tolist() == pytest.approx([6.0])
 
 
 def test_exploration_draws_from_all_others():
     core = world(form="scores", budget=1.2)
-    policy = ContextualBandit(core, exploration=1.0)
+    policy = bind(ContextualBandit(exploration=1.0), core)
     observation, counts = core.reset(), np.zeros(40)
     for _ in range(1000):
         action, _ = policy.predict(observation)
@@ -177,11 +177,11 @@ def test_exploration_draws_from_all_others():
         counts[pages] += 1
         observation = core.step(action)
     assert np.all(np.abs(counts - 100.0) < 5.0 * np.sqrt(90.0))
-    policy, share = ContextualBandit(core, exploration=0.25), 0
+    policy, share = bind(ContextualBandit(exploration=0.25), core), 0
     observation = core.reset()
     for _ in range(500):
         action, _ = policy.predict(observation)
-        gains = core.importance * policy.chances()
+        gains = core.importance * policy.of_lane().chances(core.tracker())
         best = largest_pages(gains, gains >= 0.0, 4)
         share += np.sum(~np.isin(np.flatnonzero(action >= 0.0), best))
         observation = core.step(action)
@@ -199,14 +199,16 @@ def test_it_learns_which_merchants_change_their_prices(form):
     chance = np.where(np.arange(20) % 2 == 0, 0.002, 0.04)
     importance = rng.lognormal(0.0, 1.5, 1000)
     core = OfferStandIn(merchant, chance, importance, form=form, budget=0.3)
-    policy = ContextualBandit(core)
+    policy = bind(ContextualBandit(), core)
     fresh = play(core, policy, 480)[240:].mean()
     waited = np.maximum(core.steps - core.last, 1)
     true = -np.expm1(waited * np.log1p(-core.chance))
-    assert np.corrcoef(policy.chances(), true)[0, 1] > 0.95
-    assert np.mean((policy.chances() - true) ** 2) < 0.02
+    state = policy.of_lane()
+    chances = state.chances(core.tracker())
+    assert np.corrcoef(chances, true)[0, 1] > 0.95
+    assert np.mean((chances - true) ** 2) < 0.02
     # The weight of a merchant's offers together tells the two kinds of merchants apart.
-    model = policy.model
+    model = state.model
     place = model.kinds[:, 1 + core.offer_features.metadata._fields.index("merchant")]
     weights = np.array([model.weights[place[merchant == k][0]] for k in range(20)])
     assert weights[1::2].min() > weights[::2].max()
@@ -219,11 +221,11 @@ def test_a_new_offer_is_judged_by_its_merchant():
     merchant = np.arange(200) % 2
     importance = np.where(np.arange(200) < 20, 0.0, rng.lognormal(0.0, 1.0, 200))
     core = OfferStandIn(merchant, [0.001, 0.2], importance, form="scores", budget=0.5)
-    policy = ContextualBandit(core, exploration=0.0)
+    policy = bind(ContextualBandit(exploration=0.0), core)
     play(core, policy, 240)
     never = np.flatnonzero(core.changed == -1)
     assert {*range(20)} <= {*never.tolist()}  # worthless offers were never crawled
-    odds = policy.chances()
+    odds = policy.of_lane().chances(core.tracker())
     odds = odds / (1.0 - odds)
     assert odds[1:20:2].min() > 10.0 * odds[0:20:2].max()
 
@@ -238,7 +240,7 @@ def test_clicks_of_a_source_count_as_importance():
         click[[3, 8, 11, 30, 35]] = 1.0
         return OfferRates(click, click, np.minimum(click, 1.0))
 
-    policy = ContextualBandit(core, exploration=0.0, weights=source)
+    policy = bind(ContextualBandit(exploration=0.0, weights=source), core)
     observation = core.reset()
     for _ in range(36):
         action, _ = policy.predict(observation)
@@ -275,14 +277,14 @@ def test_clicks_are_drawn_to_what_impressions_lead_to_expect():
 def test_offers_without_clicks_are_weighted_by_their_impressions():
     impression = np.arange(40.0)
     core = world(form="scores", budget=1.2, clicks_30=0.0, impressions_30=impression)
-    policy = ContextualBandit(core)
+    policy = bind(ContextualBandit(), core)
     policy.predict(core.reset())
-    assert np.array_equal(policy._weights(core.tracker()), core.importance)
+    assert np.array_equal(policy.of_lane()._weights(core.tracker()), core.importance)
     clicks = np.where(impression == 7.0, 1.0, 0.0)
     core = world(form="scores", budget=1.2, clicks_30=clicks, impressions_30=impression)
-    policy = ContextualBandit(core)
+    policy = bind(ContextualBandit(), core)
     policy.predict(core.reset())
-    weights = policy._weights(core.tracker())
+    weights = policy.of_lane()._weights(core.tracker())
     assert np.argmax(weights) == 7
     others = np.delete(weights, 7)
     assert np.all(np.diff(others) > 0.0)
@@ -310,7 +312,7 @@ def test_the_aim_freshness_gives_up_offers_that_cannot_be_kept_fresh():
     fresh = {}
     for aim in ("gain", "freshness"):
         core = OfferStandIn(merchant, [0.95, 0.02], importance, form="scores", budget=1.2)
-        policy = ContextualBandit(core, aim=aim)
+        policy = bind(ContextualBandit(aim=aim), core)
         fresh[aim] = play(core, policy, 600)[300:].mean()
     assert fresh["freshness"] > fresh["gain"] + 0.03
 
@@ -324,7 +326,7 @@ def test_a_decision_about_20000_offers_is_fast():
         rng.lognormal(0.0, 1.5, m),
         brand=rng.integers(0, 3000, m),
     )
-    policy = ContextualBandit(core)
+    policy = bind(ContextualBandit(), core)
     observation, spent = core.reset(), []
     for _ in range(36):
         start = time.process_time()
@@ -336,17 +338,17 @@ def test_a_decision_about_20000_offers_is_fast():
 
 BAD = {
     "exploration": (
-        lambda: ContextualBandit(world(), exploration=1.5),
+        lambda: ContextualBandit(exploration=1.5),
         r"exploration must lie in \[0, 1\], got 1.5",
     ),
-    "aim": (lambda: ContextualBandit(world(), aim="gains"), "aim must be one of .* got 'gains'"),
+    "aim": (lambda: ContextualBandit(aim="gains"), "aim must be one of .* got 'gains'"),
     "strength": (lambda: ShrunkClicks(0.0), "strength must be .* got 0.0"),
     "no offers": (
         lambda: ShrunkClicks()(SimpleNamespace(offers=None)),
         "tracker.offers must be OfferFeatures",
     ),
-    "rate": (lambda: ContextualBandit(world(), learning_rate=0.0), "learning_rate must .* got 0.0"),
-    "lane": (lambda: ContextualBandit(world()).chances(), "lane must be one .* got 0"),
+    "rate": (lambda: ContextualBandit(learning_rate=0.0), "learning_rate must .* got 0.0"),
+    "lane": (lambda: bind(ContextualBandit(), world()).of_lane(), "lane must be one .* got 0"),
 }
 
 

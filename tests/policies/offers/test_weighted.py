@@ -105,8 +105,8 @@ def test_no_offer_is_crawled_more_than_once_a_step(name):
 def test_actions_are_planned_once_a_day(monkeypatch):
     core = OfferCore(OfferLane(offers()))
     policy = policies.make("ClickWeightedCrawl", core)
-    planned, plan = [], policy.allocate
-    monkeypatch.setattr(policy, "allocate", lambda *args: planned.append(1) or plan(*args))
+    planned, plan = [], policy.policy.allocate
+    monkeypatch.setattr(policy.policy, "allocate", lambda *args: planned.append(1) or plan(*args))
     observation = core.reset()
     for step in range(36):
         policy.predict(observation)

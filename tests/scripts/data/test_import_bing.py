@@ -237,7 +237,7 @@ def test_a_file_that_is_missing_or_spoilt(small, name, text, message):
 
 
 def test_no_folder(tmp_path):
-    with pytest.raises(ValueError, match="no such folder"):
+    with pytest.raises(ValueError, match="folder must have the five files"):
         import_set(tmp_path / "none", tmp_path / "urls.parquet")
 
 
@@ -329,10 +329,10 @@ def test_a_truncated_gzip_file_and_one_that_is_none(copy):
     path.write_bytes(gzip.compress(plain.read_bytes(), 1)[:-2000])
     text = plain.read_bytes()
     plain.unlink()
-    with pytest.raises(ValueError, match=re.escape(str(path)) + ".*a whole gzip file"):
+    with pytest.raises(ValueError, match=re.escape(str(path)) + ".*a complete gzip file"):
         import_set(copy, copy / "urls.parquet")
     path.write_bytes(text)
-    with pytest.raises(ValueError, match=re.escape(str(path)) + ".*a whole gzip file"):
+    with pytest.raises(ValueError, match=re.escape(str(path)) + ".*a complete gzip file"):
         import_set(copy, copy / "urls.parquet", force=True)
 
 
@@ -343,9 +343,7 @@ def test_urls_that_nothing_is_known_of(small, history):
     path.write_text(history + "12\t5.5\t[[1.1, 0], [1.4, 1]]\n")
     out = small / "urls.parquet"
     result = done(run(app, small, "--histories"))
-    assert (
-        "1 URLs are left out, with neither a history nor a change rate, URL id 3" in result.stdout
-    )
+    assert "1 URLs are left out: no history and no change rate, such as URL id 3" in result.stdout
     rows = pq.read_table(out).to_pylist()
     assert [row["url_id"] for row in rows] == [12, 7]
     assert rows[1]["change_rate"] == 0.125
@@ -383,7 +381,7 @@ def test_the_command(tmp_path):
     assert re.search(r"\d+ URLs, .*% with complete observation", result.output)
     again = CliRunner().invoke(app, [str(folder)])
     assert again.exit_code == 2
-    assert "exists; use --force" in again.output
+    assert "use --force to replace it" in again.output
     assert "Traceback" not in again.output
     done(run(app, str(folder), "--force"))
     assert CliRunner().invoke(app, [str(folder), "--make-example", "5"]).exit_code == 2

@@ -102,5 +102,5 @@ def test_the_handbook_depends_on_its_seed_alone() -> None:
 
 def test_what_is_no_trace_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "dear.txt").write_text("keep me")
-    refused(run(app, out=tmp_path), "is no trace")
+    refused(run(app, out=tmp_path), "out must be a trace")
     assert [path.name for path in tmp_path.iterdir()] == ["dear.txt"]

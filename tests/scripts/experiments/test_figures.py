@@ -35,13 +35,13 @@ def lines_of(figure: Figure) -> dict[tuple[str, str], list[tuple[float, float]]]
     }
 
 
-def test_lines_are_means_beside_a_reference(tmp_path: Path, drawn: list[Figure]) -> None:
+def test_lines_are_means_compared_with_a_reference(tmp_path: Path, drawn: list[Figure]) -> None:
     series = [
         Series("y", "level", labels={"A": "first", "B": "second"}),
         Series("y", "lead", minus="A", factor=100.0, plus=1.0),
         Series("y", "{setting} alone", settings=("m=40",), over="A"),
     ]
-    figures.lines(series, Frame("{seeds} seeds"), at={"m=10": 10, "m=40": 40})(
+    figures.lines(series, Frame("{seeds} seeds"), positions={"m=10": 10, "m=40": 40})(
         ROWS, tmp_path / "x.png"
     )
     [figure] = drawn
@@ -55,19 +55,19 @@ def test_lines_are_means_beside_a_reference(tmp_path: Path, drawn: list[Figure])
     }
 
 
-def test_a_setting_without_a_place_is_refused(tmp_path: Path) -> None:
-    draw = figures.lines([Series("y")], Frame(""), at={"m=10": 10})
-    with pytest.raises(ValueError, match="a place of every setting drawn, got none of m=40"):
+def test_a_setting_without_a_position_is_an_error(tmp_path: Path) -> None:
+    draw = figures.lines([Series("y")], Frame(""), positions={"m=10": 10})
+    with pytest.raises(ValueError, match="positions must have every setting, got none of 'm=40'"):
         draw(ROWS, tmp_path / "x.png")
 
 
-def test_lines_over_an_index_or_given_places(tmp_path: Path, drawn: list[Figure]) -> None:
-    by_index = [Series("z", {"m=10": "few"}, labels=("A",), over="B", of="y")]
+def test_lines_over_an_index_have_its_positions(tmp_path: Path, drawn: list[Figure]) -> None:
+    by_index = [Series("z", {"m=10": "few"}, labels=("A",), over="B", base="y")]
     figures.lines(by_index, Frame(""), along=(0.5, 1.5))(ROWS, tmp_path / "x.png")
     more = pd.DataFrame({"x": [7.0], "y": [8.0], "label": ["told"], "panel": ["few"]})
     places = {"m=10": 0.1, "m=40": 0.4}
     median = [Series("y", "few", labels=("B",))]
-    draw = figures.lines(median, Frame(""), at=places, median=True, more=more)
+    draw = figures.lines(median, Frame(""), positions=places, median=True, more=more)
     draw(ROWS, tmp_path / "y.png")
     share = 10.0 * np.mean([1 / 2, 2 / 3, 3 / 4])
     assert lines_of(drawn[0]) == {
@@ -92,7 +92,7 @@ def test_dots_and_bars_have_lines_of_text(tmp_path: Path, drawn: list[Figure]) -
         Frame("{setting}"),
         settings=("m=50", "m=40"),
         names=("B", "A"),
-        said={("cost", "A"): "endless"},
+        replacements={("cost", "A"): "endless"},
     )
     bars(ROWS, tmp_path / "y.png")
     [axes] = drawn[1].axes
@@ -104,7 +104,7 @@ def measure(seed: int, *, size: int) -> dict[str, float]:
     return {"y": float(size + seed)}
 
 
-def test_what_is_declared_is_played() -> None:
+def test_declared_settings_are_simulated() -> None:
     settings = measure_settings(
         {"few": {"size": 1}, "many": {"size": 9}},
         {"A": measure, "B": measure},

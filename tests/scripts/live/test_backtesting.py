@@ -16,7 +16,7 @@ import policies
 from crawl_envs.evaluation import Row, play
 from policies.live.logs.imputation import Changes
 from scripts.live import backtest_runs, backtesting
-from scripts.live.backtesting import OWN, Backtest, backtest, dispersion, estimate, fewer_crawls
+from scripts.live.backtesting import LOG, Backtest, backtest, dispersion, estimate, fewer_crawls
 from tests.naive.replayed_logs import make_log
 from tests.policies.live.logs.test_imputation import simulated
 
@@ -53,7 +53,7 @@ def test_saved_crawls_fall_with_the_own_freshness(curve: list[float], own: float
 def test_plays_end_with_the_log() -> None:
     """One page, changed at every half day: fresh for half a day after a crawl."""
     crawls = [(0, float(day), day > 0) for day in range(10)]
-    known = dict.fromkeys(backtesting.KNOWN, np.zeros(1)) | {
+    known = dict.fromkeys(backtesting.PARAMETERS, np.zeros(1)) | {
         "importance": np.ones(1),
         "change_rate": np.ones(1),
     }
@@ -91,10 +91,10 @@ def test_the_time_of_plays_is_told_before_them(
     missing = {
         (f"{share:g}", of, k) for share in SHARES for of in ("Slow", "Fast") for k in range(6)
     }
-    backtest_runs.print_time(tested, SHARES, missing | {(OWN, OWN, 0)}, workers=2)
+    backtest_runs.print_time(tested, SHARES, missing | {(LOG, LOG, 0)}, workers=2)
     minutes = 24 * 188.0 / 2 / 60
-    expected = f"24 plays of Slow take about {minutes:.0f} minutes; fewer --policies or --draws"
-    assert capsys.readouterr().err.split() == f"{expected} take less".split()
+    expected = f"24 plays of Slow take about {minutes:.0f} minutes; use fewer --policies or --draws"
+    assert capsys.readouterr().err.split() == f"{expected} to save time".split()
 
 
 def test_an_interval_is_that_of_one_more_draw() -> None:
@@ -141,20 +141,22 @@ def test_a_backtest_is_near_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_policies_have_no_hindsight() -> None:
     """What policies know does not depend on crawls after the start."""
     log, _ = simulated(4, crawls=12, recall=0.0, false_rate=0.0)
-    half = backtest(log, start=50.0, draws=0).known["change_rate"]
+    half = backtest(log, start=50.0, draws=0).parameters["change_rate"]
     turned = log.changed ^ (log.time > 50.0)
     other = make_log(
         list(zip(log.page.tolist(), log.time.tolist(), turned.tolist(), strict=True)),
         num_pages=100,
     )
-    np.testing.assert_array_equal(backtest(other, start=50.0, draws=0).known["change_rate"], half)
+    np.testing.assert_array_equal(
+        backtest(other, start=50.0, draws=0).parameters["change_rate"], half
+    )
 
 
 def test_workers_play_the_same_backtest(tested: Backtest) -> None:
     sent = backtesting.measurements(tested, tested.digest(1), ["Greedy"], (0.5,))
     own, half = pickle.loads(pickle.dumps(sent))
-    [row] = own.play(OWN, 2)
-    assert row == Row("", OWN, OWN, 2, "freshness", tested.own_freshness(tested.changes[2]))
+    [row] = own.play(LOG, 2)
+    assert row == Row("", LOG, LOG, 2, "freshness", tested.own_freshness(tested.changes[2]))
     [row] = half.play("Greedy", 1)
     assert row.value == tested.freshness("Greedy", 0.5, tested.changes[1], 1)
     assert half.described() == {
@@ -182,10 +184,10 @@ def test_fewer_draws_are_the_first_ones(tested: Backtest) -> None:
 def test_a_digest_is_of_all_that_matters(tested: Backtest) -> None:
     log, digest = tested.log, tested.digest(1)
     later = dataclasses.replace(log, time=log.time + 1e-9)
-    known = {**tested.known, "importance": tested.known["importance"] * 2.0}
+    parameters = {**tested.parameters, "importance": tested.parameters["importance"] * 2.0}
     others = (
         dataclasses.replace(tested, log=later),
-        dataclasses.replace(tested, known=known),
+        dataclasses.replace(tested, parameters=parameters),
         dataclasses.replace(tested, start=tested.start + 1.0),
         dataclasses.replace(tested, group=tested.group + 1),
     )
@@ -211,16 +213,16 @@ def test_more_crawls_are_fresher_and_signals_help(tested: Backtest) -> None:
 
 
 def test_outcomes_compare_within_a_draw() -> None:
-    rows = [Row("", OWN, OWN, seed, "freshness", value) for seed, value in enumerate((0.5, 0.7))]
+    rows = [Row("", LOG, LOG, seed, "freshness", value) for seed, value in enumerate((0.5, 0.7))]
     for share, values in {0.5: (0.5, 0.6), 1.0: (0.6, 0.8)}.items():
         name = backtesting.setting_of(share)
         rows += [Row("", name, "Greedy", k, "freshness", value) for k, value in enumerate(values)]
     own, half, whole = backtesting.outcomes(rows, ["Greedy"], (0.5, 1.0), 1.0)
-    assert own.policy == OWN
+    assert own.policy == LOG
     assert own.freshness.mean == pytest.approx(0.6)
     assert (half.share, whole.share) == (0.5, 1.0)
-    assert whole.ahead.mean == pytest.approx(0.1)
-    assert whole.ahead.half_width == pytest.approx(0.0, abs=1e-12)
+    assert whole.gain.mean == pytest.approx(0.1)
+    assert whole.gain.half_width == pytest.approx(0.0, abs=1e-12)
     assert whole.saved == half.saved
     saved = [0.5, 1.0 - math.sqrt(0.5)]
     assert half.saved.mean == pytest.approx(np.mean(saved))

@@ -110,7 +110,7 @@ def test_what_the_crawls_of_each_page_tell() -> None:
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        (False, "got no change in 3 intervals between crawls: rates are below 0.3 per day"),
+        (False, "got none in 3 intervals between crawls: rates are below 0.3 per day"),
         (True, "got a change in all 3 intervals between crawls: rates are above 0.15 per day"),
     ],
 )

@@ -91,7 +91,7 @@ def test_from_a_log_to_a_backtest_and_a_scheduler(
     played = (example / "log.csv", *given, "--agents", tmp_path / "own", "--workers", 1)
     played += ("--policies", "GreedyNCIS", "--draws", 2)
     early = commands.run(backtest.app, *played, "--start", 60, out=tmp_path / "early")
-    refused(early, "must not know the played days", "until day 100", "--until 60")
+    refused(early, "must be learned from days before 60", "until day 100", "--until 60")
     result = done(commands.run(backtest.app, *played, "--start", 100, out=tmp_path / "test"))
     assert "GreedyNCIS" in result.stdout
     rows, _ = read_rows(tmp_path / "test" / "rows.parquet")

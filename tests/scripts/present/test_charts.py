@@ -98,7 +98,7 @@ def test_dots_of_one_label_per_line_lie_on_their_lines(tmp_path: Path, drawn: li
         np.testing.assert_array_equal(np.concatenate(heights) % 1, 0)
 
 
-def test_dots_of_panels_that_share_nothing_have_their_own_lines(
+def test_panels_without_shared_axes_have_separate_text_lines(
     tmp_path: Path, drawn: list[Figure]
 ) -> None:
     data = pd.DataFrame({"y": ["p", "q", "r"], "x": [1.0, 2.0, 3.0], "panel": ["A", "A", "B"]})

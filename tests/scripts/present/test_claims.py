@@ -59,11 +59,11 @@ def rows() -> list[Row]:
         (["no", "open"], "does not hold"),
     ],
 )
-def test_one_word_for_a_claim(answers: list[str], word: str) -> None:
+def test_an_answer_follows_from_the_verdicts(answers: list[str], word: str) -> None:
     verdicts = [Verdict("m=2", "A > B", 0.0, 0.0, answer, "x") for answer in answers]
     claim = Claim("A is better.", "section 1", (above("A", "B"),))
-    assert answer_of(claim, verdicts, played=True) == word
-    fitted = answer_of(claim._replace(fitted=True), verdicts, played=True)
+    assert answer_of(claim, verdicts, has_rows=True) == word
+    fitted = answer_of(claim._replace(fitted=True), verdicts, has_rows=True)
     assert fitted == ("fitted" if word == "holds" else word)
 
 
@@ -91,9 +91,9 @@ def test_the_page_is_made_from_rows_alone(tmp_path: Path) -> None:
         "- A > B: m=2 0.1010 ± 0.0025 ✓",
         "- B > A: m=2 -0.1010 ± 0.0025 ✗",
         "For want of a crawler.",
-        "Beside the paper's claims:",
+        "Not in the paper:",
         "No rows yet: `python -m scripts.reproduce p_fig3`.",
-        "3 repetitions. Scored: accuracy, where nothing else is named. Pictures: [accuracy](fig1/",
+        "3 repetitions. Metric: accuracy, except where another is named. Pictures: [accuracy](",
     ):
         assert line in page, line
     assert "README.md" not in page
@@ -133,10 +133,10 @@ def test_a_claim_whose_numbers_take_more_repetitions(tmp_path: Path) -> None:
     assert "| fig1 | So. | too few repetitions to judge |" in page
 
 
-def test_rows_of_something_else_are_refused(tmp_path: Path) -> None:
+def test_rows_of_another_experiment_are_an_error(tmp_path: Path) -> None:
     write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": "other"})
     other = experiment("p-fig1", expected=(above("A", "B"),))
-    with pytest.raises(ValueError, match="rows of 'other', not of 'p-fig1'"):
+    with pytest.raises(ValueError, match="rows of 'p-fig1', got those of 'other'"):
         claims.write_claims(tmp_path, "p", [other], quick=False)
 
 
@@ -171,8 +171,8 @@ def test_the_file_has_every_sentence_and_counts_each_test_once(tmp_path: Path) -
     assert answers == {"fig1": {"yes": 1, "no": 1}, "fig2": {"yes": 1}}
 
 
-def test_a_claim_about_a_label_without_rows_says_so(tmp_path: Path) -> None:
+def test_a_claim_about_a_label_without_rows_has_this_answer(tmp_path: Path) -> None:
     module = experiment("p-fig1", claims=(Claim("So.", "1", (above("A", "Bb"),)),))
     write_rows(tmp_path / "fig1" / "rows.parquet", rows(), {"job": module.name})
     page = claims.write_claims(tmp_path, "p", [module], quick=False).read_text("utf-8")
-    assert "| fig1 | So. | names what has no rows |" in page
+    assert "| fig1 | So. | a tested label or setting has no rows |" in page

@@ -41,7 +41,7 @@ def printed(quick: list[Row] | None, full: list[Row]) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if "│" in line]
 
 
-def test_a_quick_run_stands_beside_the_full_one_and_only_that_is_judged() -> None:
+def test_only_the_full_run_is_judged_next_to_a_quick_run() -> None:
     full = [*rows(("m=2",), 0.2), *rows(("m=3",), 0.1)]
     assert printed(rows(("m=2",), -0.1), full) == [
         ["B is better.", "", "", "holds"],
@@ -66,10 +66,10 @@ def test_a_full_run_alone_has_one_column_and_counts_what_fails() -> None:
     ]
 
 
-def test_a_quick_run_says_that_nothing_is_judged_and_of_which_tests_it_has_rows() -> None:
+def test_a_quick_run_counts_its_tests() -> None:
     full, quick = [*rows(("m=2", "m=3"), 0.2)], rows(("m=2",), 0.2)
     of_full, of_quick = (EXPERIMENT.sentences(*of) for of in ((full, False), (quick, True)))
     caption = str(claims_table(of_full, of_quick).caption)
-    assert caption.startswith("The quick run is not judged, with few seeds and small sizes; ")
-    assert "of 3 tests it has 2." in caption
-    assert "not judged" not in str(claims_table(of_full).caption)
+    assert caption.startswith("A quick run is too small to be judged; ")
+    assert "it has 2 of 3 tests." in caption
+    assert "quick run" not in str(claims_table(of_full).caption)

@@ -29,7 +29,7 @@ def test_a_cell_is_an_interval_a_range_or_a_number() -> None:
     ]
 
 
-def test_a_page_keeps_what_is_around_its_tables(tmp_path: Path) -> None:
+def test_tables_leave_the_rest_of_a_page_unchanged(tmp_path: Path) -> None:
     page = tmp_path / "README.md"
     text = "# A\n<!-- x -->\nold\n<!-- end of x -->\nB\n<!-- y -->\n<!-- end of y -->\n"
     page.write_text(text, "utf-8")

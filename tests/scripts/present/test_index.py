@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[3]
 EVERY = [experiments.find(name) for name in experiments.names()]
 
 
-def test_the_committed_index_is_that_of_the_results_and_its_links_lead_somewhere(
+def test_the_committed_index_is_current_and_its_links_exist(
     tmp_path: Path,
 ) -> None:
     for verdicts in (ROOT / "results").glob("*/verdicts.csv"):

@@ -45,7 +45,7 @@ JUDGED = [
 
 
 @pytest.mark.parametrize(("test", "claim", "first", "answer"), JUDGED)
-def test_the_whole_interval_is_where_the_claim_says_or_elsewhere(
+def test_a_verdict_needs_the_whole_interval(
     test: Trend | Range, claim: str, first: list[float], answer: str
 ) -> None:
     [verdict] = judge(rows(A=first, B=LOW), "accuracy", [test])
@@ -55,7 +55,7 @@ def test_the_whole_interval_is_where_the_claim_says_or_elsewhere(
 
 
 @pytest.mark.parametrize(("low", "answer"), [(0.01, "yes"), (-0.01, "open")])
-def test_an_interval_that_has_rows_is_the_one_that_counts(low: float, answer: str) -> None:
+def test_an_interval_from_rows_replaces_the_computed_one(low: float, answer: str) -> None:
     interval = Interval(0.03, low, 0.2)
     given = rows(A=HIGH, B=LOW) + interval.rows("id", "m=2", "A", minus("accuracy", "B"))
     [verdict] = judge(given, "accuracy", [Trend("A", "above", "B", ("m=2",), "x")])
@@ -78,7 +78,7 @@ def test_levels_and_settings_without_rows() -> None:
     assert [verdict.holds for verdict in verdicts] == ["yes", "no"]
 
 
-def test_another_metric_is_scored_and_named() -> None:
+def test_another_metric_is_tested_and_named() -> None:
     other = [row._replace(metric="rate", value=2.0 * row.value) for row in rows(A=LOW, B=LOW)]
     expected = [
         Level("m=2", "A", 1.3, 1e-9, "x", "rate"),
@@ -108,7 +108,7 @@ def test_ranges_and_metrics_are_spelled_in_words(
     assert verdict.claim == claim
 
 
-def test_what_tests_name_but_no_row_has_is_told() -> None:
+def test_labels_and_settings_without_rows_are_returned() -> None:
     tests = [
         Trend("A", "above", "LSD", ("m=2", "m=20"), "x"),
         Level("m=2", "A", 0.5, 0.1, "x", "freshnes"),
@@ -123,7 +123,7 @@ def test_what_tests_name_but_no_row_has_is_told() -> None:
     ]
 
 
-def test_settings_in_which_a_label_has_no_rows_are_told() -> None:
+def test_settings_without_rows_of_a_label_are_returned() -> None:
     known = rows(A=LOW, B=LOW)
     known += [row._replace(setting="m=3") for row in known if row.policy == "A"]
     named = without_rows(known, "accuracy", [Trend("A", "above", "B", ("m=2", "m=3"), "x")])

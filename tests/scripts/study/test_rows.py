@@ -46,11 +46,11 @@ def test_csv_keeps_every_digit(tmp_path: Path) -> None:
 def test_other_files_are_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"value": [1.0]}), path)
-    with pytest.raises(ValueError, match="foreign file"):
+    with pytest.raises(ValueError, match="must have rows of this suite, got another"):
         read_rows(path)
     write_rows(path, ROWS, {})
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(ValueError, match="not a whole Parquet file"):
+    with pytest.raises(ValueError, match="must be a complete Parquet file"):
         read_rows(path)
 
 

@@ -19,7 +19,7 @@ from scripts.study.rows import indexed, read_rows, write_rows
 from scripts.study.runner import Store, check_kept, run
 from scripts.study.settings import Measurement, Playable, Setting
 from scripts.study.specs import spec
-from scripts.study.workers import Workers, chosen_workers
+from scripts.study.workers import Workers, workers_of
 
 
 def setting(num_pages: int = 3, **more: Any) -> Setting:
@@ -111,13 +111,13 @@ def test_ray_gives_the_same_rows(tmp_path: Path) -> None:
 )
 def test_workers_that_cannot_be(backend: str, count: int | None, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        chosen_workers(backend, count)
+        workers_of(backend, count)
 
 
 def test_ray_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match="install it with the extra"):
-        chosen_workers("ray", 2)
+        workers_of("ray", 2)
 
 
 def test_a_run_that_breaks_off_keeps_its_rows(
@@ -143,16 +143,16 @@ def test_rows_of_other_code_are_refused(tmp_path: Path) -> None:
     rows, about = read_rows(path)
     changed = [row._replace(value=row.value / 2) if row.policy == "GREEDY" else row for row in rows]
     write_rows(path, changed, about)
-    with pytest.raises(ValueError, match=r"of GREEDY, m=3, seed 0 is .* by this code"):
+    with pytest.raises(ValueError, match=r"GREEDY, m=3, seed 0 must be .*: the code has changed"):
         play(path, [setting()], 1)
 
 
 def test_rows_of_another_job_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     play(path, [setting()], 1)
-    with pytest.raises(ValueError, match="'m=3' with other arguments"):
+    with pytest.raises(ValueError, match="'m=3' with the same arguments"):
         play(path, [setting(horizon=3.0)], 1)
-    with pytest.raises(ValueError, match="rows of 'test', not of 'another'"):
+    with pytest.raises(ValueError, match="rows of 'another', got those of 'test'"):
         Store(path, "another", [setting()]).load(keep=False)
     fresh = Store(path, "test", [setting(horizon=3.0)])
     fresh.load(keep=False)
@@ -169,11 +169,11 @@ def test_true_is_not_one_in_what_rows_are_recognised_by(tmp_path: Path) -> None:
         measure = partial(squares, power=2)
         return [Measurement("s", {"square": measure}, {"scale": 1.0, "offsets": [first]})]
 
-    for settings, named in ((numbers, "another square"), (offsets, "other arguments")):
+    for settings, named in ((numbers, "square"), (offsets, "arguments")):
         path = tmp_path / named / "rows.parquet"
         assert play(path, settings(1), 1) == 1
         assert play(path, settings(1.0), 1) == 0
-        with pytest.raises(ValueError, match=f"'s' with {named}"):
+        with pytest.raises(ValueError, match=f"'s' with the same {named}"):
             play(path, settings(True), 1)
 
 
@@ -220,7 +220,7 @@ def test_a_measurement_is_played_and_gone_on_with(tmp_path: Path) -> None:
     values = {(row.policy, row.seed, row.metric): row.value for row in rows}
     assert values["cube", 2, "value[1]"] == 20.0
     assert {(row.id, row.setting) for row in rows} == {("some", "all")}
-    with pytest.raises(ValueError, match="'all' with other arguments"):
+    with pytest.raises(ValueError, match="'all' with the same arguments"):
         play(path, [measured(3.0)], 2)
 
 
@@ -232,8 +232,8 @@ def test_measured_rows_of_other_code_are_refused(tmp_path: Path) -> None:
     write_rows(path, slightly, about)
     assert play(path, [measured()], 2) == 0
     write_rows(path, [row._replace(value=row.value * 1.1) for row in rows], about)
-    with pytest.raises(ValueError, match=r"value\[1\] of square, all, seed 0 is 4.4.* but 4.0 by"):
+    with pytest.raises(ValueError, match=r"value\[1\] of square, all, seed 0 must be 4.0, got 4.4"):
         play(path, [measured()], 2)
     write_rows(path, [row for row in rows if row.metric != "value[1]"], about)
-    with pytest.raises(ValueError, match=r"value\[1\] of square, all, seed 0 is None there"):
+    with pytest.raises(ValueError, match=r"value\[1\] of square, all, seed 0 must be .*, got None"):
         play(path, [measured()], 2)

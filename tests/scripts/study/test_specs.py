@@ -124,8 +124,8 @@ def test_defaults_with_a_spec_are_described(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (partial(shared, 1, 2.0), r"must give arguments by name where they are of \*args"),
-        (partial(halves, 1.0, 2.0), "must give arguments by name"),
+        (partial(shared, 1, 2.0), r"must pass arguments by name, got positional ones of \*args"),
+        (partial(halves, 1.0, 2.0), "must pass arguments by name"),
         (doubled, "with a spec of its own: write"),
         (partial(shared, split=doubled), "with a spec of its own: write"),
         (Law(split=doubled), "with a spec of its own: write"),
@@ -158,7 +158,7 @@ def test_renamed_code_keeps_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name in ("__name__", "__qualname__", "__module__"):
         monkeypatch.setattr(summed, name, "another")
     assert simulate(tmp_path / "rows.parquet", jobs(a=(1.0,)))[0] == 0
-    with pytest.raises(ValueError, match="setting 'one' with another a;"):
+    with pytest.raises(ValueError, match="setting 'one' with the same a;"):
         simulate(tmp_path / "rows.parquet", jobs(a=(2.0,)))
 
 

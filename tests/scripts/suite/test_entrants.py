@@ -71,5 +71,5 @@ def test_a_configuration_says_by_what_and_on_what(
 
 
 def test_a_configuration_without_an_algorithm_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"config\.json must say the algorithm of the training"):
+    with pytest.raises(ValueError, match=r"config\.json must name the algorithm of the training"):
         trained_entrant(written(tmp_path, {"seed": 0}))

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -147,8 +148,12 @@ CANNOT_BE_SCORED = (
     ("provenance.json", "{", "leaderboard.csv or provenance.json is damaged"),
     ("provenance.json", "{}", "leaderboard.csv or provenance.json is damaged"),
     ("provenance.json", "[]", "leaderboard.csv or provenance.json is damaged"),
-    ("rows.parquet", None, "task noisy, bound, seed 0: no rows; the command without --score"),
-    ("rows.parquet", "", "rows.parquet: not a whole Parquet file; delete it to start anew"),
+    (
+        "rows.parquet",
+        None,
+        "task noisy, bound, seed 0 must have rows, got none; the command without --score",
+    ),
+    ("rows.parquet", "", "rows.parquet must be a complete Parquet file; delete it to start over"),
 )
 
 
@@ -172,11 +177,11 @@ def test_rows_of_another_version_are_not_scored(
     ranked("--policies", OWN, "--score")
     given = ["small", "--seeds", 2, "--score", "--policies", OWN]
     monkeypatch.setitem(bound_of.spec, "version", 2)  # type: ignore[attr-defined]
-    refused(run(app, *given), "rows of bound in noisy are of another version of it", "--score")
+    refused(run(app, *given), "bound has changed since its rows in noisy", "--score")
     monkeypatch.setitem(bound_of.spec, "version", 1)  # type: ignore[attr-defined]
     (quick / "scripts_suite_own.py").write_text(SOURCE + "\n\n")
     sys.modules.pop("scripts_suite_own")
-    refused(run(app, *given), f"rows of {OWN} in noisy are of another version of it", "--score")
+    refused(run(app, *given), f"{OWN} has changed since its rows in noisy", "--score")
 
 
 def test_an_entrant_that_has_lost_its_rows_of_a_task_is_named(quick: Path) -> None:
@@ -186,7 +191,7 @@ def test_an_entrant_that_has_lost_its_rows_of_a_task_is_named(quick: Path) -> No
     write_rows(path, [row for row in rows if row[1:3] != ("scores", "GreedyNCIS")], about)
     refused(
         run(app, "small", "--seeds", "2", "--score"),
-        "task scores, GreedyNCIS, seed 0: no rows; the command without --score",
+        "task scores, GreedyNCIS, seed 0 must have rows, got none; the command without --score",
         "--fresh",
     )
 
@@ -253,8 +258,8 @@ import policies
 class Eager(policies.RoundRobin):
     seeds = 0
 
-    def __init__(self, env):
-        super().__init__(env)
+    def __init__(self):
+        super().__init__()
         Eager.seeds += 1
         if Eager.seeds > 3:
             self.fail()
@@ -293,10 +298,10 @@ REPAIRED = """
 import policies
 
 class Eager(policies.GreedyNCIS):
-    def __init__(self, env):
-        if env.unwrapped.action_form == "scores":
+    def check(self):
+        if self.form.action == "scores":
             raise ValueError("pages alone")
-        super().__init__(env)
+        super().check()
 """
 
 
@@ -521,7 +526,7 @@ def test_the_clairvoyant_is_fresher_than_all_and_windows_come_in_turn() -> None:
 def test_the_least_served_tenth_is_what_steps_show() -> None:
     """Freshness is sampled at decisions, from the state that observations do not show."""
     arguments = {"num_pages": 20, "bandwidth": 40.0, "horizon": 30.0, "instance": "noisy"}
-    found = least_served(tasks.NCIS, arguments, policies.RoundRobin, seed=4)
+    found = least_served(tasks.NCIS, arguments, partial(policies.make, "RoundRobin"), seed=4)
     env = make_env(tasks.NCIS, **arguments)
     observation, _ = env.reset(seed=4)
     policy, fresh, over = policies.make("RoundRobin", env), [], False
@@ -537,7 +542,9 @@ def test_the_least_served_tenth_is_what_steps_show() -> None:
 
 def test_threshold_policies_have_no_least_served_tenth() -> None:
     given = {"num_pages": 5, "bandwidth": 5.0, "horizon": 4.0}
-    assert np.isnan(least_served(tasks.NCIS, given, policies.ThresholdNCIS, seed=0))
+    assert np.isnan(
+        least_served(tasks.NCIS, given, partial(policies.make, "ThresholdNCIS"), seed=0)
+    )
 
 
 def _freshness(setting: object, label: str, seed: int) -> float:

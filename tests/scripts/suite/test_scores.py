@@ -7,7 +7,7 @@ import pytest
 
 from crawl_envs.evaluation import Row
 from scripts.suite.bounds import BOUND, BUDGET
-from scripts.suite.scores import ABSENT, OVER, PLAYS, matrix, scores_of, standings
+from scripts.suite.scores import ABSENT, ACTS, OVER, matrix, scores_of, standings
 from scripts.suite.tasks import ORACLE, PERFECT, Task
 
 ONE = Task("one", "first", "id", {}, bound=PERFECT)
@@ -34,7 +34,7 @@ def test_scores_are_0_for_random_crawling_and_1_for_the_bound() -> None:
     # (x - 0.5) / (0.9 - 0.5), and (x - 5) / (1 - 5): a lower penalty is better
     assert matrix(scores, "A", "plain") == pytest.approx(np.array([[0.5, 0.5], [-1.0, 2.5e8]]))
     assert matrix(scores, "RandomCrawl") == pytest.approx(0.0, abs=1e-15)
-    assert set(scores.state) == {PLAYS}
+    assert set(scores.state) == {ACTS}
 
 
 def test_scores_below_minus_1_count_as_minus_1_and_plain_ones_as_they_are() -> None:
@@ -120,13 +120,13 @@ def test_intervals_over_tasks_are_of_seeds_with_all_their_tasks() -> None:
     assert (many.high - many.low) / 2.0 == pytest.approx(half, rel=0.1)
 
 
-@pytest.mark.parametrize(("rate", "state"), [(10.0, PLAYS), (10.09, PLAYS), (10.2, OVER)])
+@pytest.mark.parametrize(("rate", "state"), [(10.0, ACTS), (10.09, ACTS), (10.2, OVER)])
 def test_more_than_the_budget_scores_0(rate: float, state: str) -> None:
     rows = rows_of(ONE, {BOUND: [1.0, 1.0], "RandomCrawl": [0.0, 0.0], "A": [0.5, 0.5]}, rate)
     scores = scores_of([ONE], rows, {})
     mine = scores[scores.policy == "A"]
     assert list(mine.state) == [state, state]
-    assert list(mine.score) == ([0.5, 0.5] if state == PLAYS else [0.0, 0.0])
+    assert list(mine.score) == ([0.5, 0.5] if state == ACTS else [0.0, 0.0])
 
 
 def test_who_cannot_act_scores_0_there_and_the_leaderboard_says_where_it_acts() -> None:
@@ -152,19 +152,19 @@ def test_who_cannot_act_scores_0_there_and_the_leaderboard_says_where_it_acts() 
     }
 
 
-NO_ROWS = "no rows; the command without --score plays what is missing, with --policies or --agents"
+NO_ROWS = " must have rows, got none; the command without --score simulates missing rows, with"
 
 
 @pytest.mark.parametrize(
     ("policy", "metric", "seeds", "message"),
     [
-        (None, None, (0, 1), f"task two, bound, seed 0: {NO_ROWS}"),
-        (BOUND, None, (0, 1), f"task two, bound, seed 0: {NO_ROWS}"),
+        (None, None, (0, 1), f"task two, bound, seed 0{NO_ROWS}"),
+        (BOUND, None, (0, 1), f"task two, bound, seed 0{NO_ROWS}"),
         (BOUND, BUDGET, (1,), "task two, bound, seed 1: budget must be a finite number .* got nan"),
         (BOUND, "penalty", (1,), "task two, bound, seed 1: penalty must be a finite number"),
-        ("RandomCrawl", None, (0, 1), f"task two, RandomCrawl, seed 0: {NO_ROWS}"),
-        ("A", None, (1,), f"task two, A, seed 1: {NO_ROWS}"),
-        ("A", "penalty", (0,), "task two, A, seed 0: penalty must be .* got nan; start anew with"),
+        ("RandomCrawl", None, (0, 1), f"task two, RandomCrawl, seed 0{NO_ROWS}"),
+        ("A", None, (1,), f"task two, A, seed 1{NO_ROWS}"),
+        ("A", "penalty", (0,), "task two, A, seed 0: penalty must be .* got nan; start over with"),
         ("A", "crawl_rate", (0, 1), "task two, A, seed 0: crawl_rate must be a finite number"),
     ],
 )
@@ -192,12 +192,12 @@ def test_who_can_act_in_a_task_needs_its_rows() -> None:
     rows = [*rows_of(ONE, values), *rows_of(TWO, other)]
     scores = scores_of([ONE, TWO], rows, {"one": ["A"], "two": []})
     assert set(scores[(scores.policy == "A") & (scores.task == "two")].state) == {ABSENT}
-    with pytest.raises(ValueError, match=f"task two, A, seed 0: {NO_ROWS}"):
+    with pytest.raises(ValueError, match=f"task two, A, seed 0{NO_ROWS}"):
         scores_of([ONE, TWO], rows, {"one": ["A"], "two": ["A"]})
 
 
 def test_no_rows_are_none_of_any_task() -> None:
-    with pytest.raises(ValueError, match=f"task one, bound, seed 0: {NO_ROWS}"):
+    with pytest.raises(ValueError, match=f"task one, bound, seed 0{NO_ROWS}"):
         scores_of([ONE], [], {})
 
 
@@ -206,5 +206,5 @@ def test_a_bound_that_is_played_needs_its_rows() -> None:
     task = replace(ONE, bound=ORACLE)
     rows = rows_of(task, values)
     assert matrix(scores_of([task], rows, {}), "A") == pytest.approx(0.25)
-    with pytest.raises(ValueError, match=f"task one, {ORACLE}, seed 0: {NO_ROWS}"):
+    with pytest.raises(ValueError, match=f"task one, {ORACLE}, seed 0{NO_ROWS}"):
         scores_of([task], [row for row in rows if row.policy != ORACLE], {})

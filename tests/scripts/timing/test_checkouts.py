@@ -39,6 +39,6 @@ def test_a_folder_without_the_project_is_refused(tmp_path: Path) -> None:
 def test_a_process_that_ends_is_an_error() -> None:
     with (
         checkouts.worker(checkouts.HERE, "-c", "raise SystemExit(1)") as ask,
-        pytest.raises(ValueError, match="asked for CrawlNCIS-v0 ended"),
+        pytest.raises(ValueError, match="must answer 'CrawlNCIS-v0', got its end"),
     ):
         ask("CrawlNCIS-v0")

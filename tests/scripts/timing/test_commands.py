@@ -29,7 +29,7 @@ def app(*rows: Row) -> typer.Typer:
 
     def main(case: commands.Words = None, out: commands.Out = None) -> None:
         cases = {"first": lambda: rows[:1], "others": lambda: rows[1:]}
-        commands.measure(of, commands.chosen(cases, case), commands.folder_of(out, False))
+        commands.measure(of, commands.select_cases(cases, case), commands.folder_of(out, False))
 
     return command(main, "Help.")
 
@@ -63,7 +63,7 @@ def test_some_cases_alone(tmp_path: Path) -> None:
             ["example.csv"],
         ),
         (
-            *("shown", "stopped while writing; {} may lack files of this run"),
+            *("table_of", "stopped while writing; {} may lack files of this run"),
             ["example.csv", "example.png", "provenance.json"],
         ),
     ],
@@ -83,7 +83,7 @@ def test_an_interrupt_anywhere_ends_in_one_line(
 
 def test_groups_stand_above_their_rows() -> None:
     rows = [("a", 1, "x", 1.0), ("a", 1, "y", None), ("a", 2_000, "z", 3)]
-    table = commands.shown(rows, ("case", "pages", "name", "value"), "title", group=2)
+    table = commands.table_of(rows, ("case", "pages", "name", "value"), "title", group=2)
     cells = [list(column.cells) for column in table.columns]
     assert cells == [
         ["[bold]a, 1[/]", "x", "y", "[bold]a, 2,000[/]", "z"],

@@ -57,7 +57,7 @@ def test_predictors_are_trained_measured_and_saved(tiny, model, tmp_path):
     for task, predictor in predictors.load(out).items():
         assert (predictor.task, predictor.features, predictor.model) == (task, "both", model)
         assert np.isfinite(predictor.predict(offer_features)).all()
-    refused(run("--quick", "--model", model, out=out), "out must hold no predictors yet")
+    refused(run("--quick", "--model", model, out=out), "out must have no predictors yet")
     assert json.loads((out / "provenance.json").read_text()) == made
 
 

@@ -1,8 +1,8 @@
-"""Keep the best agent of each cell of ``agents_rl`` beside its rows: weights alone, in one archive.
+"""Save the best agent of each task and algorithm of ``agents_rl`` next to its rows, in an archive.
 
-Of the trainings in runs/rl, at the larger budget, the seed with the best validation at its end is
-kept for each task and algorithm, where that is above random crawling. A file has no state of the
-optimiser, so that it plays but does not go on; those of more than 30 kB are left out.
+The best seed has the best last validation among trainings in runs/rl at the larger budget. It is
+left out if it is not above random crawling, or if its file has more than 30 kB. Files have weights
+without the state of the optimiser, so they cannot continue training.
 """
 
 from __future__ import annotations
@@ -24,53 +24,53 @@ from scripts.experiments.agents.setup import trainings
 from scripts.study import rows as kept_rows
 from scripts.training.ranking import RANDOM
 
-OUT, ARCHIVE, MOST_BYTES = Path("results/agents/rl"), "checkpoints.zip", 30_000
+OUT, ARCHIVE, MAX_BYTES = Path("results/agents/rl"), "checkpoints.zip", 30_000
 
 
 def best_seeds(runs: Path) -> Iterator[tuple[str, str, Path, float]]:
     """Yield task, algorithm, folder of the best seed and its last validation.
 
-    Of the trainings with an algorithm those with most steps count, with a belief if there are any.
+    Trainings with fewer steps, or without a belief where others have one, are ignored.
     """
     reached: dict[tuple[str, str], tuple[tuple[int, bool, float], Path]] = {}
     for file in sorted(runs.glob(f"*/*/seed-*/{VALIDATION}")):
-        made, rows = read_arguments(file.with_name(MODEL)), read_rows(file, ValidationRow)
+        arguments, rows = read_arguments(file.with_name(MODEL)), read_rows(file, ValidationRow)
         if not rows:  # a training without a curve
             continue
         last = rows[-1].mean_reward
-        rank = (made.steps, made.belief, last)
-        cell = file.parents[2].name, made.algorithm
+        rank = (arguments.steps, arguments.belief, last)
+        cell = file.parents[2].name, arguments.algorithm
         reached[cell] = max(reached.get(cell, (rank, file.parent)), (rank, file.parent))
     for (task, algorithm), ((_, _, last), folder) in reached.items():
         yield task, algorithm, folder, last
 
 
 def without_optimiser(model: Path) -> bytes:
-    """Return the file of a model, which is never compressed, without the arrays of optimisers."""
+    """Return the uncompressed file of a model without the arrays of optimisers."""
     less = io.BytesIO()
-    with zipfile.ZipFile(model) as whole, zipfile.ZipFile(less, "w") as kept:
-        for name in whole.namelist():
+    with zipfile.ZipFile(model) as source, zipfile.ZipFile(less, "w") as target:
+        for name in source.namelist():
             if not name.partition("/")[0].endswith("optimizer"):
-                kept.writestr(zipfile.ZipInfo(name), whole.read(name))
+                target.writestr(zipfile.ZipInfo(name), source.read(name))
     return less.getvalue()
 
 
 def main(runs: Path = trainings.RUNS, out: Path = OUT) -> None:
-    """Write the archive, TASK/ALGORITHM/model.zip, and print what was kept."""
+    """Write the archive, TASK/ALGORITHM/model.zip, and print what it has and what is left out."""
     rows, _ = kept_rows.read_rows(out / "rows.parquet")
-    played = [row for row in rows if (row.policy, row.metric) == (RANDOM, "validated")]
-    random = {row.setting: row.value for row in played}
+    validated = [row for row in rows if (row.policy, row.metric) == (RANDOM, "validated")]
+    random = {row.setting: row.value for row in validated}
     with replacing(out / ARCHIVE) as unfinished, zipfile.ZipFile(unfinished, "w") as archive:
         for task, algorithm, folder, reached in best_seeds(runs):
-            name, left = f"{task}/{algorithm}/{MODEL}", ""
-            kept = without_optimiser(folder / MODEL)
+            name, reason = f"{task}/{algorithm}/{MODEL}", ""
+            data = without_optimiser(folder / MODEL)
             if reached <= random.get(task, math.inf):
-                left = ", not above random crawling"
-            elif len(zlib.compress(kept)) > MOST_BYTES:
-                left = ", too large"
+                reason = ", not above random crawling"
+            elif len(zlib.compress(data)) > MAX_BYTES:
+                reason = ", too large"
             else:
-                archive.writestr(zipfile.ZipInfo(name), kept, zipfile.ZIP_DEFLATED)
-            print(f"{name}: {folder.name}, validation {reached:.4f}{left}")
+                archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+            print(f"{name}: {folder.name}, validation {reached:.4f}{reason}")
 
 
 app = command(main, __doc__)

@@ -1,7 +1,7 @@
-"""Algorithms of Stable-Baselines3 on tasks of the suite: what they learn, beside formulas.
+"""Train algorithms of Stable-Baselines3 on tasks of the suite, and evaluate them like formulas.
 
-A repetition has a seed of training, and seeds of evaluation that it shares with all others. Rewards
-are per step: freshness, 1 minus divergence, or minus the penalty.
+A repetition has a seed of training, and seeds of evaluation that all labels share. Rewards are per
+step: freshness, 1 minus divergence, or minus the penalty.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ from scripts.study.specs import spec
 from scripts.suite.bounds import bound_reward
 from scripts.suite.entrants import setting_of
 from scripts.suite.tasks import FIRST_DAY, SUITES, Task
-from scripts.training.requests import APART
+from scripts.training.requests import SEED_STEP
 
 RUNS = Path("runs") / "rl"
-"""Folders of the trainings, wherever the rows go."""
+"""Folder of the trainings; rows may go elsewhere."""
 FIRST_SEED = 5_000_000
 """First seed of evaluations: repetition i has EPISODES seeds from ``FIRST_SEED + i EPISODES``."""
 EPISODES, VALIDATED = 16, 8
-"""Episodes of an evaluation, and of a validation while learning."""
+"""Number of episodes of an evaluation, and of a validation during training."""
 TASKS: Mapping[str, Task] = {task.name: task for task in SUITES["crawl-v1"]}
 Builder = Callable[[Any], Policy]
 
 
 def environment(task: Task, algorithm: str = "") -> dict[str, Any]:
-    """Return the arguments of a task's environment, in the form of actions of an algorithm."""
+    """Return the arguments of a task's environment, with the form of actions of an algorithm."""
     if algorithm == "sac" and task.arguments.get("action", "page") == "page":
         return {**task.arguments, "action": "scores", "batch": 1}
     return dict(task.arguments)
 
 
-def _to_learn(task: Task, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an environment to learn in: the first days of a recorded site."""
+def _to_learn(task: Task, env_args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of the environment of training; of a recorded site the first days."""
     recorded = setting_of(task, {}).windows
-    return {**given, "window": [0.0, FIRST_DAY]} if recorded else dict(given)
+    return {**env_args, "window": [0.0, FIRST_DAY]} if recorded else dict(env_args)
 
 
 @spec("training-task-training")
@@ -62,17 +62,16 @@ def trained(
 ) -> dict[str, float]:
     """Train with the recommended arguments, and return rewards, seconds and the learning curve.
 
-    With ``belief`` observations have its columns.
-
-    ``reward`` is that of the best actions, ``drawn`` that of drawn ones. ``seconds`` are of the
-    processor, for the training with its validations. With ``curve`` there are ``steps[k]`` and
-    ``validated[k]``, the reward on held-out seeds after so many steps. A recorded site is learned
-    from its first days, and evaluated on later ones.
+    With ``belief``, observations have columns of a belief. ``reward`` is the reward of the best
+    actions, ``drawn`` that of drawn actions. ``seconds`` are processor time of the training with
+    its validations. With ``curve`` there are ``steps[k]`` and ``validated[k]``, the reward on
+    held-out seeds after these steps. A recorded site is learned from its first days, and evaluated
+    on later days.
     """
     it = TASKS[task]
-    given = environment(it, algorithm)
-    own = {"steps": steps, "seed": APART * seed, "belief": belief}
-    arguments = recommended(algorithm, it.id, env_args=_to_learn(it, given), **own)
+    env_args = environment(it, algorithm)
+    options = {"steps": steps, "seed": SEED_STEP * seed, "belief": belief}
+    arguments = recommended(algorithm, it.id, env_args=_to_learn(it, env_args), **options)
     out = RUNS / task / f"{algorithm}-{steps}{'-belief' if belief else ''}" / f"seed-{seed}"
     shutil.rmtree(out, ignore_errors=True)
     started = time.process_time()
@@ -80,7 +79,7 @@ def trained(
     seconds = time.process_time() - started
     values = {"seconds": seconds}
     for metric, best in (("reward", True), ("drawn", False)):
-        values[metric] = _mean(lambda env: load(out / MODEL, env), it, given, seed, best)
+        values[metric] = _mean(lambda env: load(out / MODEL, env), it, env_args, seed, best)
     if curve:
         rows = read_rows(out / VALIDATION, ValidationRow)
         values |= indexed("steps", [row.steps for row in rows])
@@ -89,8 +88,8 @@ def trained(
 
 
 @spec("training-task-rewards")
-def played(seed: int, *, task: str, policy: str) -> dict[str, float]:
-    """Return the rewards of a policy, or of a trained agent of the package, by its name."""
+def task_rewards(seed: int, *, task: str, policy: str) -> dict[str, float]:
+    """Return the rewards of a policy, or of a shipped agent, by name."""
     it = TASKS[task]
     build = partial(agents.load if policy in agents.names() else policies.make, policy)
     values = {"reward": _mean(build, it, environment(it), seed)}
@@ -109,15 +108,15 @@ def bound(seed: int, *, task: str) -> dict[str, float]:
 
 
 def _mean(
-    build: Builder, task: Task, given: Mapping[str, Any], seed: int, deterministic: bool = True
+    build: Builder, task: Task, env_args: Mapping[str, Any], seed: int, deterministic: bool = True
 ) -> float:
-    """Return the mean reward on the seeds of a repetition; of a recorded site, on all windows."""
+    """Return the mean reward on the seeds of a repetition; for a recorded site, on all windows."""
     windows = setting_of(task, {}).windows
     places = [{"window": list(window)} for window in windows] or [{}]
     parts: list[FloatArray] = [
         mean_rewards(
             build,
-            TrainArguments(env_id=task.id, env_args={**given, **place}),
+            TrainArguments(env_id=task.id, env_args={**env_args, **place}),
             episodes=1 if windows else EPISODES,
             seed=FIRST_SEED + seed * EPISODES + number,
             deterministic=deterministic,

@@ -1,4 +1,4 @@
-"""What the experiments share: entrants and their plays, curves of cost, snapshots, sites, pictures.
+"""Functions of several experiments: policies and their episodes, curves, snapshots, pictures.
 
 Public modules: curves, divergence, entrants, lifetimes, pictures, plays, sites, snapshots,
 two_pages.

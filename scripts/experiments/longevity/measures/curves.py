@@ -1,8 +1,8 @@
-"""Curves of staleness over refresh cost, and comparisons at equal cost or equal staleness.
+"""Compare curves of staleness over refresh cost, at equal cost or equal staleness.
 
-A policy has a point for each of its knobs, on each seed. Its curve is the linear interpolation of
-its Pareto front: points that no other of its points beats in both cost and staleness. Curves are
-compared seed by seed, on the same pages and events.
+A policy has a point for each knob and seed. Its curve is the linear interpolation of its Pareto
+front: the points that no other point beats in both cost and staleness. Curves are compared by seed,
+on the same pages and events.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from crawl_envs.types import FloatArray
 from scripts.experiments.longevity.measures.plays import ID, STRETCHES
 from scripts.study.rows import gathered
 
-WHOLE = "whole"
-"""Both stretches together; they are equally long."""
+EPISODE = "whole"
+"""Name of both stretches together, which are equally long."""
 COSTS = (0.05, 0.1, 0.2, 0.4)
 """Refresh costs at which curves are compared."""
 RATIO = "cost ratio"
 
 
 class Points(NamedTuple):
-    """Points of a policy on a seed, by its knobs: cost and staleness, (K,) each."""
+    """Cost and staleness of a policy on a seed, by knob; (K,) each."""
 
     cost: FloatArray
     staleness: FloatArray
@@ -36,8 +36,8 @@ Curves = dict[tuple[str, str, int], Points]
 
 
 def points_of(rows: Sequence[Row], stretch: str, measure: str = "staleness") -> Curves:
-    """Return the points of all policies in a stretch, or in the WHOLE."""
-    stretches = tuple(STRETCHES) if stretch == WHOLE else (stretch,)
+    """Return the points of all policies in a stretch, or in EPISODE."""
+    stretches = tuple(STRETCHES) if stretch == EPISODE else (stretch,)
     columns = [
         [gathered(rows, f"{name}, {part}") for part in stretches] for name in ("cost", measure)
     ]
@@ -48,25 +48,25 @@ def points_of(rows: Sequence[Row], stretch: str, measure: str = "staleness") -> 
 
 
 def frontier(points: Points) -> Points:
-    """Return the points that no other beats in both, by rising cost and falling staleness."""
+    """Return the Pareto front, by increasing cost and decreasing staleness."""
     order = np.lexsort((points.staleness, points.cost))
     cost, stale = points.cost[order], points.staleness[order]
     before = np.minimum.accumulate(np.concatenate(([np.inf], stale[:-1])))
-    kept = stale < before
-    return Points(cost[kept], stale[kept])
+    optimal = stale < before
+    return Points(cost[optimal], stale[optimal])
 
 
 def staleness_at(points: Points, cost: float) -> float:
-    """Return the staleness of the curve at a cost; NaN below its least cost.
+    """Return the staleness of the curve at a cost; NaN below its smallest cost.
 
-    The last point stands for all higher costs: its policy would not use a larger budget.
+    The last point counts for all higher costs, since its policy would not use a larger budget.
     """
     best = frontier(points)
     return float(np.interp(cost, best.cost, best.staleness, left=np.nan))
 
 
 def cost_at(points: Points, staleness: float) -> float:
-    """Return the least cost at which the curve is no staler; NaN outside its range."""
+    """Return the smallest cost at which the curve has a staleness; NaN outside its range."""
     best = frontier(points)
     return float(np.interp(-staleness, -best.staleness, best.cost, left=np.nan, right=np.nan))
 
@@ -86,7 +86,7 @@ def as_stale(setting: str, reference: str, cost: float) -> str:
     return f"{setting}, as stale as {reference} at {cost:g}"
 
 
-def known(rows: Iterable[Row]) -> list[Row]:
+def without_nan(rows: Iterable[Row]) -> list[Row]:
     """Return the rows that are not NaN."""
     return [row for row in rows if row.value == row.value]
 
@@ -94,8 +94,8 @@ def known(rows: Iterable[Row]) -> list[Row]:
 def stalenesses(
     curves: Curves, metric: str = "staleness", costs: Sequence[float] = COSTS
 ) -> list[Row]:
-    """Return the staleness of every curve at some costs, a setting for each cost."""
-    return known(
+    """Return the staleness of every curve at some costs, as a setting per cost."""
+    return without_nan(
         Row(ID, at_cost(setting, cost), label, seed, metric, staleness_at(points, cost))
         for (setting, label, seed), points in curves.items()
         for cost in costs
@@ -103,17 +103,17 @@ def stalenesses(
 
 
 def cost_ratios(curves: Curves, reference: str, costs: Sequence[float] = COSTS) -> list[Row]:
-    """Return the cost of every other policy over a reference's, at equal staleness."""
+    """Return the cost of every policy relative to a reference, at equal staleness."""
     rows = []
     for (setting, label, seed), base in curves.items():
         for cost in costs if label == reference else ():
             name, stale = as_stale(setting, reference, cost), staleness_at(base, cost)
             rows += [
-                Row(ID, name, other, seed, RATIO, cost_at(points, stale) / cost)
-                for (there, other, of), points in curves.items()
-                if (there, of) == (setting, seed) and other != reference
+                Row(ID, name, rival, seed, RATIO, cost_at(points, stale) / cost)
+                for (there, rival, number), points in curves.items()
+                if (there, number) == (setting, seed) and rival != reference
             ]
-    return known(rows)
+    return without_nan(rows)
 
 
 def compared(
@@ -124,14 +124,14 @@ def compared(
     settings: Sequence[str] = (),
     costs: Sequence[float] = COSTS,
 ) -> list[Row]:
-    """Return stalenesses at equal cost, and costs at the staleness of a reference, if any.
+    """Return staleness at equal cost, and costs at the staleness of a reference.
 
     Args:
-        rows: of sweeps.
-        stretch: one of STRETCHES, or the WHOLE.
-        reference: label; empty for none.
-        settings: those that are compared; empty: all.
-        costs: at which they are compared.
+        rows: rows of sweeps.
+        stretch: one of STRETCHES, or EPISODE.
+        reference: label of the reference; empty: none.
+        settings: settings to compare; empty: all.
+        costs: costs at which to compare.
     """
     curves = points_of(rows, stretch)
     selected = {key: points for key, points in curves.items() if not settings or key[0] in settings}

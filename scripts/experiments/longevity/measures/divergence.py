@@ -1,6 +1,6 @@
-"""Divergence of a page from a copy: the realised curve, and that between snapshots.
+"""Compute the divergence of a page from its copy, exactly or interpolated between snapshots.
 
-Between snapshots it is interpolated by eagerness as in Olston and Pandey's appendix B.
+Interpolation is by eagerness, as in Olston and Pandey's appendix B.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from crawl_envs.types.contents import Contents, KeyArray
 
 def spells(contents: Contents, page: int) -> tuple[FloatArray, FloatArray, IntArray, KeyArray]:
     """Return birth, death, size and key of the spells of a page, (n,) each."""
-    own = slice(contents.start[page], contents.start[page + 1])
-    return contents.birth[own], contents.death[own], contents.size[own], contents.key[own]
+    rows = slice(contents.start[page], contents.start[page + 1])
+    return contents.birth[rows], contents.death[rows], contents.size[rows], contents.key[rows]
 
 
 def versions(contents: Contents, page: int, times: FloatArray) -> tuple[BoolArray, IntArray]:
     """Return the fragments of the versions of a page at some times.
 
     Args:
-        contents: of the pages.
+        contents: contents of the pages.
         page: row of the page.
-        times: in any order, (T,).
+        times: times in any order, (T,).
 
     Returns:
-        Presence, a row per set of fragments with one key, (k, T) bool; and the number of fragments
-        of each set, (k,).
+        Presence, (k, T) bool, with a row per set of fragments of the same key; and the number of
+        fragments of each set, (k,).
     """
     birth, death, sizes, key = spells(contents, page)
     keys, number = np.unique(key, return_inverse=True)
@@ -40,111 +40,111 @@ def versions(contents: Contents, page: int, times: FloatArray) -> tuple[BoolArra
 
 
 def distances(present: BoolArray, size: IntArray) -> FloatArray:
-    """Return the Jaccard distances of all pairs of versions, (T, T); 0 for two empty ones."""
+    """Return the Jaccard distances of all pairs of versions, (T, T); 0 if both are empty."""
     weighed = present * size[:, None].astype(np.float64)
     common = weighed.T @ present
-    own = np.diag(common)
-    union: FloatArray = own[:, None] + own - common
-    apart: FloatArray = np.divide(
+    totals = np.diag(common)
+    union: FloatArray = totals[:, None] + totals - common
+    distance: FloatArray = np.divide(
         union - common, union, out=np.zeros_like(union), where=union > 0.0
     )
-    return apart
+    return distance
 
 
 def occurred(contents: Contents, page: int, end: float) -> tuple[FloatArray, FloatArray]:
-    """Return the divergence of a page from the copy made at time 0, as steps.
+    """Return the divergence of a page from its copy of time 0, as a step function.
 
     Args:
-        contents: of the pages.
+        contents: contents of the pages.
         page: row of the page.
-        end: > 0.
+        end: end of the function, > 0.
 
     Returns:
-        Times of its changes, rising from 0 to ``end``, (k + 1,); and the divergence between them,
-        (k,).
+        Times of its changes, increasing from 0 to ``end``, (k + 1,); and the divergence between
+        them, (k,).
     """
     moments = np.concatenate(spells(contents, page)[:2])
     within = np.unique(moments[(moments >= 0.0) & (moments < end)])
     times = np.unique(np.concatenate(([0.0], within, [end])))
-    # The version at a time is that just before it, so each step is read at its end.
-    apart = distances(*versions(contents, page, np.concatenate(([0.0], times[1:]))))
-    return times, apart[0, 1:]
+    # A version at a time is the one just before it, so each step is read at its end.
+    distance = distances(*versions(contents, page, np.concatenate(([0.0], times[1:]))))
+    return times, distance[0, 1:]
 
 
 def utility(times: FloatArray, divergence: FloatArray) -> float:
     """Return the utility t D(t) - int_0^t D of a refresh at the end (eq. 4), in days.
 
     Args:
-        times: of changes of divergence, and the end, rising from 0, (k + 1,).
-        divergence: between them, (k,).
+        times: times of changes of divergence, and the end, increasing from 0, (k + 1,).
+        divergence: divergence between them, (k,).
     """
     return float(times[-1] * divergence[-1] - np.diff(times) @ divergence)
 
 
-def at(times: FloatArray, steps: FloatArray, moments: FloatArray) -> FloatArray:
-    """Return the value of a step function at some moments, the left limit at steps."""
+def step_values(times: FloatArray, steps: FloatArray, moments: FloatArray) -> FloatArray:
+    """Return the values of a step function at some moments; at a step, the left limit."""
     place = np.searchsorted(times, moments, side="left") - 1
     return steps[np.clip(place, 0, steps.size - 1)]
 
 
-def eagerness_of(apart: FloatArray) -> float:
+def eagerness_of(distance: FloatArray) -> float:
     """Return the eagerness E = mean of D(t0, t1) / D(t0, t2), in [0, 1].
 
-    t0, t1, t2 are three consecutive snapshots; those with D(t0, t2) = 0 are excluded, and the
-    quotient is clipped at 1, where fragments reappear. Steady growth has E = 1/2; content that is
-    replaced more often than snapshots are taken has E = 1.
+    t0, t1, t2 are three consecutive snapshots; those with D(t0, t2) = 0 are excluded. The quotient
+    is clipped at 1, which it exceeds if fragments reappear. Steady growth has E = 1/2; content that
+    is replaced between any two snapshots has E = 1.
 
     Args:
-        apart: Jaccard distances of all pairs of a page's snapshots, (S, S).
+        distance: Jaccard distances of all pairs of a page's snapshots, (S, S).
 
     Returns:
-        E, NaN where nothing differs.
+        E, NaN if nothing differs.
     """
-    near, far = np.diag(apart, 1)[:-1], np.diag(apart, 2)
+    near, far = np.diag(distance, 1)[:-1], np.diag(distance, 2)
     differs = far > 0.0
     if not differs.any():
         return float("nan")
     return float(np.minimum(near[differs] / far[differs], 1.0).mean())
 
 
-def interpolated(apart: FloatArray, every: int, eagerness: float) -> float:
+def interpolated(distance: FloatArray, every: int, eagerness: float) -> float:
     """Return the mean divergence of a page that is refreshed every ``every`` snapshots.
 
-    Between snapshots x and x + 1 it is (1 - E) D_x + E D_{x+1}, from the current copy (appendix B).
+    Between snapshots x and x + 1 it is (1 - E) D_x + E D_{x+1} to the current copy (appendix B).
 
     Args:
-        apart: Jaccard distances of all pairs of a page's snapshots, (S, S).
-        every: snapshots from refresh to refresh, >= 1; the first snapshot is a refresh.
+        distance: Jaccard distances of all pairs of a page's snapshots, (S, S).
+        every: snapshots between refreshes, >= 1; the first snapshot is a refresh.
         eagerness: E, in [0, 1].
     """
-    number = np.arange(len(apart) - 1)
-    held = number // every * every
-    early, late = apart[held, number], apart[held, number + 1]
+    number = np.arange(len(distance) - 1)
+    refresh = number // every * every
+    early, late = distance[refresh, number], distance[refresh, number + 1]
     return float(((1.0 - eagerness) * early + eagerness * late).mean())
 
 
 def interpolated_means(
     contents: Contents, times: FloatArray, every: int, eagerness: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the interpolated mean divergence of each page, and each page's eagerness.
+    """Return the interpolated mean divergence of each page, and the eagerness of each page.
 
-    A page without an eagerness takes the mean of the others, or 1/2 where none has one.
+    A page without an eagerness has the mean of the others, or 1/2 if no page has one.
 
     Args:
-        contents: of m pages.
-        times: of the snapshots, evenly spaced, (S,), S >= 3.
-        every: snapshots from refresh to refresh.
-        eagerness: E of all pages; None for each page's own.
+        contents: contents of m pages.
+        times: times of the snapshots, evenly spaced, (S,), S >= 3.
+        every: snapshots between refreshes.
+        eagerness: E of all pages; None: E of each page.
 
     Returns:
-        Mean divergence from the first snapshot to the last, and each page's own E, NaN where it has
-        none, (m,) each.
+        Mean divergence from the first snapshot to the last, and E of each page, NaN if it has none;
+        (m,) each.
     """
-    apart = [distances(*versions(contents, page, times)) for page in range(contents.num_pages)]
-    measured = np.array([eagerness_of(page) for page in apart])
-    known = measured[~np.isnan(measured)]
-    used = np.where(np.isnan(measured), known.mean() if known.size else 0.5, measured)
+    by_page = [distances(*versions(contents, page, times)) for page in range(contents.num_pages)]
+    measured = np.array([eagerness_of(page) for page in by_page])
+    finite = measured[~np.isnan(measured)]
+    used = np.where(np.isnan(measured), finite.mean() if finite.size else 0.5, measured)
     if eagerness is not None:
         used = np.full(used.size, eagerness)
-    pairs = zip(apart, used, strict=True)
+    pairs = zip(by_page, used, strict=True)
     return np.array([interpolated(page, every, eager) for page, eager in pairs]), measured

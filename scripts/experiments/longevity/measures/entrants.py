@@ -1,4 +1,4 @@
-"""The policies that are compared, by their labels, and their thresholds."""
+"""Define the compared policies by label, with their thresholds."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ OURS = "LearningLongevity (ours)"
 HISTORIES, RISK = 5, 10.0
 """h and rho of section 5.1."""
 COMPARED = HIDDEN | {"base_versions": HISTORIES}
-"""What ours observes: as many base versions as the others have profiles."""
+"""Observations of our policy: as many base versions as other policies have profiles."""
 WARM_UP_LEARNING = 2.0
-"""l of the warm-up that curve fitting and CGM share in section 5.3, in days: of 30 days 5 ticks."""
+"""l in days of the warm-up of curve fitting and CGM in section 5.3: 5 ticks of 30 days."""
 INTERVAL = {"interval": 1.0}
 PROPORTIONAL = {"threshold": 1.0, "learning": 30.0}
 """The learning parameter l of curve fitting is proportional to the threshold. Refresh cost is about
-proportional to the inverse root of the threshold, and the crawls for learning to that of l: so the
-investment in learning is proportional to the refresh cost, as the paper tunes it (section 5.1).
-The ratio is the steadiest of 3, 10, 30, 100, 300 on two other seeds."""
+proportional to threshold^(-1/2), and the crawls for learning to l^(-1/2). So the investment in
+learning is proportional to the refresh cost, as in the paper (section 5.1). Of the ratios 3, 10,
+30, 100, 300 this one was the steadiest on two other seeds."""
 
 
 def steps(low: float, high: float, count: int = 14) -> tuple[float, ...]:
@@ -51,7 +51,7 @@ OFFLINE: dict[str, Entrant] = {
     NAIVE_DYNAMIC: Entrant("CurrentDivergence", steps(0.002, 0.6), {"dynamic": True}),
 }
 OFFLINE = {label: replace(entrant, shown=PARAMETERS) for label, entrant in OFFLINE.items()}
-"""Offline policies of section 3.4: the parameters are known."""
+"""Offline policies of section 3.4, with known parameters."""
 
 ONLINE: dict[str, Entrant] = {
     UNIFORM_ALL: Entrant(
@@ -65,7 +65,7 @@ ONLINE: dict[str, Entrant] = {
     BOUNDS: Entrant("DivergenceBounds", steps(0.25, 20.0), {"histories": HISTORIES, "risk": RISK}),
     OURS: Entrant("LearningLongevity", steps(0.008, 1.5, 12), shown=COMPARED),
 }
-"""Section 5.1, uniform refreshing of static pages too, and ours."""
+"""Policies of section 5.1, uniform refreshing that includes static pages, and ours."""
 
 _WARM_UP = {"learning": WARM_UP_LEARNING, "warm_up": WARM_UP}
 WARMED: dict[str, Entrant] = {
@@ -82,8 +82,8 @@ MEMORIES: dict[str, dict[str, int | None]] = {
     }
     for hashes, histories in ((None, 5), (8, 5), (None, 1), (8, 1))
 }
-"""Memories per page of section 5.2, the full one first: hashes of each base version, None for all,
-and number of profiles."""
+"""Memories per page of section 5.2, the full one first: hashes of a base version (None: all) and
+number of profiles."""
 
 
 def remembering(kind: str, memory: str) -> Entrant:

@@ -1,7 +1,7 @@
-"""Lifetimes of fragments in snapshots: actual, and modelled in groups of pages that scroll alike.
+"""Measure lifetimes of fragments in snapshots, and model them in groups of pages.
 
-Olston and Pandey (2008), section 3.3: a group consists of pages that change equally often and have
-the same most common K; the model takes the group's empirical distribution of K.
+Olston and Pandey (2008), section 3.3: pages of a group change equally often and have the same most
+common K. The model uses the empirical distribution of K in the group.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ CHURN, SHORT_SCROLL, SCROLL = "K = 1", "K = 2", "K > 2"
 GROUPS = (CHURN, SHORT_SCROLL, SCROLL)
 FREQUENCY, HALF_WIDTH = 0.25, 0.05
 """Share of snapshots that differ from the one before: centre and half-width of a group."""
-MOST_LIVED = 28
-"""Longest lifetime in snapshots: among 30, no longer one is known from birth to death."""
+MAX_LIFETIME = 28
+"""Longest lifetime in snapshots that 30 snapshots can show from birth to death."""
 LATE = 15
-"""Least number of snapshots of a long lifetime: half of the paper's snapshots."""
+"""Smallest number of snapshots of a long lifetime, half of the paper's snapshots."""
 
 
 class Lifetimes(NamedTuple):
@@ -48,18 +48,18 @@ class Lifetimes(NamedTuple):
 def lifetimes(runs: Runs) -> Lifetimes:
     """Return the lifetimes of fragments with known birth and death."""
     updates = np.cumsum(changed(runs), axis=1)
-    kept = runs.whole
-    page, begin, end = runs.page[kept], runs.begin[kept], runs.end[kept]
+    complete = runs.complete
+    page, begin, end = runs.page[complete], runs.begin[complete], runs.end[complete]
     items: IntArray = updates[page, end] - updates[page, begin]
-    return Lifetimes(page, end - begin, items, runs.size[kept])
+    return Lifetimes(page, end - begin, items, runs.size[complete])
 
 
 def dominant_items(sample: Lifetimes, num_pages: int) -> IntArray:
-    """Return the most common K of each page's fragments, the least at ties; 0 without any."""
-    most = int(sample.items.max(initial=0)) + 1
-    place = sample.page * most + sample.items
-    count = np.bincount(place, sample.size.astype(np.float64), num_pages * most)
-    dominant: IntArray = np.argmax(count.reshape(num_pages, most), axis=1)
+    """Return the most common K of each page's fragments, the smallest at ties; 0 without any."""
+    width = int(sample.items.max(initial=0)) + 1
+    place = sample.page * width + sample.items
+    count = np.bincount(place, sample.size.astype(np.float64), num_pages * width)
+    dominant: IntArray = np.argmax(count.reshape(num_pages, width), axis=1)
     return dominant
 
 
@@ -70,29 +70,28 @@ def pooled(parts: Sequence[Runs]) -> tuple[Lifetimes, FloatArray, IntArray]:
     """
     samples, frequency, dominant, before = [], [], [], 0
     for runs in parts:
-        own = lifetimes(runs)
+        sample = lifetimes(runs)
         frequency.append(change_frequency(runs))
-        dominant.append(dominant_items(own, runs.num_pages))
-        samples.append(own._replace(page=own.page + before))
+        dominant.append(dominant_items(sample, runs.num_pages))
+        samples.append(sample._replace(page=sample.page + before))
         before += runs.num_pages
     columns = (np.concatenate(column) for column in zip(*samples, strict=True))
     return Lifetimes(*columns), np.concatenate(frequency), np.concatenate(dominant)
 
 
 def modelled(items: IntArray, size: IntArray, lived: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the share of lifetimes up to each number of snapshots in the model, and as seen.
+    """Return the share of lifetimes up to each number of snapshots, in the model and as seen.
 
     Page updates are a Poisson process, with one or more between snapshots with probability
-    FREQUENCY; fragments with K live for K updates. As seen there is at most one update between two
-    snapshots.
+    FREQUENCY; fragments live for K updates. Snapshots show at most one update between them.
 
     Args:
         items: K of each set of fragments, (n,).
-        size: fragments in it, (n,).
-        lived: snapshots, (L,).
+        size: number of fragments in each set, (n,).
+        lived: lifetimes in snapshots, (L,).
 
     Returns:
-        Both shares, (L,) each: means over fragments of the law of each K.
+        Both shares, (L,) each: means over fragments of the law of their K.
     """
     from scipy.stats import nbinom
 
@@ -116,11 +115,11 @@ def measured(
         group: one of GROUPS.
 
     Returns:
-        ``pages`` and ``fragments``, their numbers; where there are any fragments also ``actual``
-        and ``model``, indexed, shares of lifetimes up to 0 .. MOST_LIVED snapshots; ``distance``,
-        the largest difference of both; ``distance_as_seen``, that to a model with at most one
-        update between snapshots; ``late``, actual minus model, averaged over LATE .. MOST_LIVED;
-        and ``short``, the share of fragments of K = 1.
+        ``pages`` and ``fragments``, their numbers. If there are fragments, also ``actual`` and
+        ``model``, indexed: shares of lifetimes up to 0 .. MAX_LIFETIME snapshots; ``distance``:
+        largest difference of both; ``distance_as_seen``: the same with at most one update between
+        snapshots; ``late``: actual minus model, averaged over LATE .. MAX_LIFETIME; and
+        ``short``: share of fragments of K = 1.
     """
     scroll = np.minimum(dominant, 3) == GROUPS.index(group) + 1
     pages = scroll & (np.abs(frequency - FREQUENCY) <= HALF_WIDTH + 1e-12)
@@ -129,8 +128,8 @@ def measured(
     numbers = {"pages": float(pages.sum()), "fragments": float(size.sum())}
     if not size.size:
         return numbers
-    grid = np.arange(MOST_LIVED + 1.0)
-    count = np.bincount(np.minimum(lived, MOST_LIVED + 1), size, MOST_LIVED + 2)
+    grid = np.arange(MAX_LIFETIME + 1.0)
+    count = np.bincount(np.minimum(lived, MAX_LIFETIME + 1), size, MAX_LIFETIME + 2)
     actual = np.cumsum(count)[:-1] / size.sum()
     model, as_seen = modelled(items, size, grid)
     return {

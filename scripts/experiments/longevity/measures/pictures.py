@@ -1,4 +1,4 @@
-"""Pictures that several experiments have: curves by cost, cost ratios, means, distributions."""
+"""Draw pictures of several experiments: curves by cost, cost ratios, distributions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from scripts.present import charts
 from scripts.study.means import entries, means
 
 STALENESS = "staleness: mean divergence over pages and time"
-MOST_COST = 0.72
+MAX_COST = 0.72
 
 
 def mean_curves(curves: Curves) -> pd.DataFrame:
-    """Return means over seeds by knob: cost ``x`` and staleness ``y``, with ``half``, its interval.
+    """Return means over seeds by knob: cost ``x``, and staleness ``y`` with its interval ``half``.
 
     Panels are settings.
     """
@@ -50,17 +50,17 @@ def curves_by_cost(
     settings: Sequence[str] = (),
     measures: Mapping[str, str] = MappingProxyType({"staleness": STALENESS}),
 ) -> None:
-    """Draw a point per threshold, and lines between, a panel per setting, or per measure.
+    """Draw lines with a point per threshold, in a panel per setting or per measure.
 
     Args:
-        rows: of sweeps.
-        path: of the picture.
-        stretch: one of STRETCHES, or the WHOLE.
-        title: of the figure.
+        rows: rows of sweeps.
+        path: file of the picture.
+        stretch: one of STRETCHES, or EPISODE.
+        title: title of the figure.
         labels: policies, in order.
         black: references among them, drawn black and dashed.
-        settings: those that are drawn; empty: all.
-        measures: those on vertical axes, with labels of these; several are of one setting.
+        settings: settings to draw; empty: all.
+        measures: labels of the vertical axes by measure; several need a single setting.
     """
     parts: list[pd.DataFrame] = []
     axes: dict[str, charts.Axis] = {}
@@ -74,11 +74,11 @@ def curves_by_cost(
         seeds = max(seeds, len({seed for *_, seed in curves}))
     data = pd.concat(parts)
     charts.lines(
-        data[data.x <= MOST_COST],
+        data[data.x <= MAX_COST],
         path,
         charts.Frame(
             f"{title}\na point per threshold, means over {seeds} seeds; bars: 95% intervals",
-            charts.Axis("refresh cost (1: every page at every tick)", limits=(0.0, MOST_COST)),
+            charts.Axis("refresh cost (1: every page at every tick)", limits=(0.0, MAX_COST)),
             axes,
             shared="all" if len(measures) == 1 else "x",
         ),
@@ -88,7 +88,7 @@ def curves_by_cost(
 
 
 def ratios(rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str]) -> None:
-    """Draw cost ratios with 95% intervals, by setting and policy, and where they lack seeds."""
+    """Draw cost ratios with 95% intervals by setting and policy; note missing seeds."""
     seeds = len({row.seed for row in rows})
     compared = [row for row in rows if row.policy in labels and row.metric == RATIO]
     notes: dict[str, list[str]] = {row.setting: [row.setting] for row in compared}
@@ -124,11 +124,11 @@ def distributions(
     """Draw observations as marks with 95% intervals, and theory as lines, a panel per setting.
 
     Args:
-        rows: with two indexed metrics, shares at each of ``grid``.
-        path: the picture.
-        title: what is drawn.
-        settings: titles of the panels.
-        labels: in order.
+        rows: rows with two indexed metrics, shares at each value of ``grid``.
+        path: file of the picture.
+        title: title of the picture.
+        settings: titles of the panels, by setting.
+        labels: labels in order.
         curves: metrics of observations and theory.
         grid: abscissae of the shares.
         unit: label of the horizontal axis.
@@ -136,14 +136,14 @@ def distributions(
     parts = []
     for name, step in zip(curves, (max(1, grid.size // 30), 1), strict=True):
         part = means(entries(rows, name), ("setting", "policy", "index"))
-        kept = part.setting.isin(list(settings)) & part.policy.isin(list(labels))
-        parts.append(part[kept & (part["index"] % step == 0)])
+        selected = part.setting.isin(list(settings)) & part.policy.isin(list(labels))
+        parts.append(part[selected & (part["index"] % step == 0)])
     theory = parts[1].assign(policy="_" + parts[1].policy, half=0.0)
     data = pd.concat([parts[0], theory]).rename(columns={"mean": "y", "policy": "label"})
-    own = {}
+    looks = {}
     for place, label in enumerate(labels):
-        own[label] = {"linestyle": "none", "fillstyle": "none", "elinewidth": 1.0}
-        own[f"_{label}"] = {"color": charts.COLOURS[place], "marker": "", "linestyle": "-"}
+        looks[label] = {"linestyle": "none", "fillstyle": "none", "elinewidth": 1.0}
+        looks[f"_{label}"] = {"color": charts.COLOURS[place], "marker": "", "linestyle": "-"}
     charts.lines(
         data.assign(x=grid[data["index"]], panel=data.setting.map(settings)),
         path,
@@ -156,5 +156,5 @@ def distributions(
             size=(3.8, 3.8),
         ),
         labels=(*labels, *(f"_{label}" for label in labels)),
-        own=own,
+        looks=looks,
     )

@@ -1,10 +1,10 @@
-"""Plays of policies on pages of fragments: refresh cost and staleness.
+"""Simulate policies on pages of fragments, and measure refresh cost and staleness.
 
-The set-up of Olston and Pandey (2008), section 5: every two days a policy refreshes any set of
-pages, for 60 days; all copies are fresh at the start. Refresh cost is refreshes per page and tick,
-so that 1 is every page at every tick. Staleness is divergence, the mean over pages and over time
-(eq. 2). Ticks 1 to 15 and the slots that follow them are the warm-up, 16 to 30 the steady state;
-the two days before the first tick count for neither.
+The set-up is that of Olston and Pandey (2008), section 5. Every two days for 60 days, at ticks, a
+policy refreshes any set of pages; all copies are fresh at the start. Refresh cost is refreshes per
+page and tick: 1 is every page at every tick. Staleness is the mean divergence over pages and time
+(eq. 2). Ticks 1 to 15 and the slots after them are the warm-up, 16 to 30 the steady state; the two
+days before the first tick count for neither.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ WARM_UP = TICK * WARM_TICKS
 PAGES, QUICK_PAGES = 1000, 60
 """Pages per seed; ten seeds have as many as the paper's sets."""
 QUICK_STEP = 5
-"""With ``--quick`` every fifth knob of an entrant is played."""
+"""With ``--quick`` every fifth knob of an entrant is simulated."""
 
 WARM, STEADY = "warm-up", "steady"
 STRETCHES = {WARM: (0, WARM_TICKS), STEADY: (WARM_TICKS, TICKS)}
-"""Stretches: first tick, and the one after the last."""
+"""First tick of each stretch, and the tick after its last."""
 
 Ledgers = list[FragmentLedger]
 
 
 def _of_snapshots(env: Any) -> TabulatedCurves:
-    """Return the average divergences of the snapshots that are played (section 3.4)."""
+    """Return the average divergences of the simulated snapshots (section 3.4)."""
     return TabulatedCurves.of_contents(env.contents(), TICK, TICK * TICKS)
 
 
 def _of_changes(env: Any) -> HolisticCurves:
-    """Return curves of the change frequencies of the snapshots that are played (section 3.4)."""
+    """Return curves of the change frequencies of the simulated snapshots (section 3.4)."""
     times = TICK * np.arange(1.0, TICKS + 1.0, dtype=np.float64)
     changes = changed(runs_of(env.contents(), times)).sum(axis=1)
     return HolisticCurves(changes / (times[-1] - times[0]))
@@ -63,7 +63,7 @@ CURVES: dict[str, Callable[[Any], DivergenceCurves]] = {
     "earlier days": lambda env: sites.curves(env.site),
     "days played": lambda env: sites.curves(env.site, of_played=True),
 }
-"""Curves that are measured on the contents of an environment, or of a recorded site."""
+"""Functions that measure curves on the contents of an environment or a recorded site."""
 
 HIDDEN = {"reveal": "importance", "base_versions": 0}
 PARAMETERS = {"reveal": "parameters", "base_versions": 0}
@@ -75,11 +75,11 @@ class Entrant:
 
     Attributes:
         policy: its name in :mod:`policies`.
-        knobs: thresholds in days, of the naive form in divergence; of uniform refreshing intervals
-            in days; none with a hard budget.
-        given: further arguments of the policy.
-        sets: arguments that the knob sets, each to a multiple of it.
-        curves: of CURVES, those that the policy is given; empty for its own.
+        knobs: thresholds in days (in divergence for the naive form), or intervals in days of
+            uniform refreshing; none with a hard budget.
+        given: other arguments of the policy.
+        sets: arguments that the knob sets, with their ratio to the knob.
+        curves: name in CURVES of the policy's curves; empty: the policy's default.
         shown: arguments of the environment: what it reveals, and the number of base versions that
             it compares copies with.
     """
@@ -92,7 +92,7 @@ class Entrant:
     shown: Mapping[str, Any] = field(default_factory=HIDDEN.copy)
 
     def make(self, env: Any, knob: float | None = None) -> Any:
-        """Return the policy for an environment that was reset, with a knob or a hard budget."""
+        """Return the policy for an environment after a reset, with a knob or a hard budget."""
         given = dict(self.given)
         if knob is not None:
             given |= {name: ratio * knob for name, ratio in self.sets.items()}
@@ -108,7 +108,7 @@ class Entrant:
 def ticking(
     instance: str, num_pages: int, *, tick: float = TICK, days: float = TICK * TICKS, **shown: Any
 ) -> gymnasium.Env[Any, Any]:
-    """Return the environment of the paper's set-up, with further arguments of it."""
+    """Return the environment of the paper's set-up; ``shown`` has its other arguments."""
     return gymnasium.make(
         ID,
         instance=instance,
@@ -126,15 +126,15 @@ def ledgers(
     seed: int,
     read: Callable[[Any], Any] = CrawlEnv.ledger,
 ) -> tuple[list[Any], Any]:
-    """Play an episode step by step; return readings at every decision and the end, and the policy.
+    """Run an episode step by step; return readings at each decision and the end, and the policy.
 
-    The policy is left as it was at its last decision.
+    The policy is in its state after the last decision.
 
     Args:
         env: a single environment.
-        make: function of the environment, reset, that returns the policy.
-        seed: of the episode.
-        read: function of the environment, without wrappers; by default it returns the ledger.
+        make: function that returns the policy for the environment after its reset.
+        seed: seed of the episode.
+        read: function of the unwrapped environment; by default it returns the ledger.
     """
     observation, _ = env.reset(seed=seed)
     policy = make(env)
@@ -144,7 +144,7 @@ def ledgers(
 def between(records: Ledgers, first: int, last: int, num_pages: float) -> dict[str, float]:
     """Return the measures of decisions ``first`` to ``last`` - 1 and their slots.
 
-    They are the refresh ``cost``, ``staleness``, and ``holistic``, the share of page time with a
+    They are the refresh ``cost``, ``staleness``, and ``holistic``: the share of page time with a
     stale copy.
     """
     start, end = records[first], records[last]
@@ -168,7 +168,7 @@ def in_stretches(
 
 
 def steady(records: Ledgers, num_pages: float) -> dict[str, float]:
-    """Return the measures from the end of the warm-up to that of the episode, named alike."""
+    """Return the measures from the end of the warm-up to the end of the episode."""
     return in_stretches(records, num_pages, {STEADY: (WARM_TICKS, len(records) - 1)})
 
 
@@ -179,14 +179,14 @@ def sweep(
     measure: Callable[[list[Any]], Mapping[str, float]],
     read: Callable[[Any], Any] = CrawlEnv.ledger,
 ) -> dict[str, float]:
-    """Play an episode with each knob, on the same pages and events; return indexed metrics.
+    """Run an episode with each knob, on the same pages and events; return indexed metrics.
 
     Args:
         env: a single environment.
         entrant: the policy and its knobs.
-        seed: of the episodes.
+        seed: seed of the episodes.
         measure: function of the readings of an episode that returns numbers by metric.
-        read: as for :func:`ledgers`.
+        read: as in :func:`ledgers`.
     """
     measured = [
         measure(ledgers(env, partial(entrant.make, knob=knob), seed, read)[0])
@@ -197,13 +197,13 @@ def sweep(
 
 @spec("longevity-threshold-sweep")
 def swept(seed: int, *, entrant: Entrant, instance: str, num_pages: int) -> dict[str, float]:
-    """Return cost and staleness of an entrant in both stretches, for each of its knobs."""
+    """Return cost and staleness of an entrant in both stretches of time, for each knob."""
     env = ticking(instance, num_pages, **entrant.shown)
     return sweep(env, entrant, seed, partial(in_stretches, num_pages=num_pages))
 
 
 def sweeps(quick: bool, *, entrants: Mapping[str, Entrant], instance: str) -> list[Measurement]:
-    """Return the sweeps of all entrants on a set of pages, which names the setting."""
+    """Return the sweeps of all entrants on a set of pages; the setting has the set's name."""
     measures = {
         label: partial(swept, entrant=entrant.every(QUICK_STEP if quick else 1))
         for label, entrant in entrants.items()
@@ -213,13 +213,13 @@ def sweeps(quick: bool, *, entrants: Mapping[str, Entrant], instance: str) -> li
 
 
 def of_budget(records: Ledgers, num_pages: float) -> dict[str, float]:
-    """Return staleness, also of the second half, and crawls per page and day of an episode."""
-    whole = records[-1]
-    half = next(ledger for ledger in records if ledger.time >= whole.time / 2.0)
-    late = (whole.divergence_time - half.divergence_time) / (whole.alive_time - half.alive_time)
+    """Return staleness of an episode and its second half, and crawls per page and day."""
+    end = records[-1]
+    half = next(ledger for ledger in records if ledger.time >= end.time / 2.0)
+    late = (end.divergence_time - half.divergence_time) / (end.alive_time - half.alive_time)
     return {
-        "staleness": whole.divergence,
+        "staleness": end.divergence,
         "second half": late,
-        "holistic": 1.0 - whole.freshness,
-        "crawls": whole.crawls / (num_pages * whole.time),
+        "holistic": 1.0 - end.freshness,
+        "crawls": end.crawls / (num_pages * end.time),
     }

@@ -1,8 +1,8 @@
-"""Pages to measure and to play: drawn sets, and recorded pages with fragments.
+"""Draw sets of pages, and read recorded pages with fragments.
 
-A trace may keep fragments only of pages that changed often enough, and only those whose hash is a
-multiple of its ``fragment_modulus``: divergences of short pages are then coarse. Policies play the
-second half of a record; parameters are fitted to the first.
+A trace may have fragments only of pages that changed often enough, and only those whose hash is a
+multiple of its ``fragment_modulus``; divergences of short pages are then coarse. Policies run on
+the second half of a record; parameters are fitted to the first.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from scripts.data.fit_trace import fit
 from scripts.data.replays import Split
 from scripts.experiments.measures import recorded as histories
 
-MOST_PAGES = 200
-"""Largest number of pages of a site that is played; larger sites are sampled at random."""
+MAX_PAGES = 200
+"""Largest number of simulated pages of a site; larger sites are sampled at random."""
 SNAPSHOTS = 2.0
 """Days between the versions that divergence curves are measured on."""
 
@@ -42,9 +42,9 @@ Window = tuple[float, float]
 
 
 def drawn_set(name: str, num_pages: int, days: float, seed: int) -> tuple[RegionPages, Contents]:
-    """Return the pages of a named set, and their contents up to at least some day.
+    """Return the pages of a named set, and their contents up to a day or later.
 
-    They equal those of an environment that is reset with that seed.
+    They equal those of an environment after a reset with that seed.
 
     Args:
         name: ``quality`` or ``random``.
@@ -57,12 +57,12 @@ def drawn_set(name: str, num_pages: int, days: float, seed: int) -> tuple[Region
 
 
 def drawn_contents(pages: RegionPages, days: float, seed: int) -> Contents:
-    """Return the contents that pages have with a seed, up to at least some day."""
+    """Return the contents of pages with a seed, up to a day or later."""
     return pages.draw_contents(generator(roots(seed).tape, 0), days)
 
 
 def available(shipped: bool = False) -> tuple[str, ...]:
-    """Return the names of available sites with recorded fragments; ``shipped``: only those."""
+    """Return the names of available sites with recorded fragments, or only of shipped ones."""
     folders = histories.sites()
     names = traces.shipped() if shipped else folders
     return tuple(site for site in names if (folders[site] / "fragments.parquet").exists())
@@ -73,14 +73,14 @@ def trace_of(site: str) -> Trace:
     """Read an available site, with all its pages.
 
     Raises:
-        ValueError: it is not available, or has no fragments.
+        ValueError: the site is not available, or has no fragments.
     """
     one_of("site", site, available())
     return traces.load(histories.sites()[site])
 
 
 def windows(site: str, days: float) -> tuple[Window, ...]:
-    """Return the consecutive windows of so many days of a record; a shorter rest is dropped.
+    """Return the consecutive windows of ``days`` days of a record; drop a shorter rest.
 
     Raises:
         ValueError: the record is shorter.
@@ -95,10 +95,10 @@ def windows(site: str, days: float) -> tuple[Window, ...]:
 def lasting(site: str, window: Window) -> Contents:
     """Return the contents of pages with recorded fragments that exist throughout a window.
 
-    Times are since its start. Fragments present at the start have a birth before it.
+    Times are since its start. Fragments that are present at the start have a birth before it.
 
     Raises:
-        ValueError: the window does not lie in the record, or there is no such page.
+        ValueError: the window is not in the record, or there is no such page.
     """
     record = trace_of(site)
     start, end = window
@@ -110,17 +110,17 @@ def lasting(site: str, window: Window) -> Contents:
 
 
 def of_pages(contents: Contents, pages: IntArray) -> Contents:
-    """Return the contents of some pages, renumbered in the order given; a row of -1 is empty."""
+    """Return the contents of some pages, renumbered in the order of ``pages``; -1 is empty."""
     number = np.full(contents.num_pages, -1, np.int64)
     there = np.flatnonzero(pages >= 0)
     number[pages[there]] = there
     page = number[contents.page]
-    kept = page >= 0
+    selected = page >= 0
     columns = (contents.birth, contents.death, contents.size, contents.key)
-    return Contents.of_spells(pages.size, page[kept], *(column[kept] for column in columns))
+    return Contents.of_spells(pages.size, page[selected], *(column[selected] for column in columns))
 
 
-class Played(NamedTuple):
+class SecondHalf(NamedTuple):
     """The second half of a record: its days, its pages with fragments, and their contents.
 
     ``pages`` are rows of the trace, (k,); ``alive`` is the mean number of those that exist.
@@ -134,8 +134,8 @@ class Played(NamedTuple):
 
 
 @cache
-def second_half(site: str) -> Played:
-    """Read the second half of a site's record, of at most MOST_PAGES pages.
+def second_half(site: str) -> SecondHalf:
+    """Read the second half of a site's record, of at most MAX_PAGES pages.
 
     Raises:
         ValueError: it is not available, or has no fragments.
@@ -143,11 +143,11 @@ def second_half(site: str) -> Played:
     trace = trace_of(site)
     split = histories.halves(trace.days)
     contents, pages = window_contents(trace, split.start, split.end)
-    if pages.size > MOST_PAGES:
-        kept = np.sort(np.random.default_rng(0).choice(pages.size, MOST_PAGES, replace=False))
-        contents, pages = of_pages(contents, kept), pages[kept]
+    if pages.size > MAX_PAGES:
+        sample = np.sort(np.random.default_rng(0).choice(pages.size, MAX_PAGES, replace=False))
+        contents, pages = of_pages(contents, sample), pages[sample]
     days = trace.alive_days(split.start, split.end)[pages]
-    return Played(trace, split, pages, contents, float(days.sum()) / (split.end - split.start))
+    return SecondHalf(trace, split, pages, contents, float(days.sum()) / (split.end - split.start))
 
 
 class RecordedPages(FragmentAccess, CrawlEnv):
@@ -166,12 +166,12 @@ def replayed(
     reveal: Reveal = "importance",
     base_versions: int = 0,
 ) -> RecordedPages:
-    """Return an environment that plays the second half of a site's record.
+    """Return an environment of the second half of a site's record.
 
     Parameters are fitted to the first half.
 
     Args:
-        site: its name.
+        site: name of the site.
         form: ``scores`` or ``refresh``.
         bandwidth: crawls per day, or ticks per day of ``refresh``.
         batch: crawls per decision of ``scores``.
@@ -203,18 +203,18 @@ def curves(site: str, *, of_played: bool = False) -> TabulatedCurves:
     """Return average divergence curves of a site's pages, measured in the first half of its record.
 
     The first and the last content of a page are extended to times when it did not exist. A page
-    that did not exist at all has the mean curve of the others.
+    that never existed has the mean curve of the others.
 
     Args:
-        site: its name.
-        of_played: measure them in the second half, which no tracker can know.
+        site: name of the site.
+        of_played: measure the second half, which is unknown to trackers.
     """
     trace, split, pages, *_ = second_half(site)
     start, end = (split.start, split.end) if of_played else (split.fit_start, split.fit_end)
     contents, rows = window_contents(trace, start, end)
     place = np.searchsorted(rows, pages)
-    known = rows[np.minimum(place, rows.size - 1)] == pages
-    contents = of_pages(contents, np.where(known, place, -1))
+    existing = rows[np.minimum(place, rows.size - 1)] == pages
+    contents = of_pages(contents, np.where(existing, place, -1))
     page = contents.page
     created, deleted = trace.created[pages][page] - start, trace.deleted[pages][page] - start
     stretched = Contents.of_spells(
@@ -226,8 +226,8 @@ def curves(site: str, *, of_played: bool = False) -> TabulatedCurves:
         contents.key,
     )
     measured = TabulatedCurves.of_contents(stretched, SNAPSHOTS, end - start)
-    if known.all() or not known.any():
+    if existing.all() or not existing.any():
         return measured
     table = measured.table[:, 1:].copy()
-    table[~known] = table[known].mean(axis=0)
+    table[~existing] = table[existing].mean(axis=0)
     return TabulatedCurves(measured.ages[1:], table)

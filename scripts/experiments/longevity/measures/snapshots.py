@@ -1,7 +1,7 @@
-"""Change frequency and longevity from snapshots of pages, as in Olston and Pandey (2008).
+"""Measure change frequency and longevity from snapshots of pages, as Olston and Pandey (2008).
 
-A snapshot has the version of every page at its time: fragments that appear and disappear between
-two snapshots are missed, and lifetimes that touch the first or the last snapshot are censored.
+A snapshot has the version of every page at its time. Fragments that appear and disappear between
+two snapshots are missed; lifetimes that include the first or last snapshot are censored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SNAPSHOTS, INTERVAL = 30, 2.0
 
 
 class Runs(NamedTuple):
-    """Runs of contiguous snapshots with the same fragments, a row each.
+    """Runs of contiguous snapshots with the same fragments; a row per run.
 
     Attributes:
         num_pages: m.
@@ -36,22 +36,22 @@ class Runs(NamedTuple):
     begin: IntArray
     end: IntArray
     size: IntArray
-    whole: BoolArray
+    complete: BoolArray
 
 
 def snapshot_times(snapshots: int = SNAPSHOTS) -> FloatArray:
-    """Return the times of snapshots, the first at 0: (S,)."""
+    """Return the times of snapshots, (S,); the first is 0."""
     return INTERVAL * np.arange(float(snapshots))
 
 
 def substitutes(missing: BoolArray) -> IntArray:
-    """Return the snapshot whose content stands for each: the last one that is not missing, (m, S).
+    """Return the number of the last snapshot that is not missing, for each snapshot, (m, S).
 
-    Missing snapshots have the content of the previous one (section 3.1); the first is never
-    missing, whatever ``missing``, (m, S), says.
+    Missing snapshots have the content of the previous one (section 3.1). The first snapshot exists,
+    also if ``missing``, (m, S), is True.
     """
-    own = np.arange(missing.shape[1])
-    return np.maximum.accumulate(np.where(missing, 0, own), axis=1).astype(np.int64)
+    numbers = np.arange(missing.shape[1])
+    return np.maximum.accumulate(np.where(missing, 0, numbers), axis=1).astype(np.int64)
 
 
 def runs_of(contents: Contents, times: FloatArray, standing: IntArray | None = None) -> Runs:
@@ -60,16 +60,16 @@ def runs_of(contents: Contents, times: FloatArray, standing: IntArray | None = N
     A fragment that disappears and reappears between two snapshots counts as present throughout.
 
     Args:
-        contents: of m pages.
-        times: of the snapshots, rising, (S,).
-        standing: the snapshot whose content stands for each (:func:`substitutes`), (m, S); None
-            for each its own.
+        contents: contents of m pages.
+        times: times of the snapshots, increasing, (S,).
+        standing: number of the snapshot that provides the content of each snapshot
+            (:func:`substitutes`), (m, S); None: no snapshot is missing.
 
     Raises:
-        ValueError: there are fewer than two times, or they do not rise.
+        ValueError: there are fewer than two times, or they do not increase.
     """
     if times.ndim != 1 or times.size < 2 or not np.all(np.diff(times) > 0.0):
-        raise ValueError(f"times must be 2 or more, and rise, got {times}")
+        raise ValueError(f"times must be two or more increasing numbers, got {times}")
     begin = np.searchsorted(times, contents.birth, side="right")
     end = np.searchsorted(times, contents.death, side="right")
     page = contents.page
@@ -118,10 +118,10 @@ def change_frequency(runs: Runs) -> FloatArray:
 def longevity(runs: Runs) -> FloatArray:
     """Return the mean number of contiguous snapshots that contain a fragment (section 3.2), (m,).
 
-    Fragments in the first or the last snapshot are excluded; NaN where a page has no others.
+    Fragments in the first or the last snapshot are excluded; NaN if a page has no others.
     """
-    page, size = runs.page[runs.whole], runs.size[runs.whole].astype(np.float64)
-    lived = size * (runs.end - runs.begin)[runs.whole]
+    page, size = runs.page[runs.complete], runs.size[runs.complete].astype(np.float64)
+    lived = size * (runs.end - runs.begin)[runs.complete]
     total = np.bincount(page, lived, runs.num_pages)
     count = np.bincount(page, size, runs.num_pages)
     mean = np.full(runs.num_pages, np.nan)

@@ -1,4 +1,4 @@
-"""Two pages like A and B of Olston and Pandey (2008, figure 1), drawn, and two recorded ones."""
+"""Draw two pages like A and B of Olston and Pandey (2008, figure 1), and find recorded ones."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ PAGES = (PAGE_A, PAGE_B)
 MODEL = "model"
 """The setting of the drawn pages."""
 UPDATES_PER_DAY = 0.5
-"""Updates of each page, over all its regions."""
+"""Updates per day of each page, in all its regions."""
 SCROLL_ITEMS, SCROLL_SIZE, SCROLL_RATE = 10, 7, 0.22
-"""Recipes of page B, of seven fragments each: they stay for ten updates, 45 days on average."""
+"""Recipes of page B, with seven fragments each; they stay for ten updates, 45 days on average."""
 REGIONS = Regions(
     items=[[1, 1, 1], [1, 1, SCROLL_ITEMS]],
     size=[[20, 140, 0], [80, 10, SCROLL_SIZE]],
@@ -39,7 +39,7 @@ REGIONS = Regions(
 """A row per page: a static, a churn and a scroll region; 160 fragments in all."""
 
 RECORDED_DAYS = 200.0
-"""Longest part of a record: its last days."""
+"""Largest number of days of a record, from its end."""
 
 
 def panel_titles() -> dict[tuple[str, str], str]:
@@ -62,15 +62,15 @@ def of_first_seed(rows: Sequence[Row], name: str) -> dict[tuple[str, str], Float
 
 
 def drawn_pages(seed: int, days: float) -> Contents:
-    """Return the contents of the two drawn pages over at least so many days."""
+    """Return the contents of the two drawn pages over ``days`` days or more."""
     return sites.drawn_contents(RegionPages(np.ones(2), REGIONS, bandwidth=1.0), days, seed)
 
 
 def recorded_pages(site: str) -> tuple[Contents, float]:
     """Return the contents of two pages of a site, one like A and one like B, and their days.
 
-    Among pages with known longevity that change at least as often as the median changing page,
-    they are the ones with the shortest and the longest longevity.
+    They have the smallest and the largest known longevity of pages that change at least as often as
+    the median changing page.
 
     Raises:
         ValueError: the site is not available, or has fewer than two such pages.
@@ -81,8 +81,8 @@ def recorded_pages(site: str) -> tuple[Contents, float]:
     runs = runs_of(contents, snapshot_times(int(days / INTERVAL) + 1))
     frequency, lived = change_frequency(runs), longevity(runs)
     middle = np.median(frequency[frequency > 0.0]) if frequency.any() else 0.0
-    known = np.flatnonzero(~np.isnan(lived) & (frequency >= middle))
-    if known.size < 2:
+    eligible = np.flatnonzero(~np.isnan(lived) & (frequency >= middle))
+    if eligible.size < 2:
         raise ValueError(f"site must have two pages whose fragments come and go, got {site!r}")
-    order = known[np.argsort(lived[known], kind="stable")]
+    order = eligible[np.argsort(lived[eligible], kind="stable")]
     return sites.of_pages(contents, order[[0, -1]]), days

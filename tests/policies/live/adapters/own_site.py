@@ -45,7 +45,7 @@ from policies.live.adapters.feeds import Polls
 from policies.live.adapters.messages import SECONDS_PER_DAY, answer_line
 from policies.live.scheduler import CrawlScheduler
 from scripts.cli.commands import command
-from scripts.live.replayed_web import Asked, Quality, ReplayedWeb, application, listening
+from scripts.live.replayed_web import LoggedRequest, Quality, ReplayedWeb, application, listening
 from scripts.present.tables import console
 from scripts.study.intervals import mean
 from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
@@ -334,7 +334,7 @@ def simulate_known(crawl: Crawl, site: OwnSite, folder: Path) -> None:
     policy: Any = policies.make(crawl.policy, pages.problem())
     played = simulate(pages, policy, crawl.units, tape=tape)
     crawls = zip(played.times.tolist(), played.crawls.tolist(), strict=True)
-    site.log = [Asked(day, "", "", page, 200) for day, page in crawls]
+    site.log = [LoggedRequest(day, "", "", page, 200) for day, page in crawls]
 
 
 COLUMNS = {"live": crawl_live, "offline": crawl_offline, "simulator": simulate_known}

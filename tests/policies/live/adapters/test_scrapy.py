@@ -25,7 +25,7 @@ from policies.live.adapters.scrapy import RecrawlMiddleware, RecrawlScheduler
 from policies.live.adapters.scrapy_scheduler import FEED as FETCHED_FEED
 from policies.live.adapters.scrapy_settings import read_options, response_text
 from policies.live.scheduler import DurableScheduler
-from scripts.live.replayed_web import FAULTS, SITEMAPS, Asked, Quality, ReplayedWeb
+from scripts.live.replayed_web import FAULTS, SITEMAPS, LoggedRequest, Quality, ReplayedWeb
 from tests.policies.live.adapters.crawls import begin, served
 
 DAY = 86_400.0
@@ -33,7 +33,7 @@ LATE = 0.02
 """Seconds by which requests may come closer on their way."""
 
 
-def of_pages(web: ReplayedWeb) -> list[Asked]:
+def of_pages(web: ReplayedWeb) -> list[LoggedRequest]:
     return [asked for asked in web.log if asked.page >= 0]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 from crawl_envs.compiled.compiling import ready
@@ -32,16 +31,11 @@ def instance(sources=1, grouped=True, pages=PAGES, bandwidth=BANDWIDTH, **given)
     return Instance(importance, bandwidth=bandwidth, group=group, **given)
 
 
-def policy_of(**arguments: Any) -> BeliefNCIS:
-    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0)
-    return BeliefNCIS(env, **arguments)
-
-
 class Learner:
     """The compiled learner of a problem."""
 
     def __init__(self, problem: Problem, **arguments: Any) -> None:
-        self.policy = policy_of(**arguments)
+        self.policy = BeliefNCIS(**arguments)
         form = self.policy.compile(problem, 0, np.random.default_rng(0))
         self.memory = form.memory
         self._on_birth_or_death, self._learn, self._on_signal, self._score = map(ready, form[:4])

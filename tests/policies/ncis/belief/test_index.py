@@ -1,6 +1,5 @@
 """Where everything is known, the index is that of the papers."""
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -37,8 +36,7 @@ def test_without_signals_it_is_greedy():
 
 def greedy_ncis(truth, elapsed, counts):
     """Values by the compiled form of GREEDY-NCIS."""
-    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0)
-    form = policies.make("GreedyNCIS", env).compile(truth.problem(), 0, np.random.default_rng(0))
+    form = policies.GreedyNCIS().compile(truth.problem(), 0, np.random.default_rng(0))
     value = ready(form.value)
     return [value(form.parameters, k, elapsed[k], float(counts[k])) for k in range(PAGES)]
 

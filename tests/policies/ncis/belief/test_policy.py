@@ -107,7 +107,7 @@ def test_parameters_are_looked_at_only_where_they_are_revealed(reveal):
         env = gym.make(family, **(arguments | {"reveal": reveal}))
         truth = crawl_envs.Instance(1.0 + np.arange(9), 0.5, recall, 0.3, bandwidth=12.0)
         env.reset(seed=5, options={"instance": truth})
-        scores = policies.make("BeliefNCIS", env).scores()
+        scores = policies.make("BeliefNCIS", env).update().scores(env.unwrapped.tracker())
         problem = env.unwrapped.problem
         played[recall] = policies.make("BeliefNCIS", env).compile(problem, 0, None).memory.pages
         assert scores.shape == (9,)
@@ -119,14 +119,13 @@ def test_shared_beliefs_are_renewed_soon_and_then_at_each_round_of_crawls(num_pa
     env = gym.make("CrawlNCIS-v0", num_pages=num_pages, bandwidth=4.0, horizon=20.0)
     env.reset(seed=0)
     policy = policies.make("BeliefNCIS", env)
-    policy.scores()
-    shared = policy.learner.memory.shared
+    shared = policy.update().learner.memory.shared
     due = []
     for _ in range(3 * num_pages):
         if not due or shared[layout.DUE] != due[-1]:
             due.append(int(shared[layout.DUE]))
         env.step(0)
-        policy.observe(env.unwrapped.last_log())
+        policy.update()
     assert due[:3] == [first, first + num_pages, first + 2 * num_pages]
 
 
@@ -136,6 +135,6 @@ def test_a_recorded_trace_teaches_the_days_that_follow():
     env = gym.make("CrawlTrace-v0", trace="garden-handbook", window=(100.0, 200.0))
     env.reset(seed=0)
     taught, blank = (policies.make("BeliefNCIS", env, history=given) for given in (history, None))
-    rates = [policy.beliefs()["change_rate"] for policy in (taught, blank)]
-    alive = env.unwrapped.tracker().alive
-    assert (rates[0] != rates[1])[alive].all()
+    tracker = env.unwrapped.tracker()
+    rates = [policy.update().beliefs(tracker)["change_rate"] for policy in (taught, blank)]
+    assert (rates[0] != rates[1])[tracker.alive].all()

@@ -97,10 +97,6 @@ PLAIN = History([1.0, 2.0], [0, 1], [CHANGE, SIGNAL], [True, True], 5)
 """Of lists."""
 
 
-def of_two_pages(env, history, **arguments):
-    return BeliefNCIS(env, history=history, **arguments)
-
-
 @pytest.mark.parametrize(
     ("spoiled", "message"),
     [
@@ -111,7 +107,7 @@ def of_two_pages(env, history, **arguments):
 def test_histories_of_other_pages_or_sources(spoiled, message):
     env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0, horizon=2.0)
     env.reset(seed=0)
-    policy = BeliefNCIS(env, history=PLAIN._replace(**spoiled))
+    policy = BeliefNCIS(history=PLAIN._replace(**spoiled))
     with pytest.raises(ValueError, match=f"history.*{message}"):
         policy.compile(env.unwrapped.problem, 0, None)
 
@@ -121,7 +117,7 @@ def test_every_episode_starts_from_what_was_learned():
     env.reset(seed=0)
     problem = env.unwrapped.problem
     history = random_history(np.random.default_rng(8), sources=1)
-    policy = of_two_pages(env, history, memory=10.0)
+    policy = BeliefNCIS(history=history, memory=10.0)
     first, second = (policy.compile(problem, 0, None).memory for _ in range(2))
     first.pages[:] = -1.0
     first.groups[:] = -1.0
@@ -129,13 +125,13 @@ def test_every_episode_starts_from_what_was_learned():
     again = policy.compile(problem, 0, None).memory
     for one, other in zip(second, again, strict=True):
         np.testing.assert_array_equal(one, other)
-    blank = BeliefNCIS(env, memory=10.0).compile(problem, 0, None).memory
+    blank = BeliefNCIS(memory=10.0).compile(problem, 0, None).memory
     assert not np.array_equal(blank.groups, again.groups)
     for changed in ({"bandwidth": 24.0}, {"num_sources": 2}):
         other = replace(problem, **{"change_rate": None, "recall": None, **changed})
         kept, rebuilt = (
             each.compile(other, 0, None).memory
-            for each in (policy, of_two_pages(env, history, memory=10.0))
+            for each in (policy, BeliefNCIS(history=history, memory=10.0))
         )
         for one, expected in zip(kept, rebuilt, strict=True):
             np.testing.assert_array_equal(one, expected)
@@ -146,10 +142,9 @@ def test_every_episode_starts_from_what_was_learned():
 @pytest.mark.parametrize("name", ["memory", "pace_memory"])
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, True, "x", [1.0]])
 def test_memories_are_positive(name, value):
-    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0)
     message = f"{name} must be finite and > 0, got {value!r}"
     with pytest.raises(ValueError, match=re.escape(message)):
-        BeliefNCIS(env, **{name: value})
+        BeliefNCIS(**{name: value})
 
 
 @pytest.mark.parametrize(
@@ -178,16 +173,14 @@ def test_memories_are_positive(name, value):
     ],
 )
 def test_histories_are_looked_at_when_a_policy_is_made(spoiled, message):
-    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0)
     with pytest.raises(ValueError, match=f"history {message}"):
-        BeliefNCIS(env, history=PLAIN._replace(**spoiled))
+        BeliefNCIS(history=PLAIN._replace(**spoiled))
 
 
 @pytest.mark.parametrize("given", [tuple(PLAIN), "days", np.zeros(3)])
 def test_a_history_is_one(given):
-    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0)
     with pytest.raises(ValueError, match=r"must be a policies\.ncis\.belief\.History or None"):
-        BeliefNCIS(env, history=given)
+        BeliefNCIS(history=given)
 
 
 def test_lists_and_views_teach_what_arrays_do():
@@ -201,9 +194,9 @@ def test_lists_and_views_teach_what_arrays_do():
         time=np.array([1, 2], np.float32), page=np.array([0, 1], np.uint8), kind=(CHANGE, SIGNAL)
     )
     problem = env.unwrapped.problem
-    expected = of_two_pages(env, of_arrays).compile(problem, 0, None).memory
+    expected = BeliefNCIS(history=of_arrays).compile(problem, 0, None).memory
     for given in (PLAIN, History(*sparse, 5.0), small):
-        result = of_two_pages(env, given).compile(problem, 0, None).memory
+        result = BeliefNCIS(history=given).compile(problem, 0, None).memory
         for one, other in zip(result, expected, strict=True):
             np.testing.assert_array_equal(one, other)
 
@@ -211,13 +204,12 @@ def test_lists_and_views_teach_what_arrays_do():
 def test_a_history_without_events():
     env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0, horizon=2.0)
     env.reset(seed=0)
-    memory = of_two_pages(env, History([], [], [], [True, True], 5.0))
-    assert np.isfinite(memory.compile(env.unwrapped.problem, 0, None).memory.pages).all()
+    policy = BeliefNCIS(history=History([], [], [], [True, True], 5.0))
+    assert np.isfinite(policy.compile(env.unwrapped.problem, 0, None).memory.pages).all()
 
 
 def test_what_is_changed_afterwards_is_not_learned():
     times = np.array([1.0, 2.0])
-    env = gym.make("CrawlNCIS-v0", num_pages=2, bandwidth=2.0)
-    policy = of_two_pages(env, PLAIN._replace(time=times))
+    policy = BeliefNCIS(history=PLAIN._replace(time=times))
     times[:] = 4.0
     assert policy.history.time.tolist() == [1.0, 2.0]

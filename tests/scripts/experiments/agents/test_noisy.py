@@ -47,19 +47,19 @@ def small(form: str = "page", batch: int = 1, num_pages: int = 30) -> Any:
     return env
 
 
-def test_those_that_can_act_are_played() -> None:
-    assert set(noisy.played()) == {*noisy.ANALYTIC, *noisy.SAVED_AS}
+def test_available_agents_are_simulated() -> None:
+    assert set(noisy.entrants()) == {*noisy.ANALYTIC, *noisy.SAVED_AS}
 
 
-def test_agents_that_are_not_there_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unavailable_agents_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agents, "names", lambda: ("noisy-index",))
-    assert set(noisy.played()) == {*noisy.ANALYTIC, noisy.INDEX}
+    assert set(noisy.entrants()) == {*noisy.ANALYTIC, noisy.INDEX}
     assert noisy.tabulated(num_pages=20, horizon=2.0).labels == (noisy.FORMULA, noisy.INDEX)
 
 
 def test_large_settings_have_few_seeds_and_choose_several_pages_at_a_time() -> None:
     settings = {item.name: item for item in noisy.measurements(quick=False)}
-    assert [*settings["m=1000"].seeds(100)] == [*range(noisy.MOST[1000])]
+    assert [*settings["m=1000"].seeds(100)] == [*range(noisy.MAX_SEEDS[1000])]
     assert [*settings["m=100000"].seeds(2)] == [0, 1]
     large: Any = settings["m=100000"]
     assert large.arguments["batch"] == noisy.BATCH
@@ -70,7 +70,7 @@ def test_large_settings_have_few_seeds_and_choose_several_pages_at_a_time() -> N
 
 
 @pytest.mark.parametrize("label", [noisy.PPO, noisy.CLONE])
-def test_a_page_set_chooses_the_best_few_where_several_are_asked_for(label: str) -> None:
+def test_a_page_set_chooses_the_best_pages_of_a_batch(label: str) -> None:
     one, few = small(), small("scores", 4)
     name = noisy.SAVED_AS[label]
     observation, _ = one.reset(seed=3)
@@ -82,7 +82,7 @@ def test_a_page_set_chooses_the_best_few_where_several_are_asked_for(label: str)
 
 def test_agents_beat_random_crawling_by_far() -> None:
     mean: dict[str, list[float]] = {}
-    for label, factory in noisy.played().items():
+    for label, factory in noisy.entrants().items():
         for seed in range(4):
             env = small(num_pages=50)
             env.reset(seed=seed)
@@ -92,7 +92,7 @@ def test_agents_beat_random_crawling_by_far() -> None:
         assert np.mean(mean[label]) > low + 0.7 * (top - low)
 
 
-def test_scores_and_losses_are_of_means() -> None:
+def test_scores_and_losses_use_means_over_seeds() -> None:
     derived = noisy.derive([*rows_of("m=100"), *rows_of("m=50")[:2]])
     value = {(*row[1:3], row.metric): row.value for row in derived}
     assert value["m=100", noisy.PPO, noisy.SCORE] == pytest.approx(0.95)
@@ -112,7 +112,7 @@ def test_the_increasing_fit_is_the_best_one() -> None:
     assert weighed(scores) == pytest.approx([1.0, 2.75, 2.75, 5.0])
 
 
-def test_any_increasing_function_of_the_formula_explains_all_of_it() -> None:
+def test_an_increasing_function_of_the_formula_explains_its_variance() -> None:
     rng = np.random.default_rng(0)
     values = rng.random((5, 7))
     assert learned_values.explained(np.exp(3.0 * values) - 2.0, values) == pytest.approx(1.0)
@@ -129,7 +129,7 @@ def test_instants_are_where_values_cross_the_level() -> None:
     assert result[3] == cycles[0]
 
 
-def test_tables_vary_one_page_and_leave_the_others() -> None:
+def test_tables_vary_one_page_only() -> None:
     rows = learned_values.visit(0, 8, 1.0)[1][-1]
     page, i, j = 5, 2, 7
     seen = []
@@ -147,7 +147,7 @@ def test_tables_vary_one_page_and_leave_the_others() -> None:
     assert np.array_equal(varied[others], rows[others])
 
 
-def test_states_are_those_of_the_second_half_of_an_episode_of_the_policy() -> None:
+def test_states_are_from_the_second_half_of_the_policys_episode() -> None:
     _, observations = learned_values.visit(1, 20, 2.0)
     env = small(num_pages=20)
     observation, _ = env.reset(seed=1)
@@ -201,7 +201,7 @@ def test_pictures_show_all_sizes_and_bandwidths(tmp_path: Path, drawn: list[Figu
     assert sorted(scarce) == pytest.approx([-0.2, -0.02, -0.01, -0.001])
 
 
-def test_pictures_show_what_was_learned(tmp_path: Path, drawn: list[Figure]) -> None:
+def test_learned_values_are_drawn(tmp_path: Path, drawn: list[Figure]) -> None:
     tables = noisy.tabulated(num_pages=12, horizon=2.0)
     rows = [row for label in tables.labels for row in tables.play(label, 0)]
     for name in ("learned_values", "learned_instants"):

@@ -55,7 +55,7 @@ def test_history_of_the_days_before(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_learned_from_ends_where_play_begins() -> None:
+def test_history_ends_where_the_episode_begins() -> None:
     trace = recorded.record(SHIPPED)
     for seed, share in enumerate(real.STARTS):
         split = real.split_of(trace.days, seed)
@@ -76,7 +76,7 @@ def played() -> list[Row]:
     return [row for label in setting.labels for row in setting.play(label, 0)]
 
 
-def test_all_are_played_between_round_robin_and_the_clairvoyant(played: list[Row]) -> None:
+def test_freshness_is_between_round_robin_and_the_clairvoyant(played: list[Row]) -> None:
     """A log of a crawl in 30 days is too small to learn an index from."""
     refused = {row.policy: row.value for row in played if row.metric == real.REFUSED}
     assert refused == {real.INDEX: 1.0, real.FORMULA_OF_LOG: 0.0}
@@ -95,7 +95,7 @@ def test_same_seed_same_freshness(played: list[Row]) -> None:
         assert real.MEASURES[label](0, **arguments)["freshness"] == row.value
 
 
-def test_what_is_played_on_which_split(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_have_their_number_of_splits(monkeypatch: pytest.MonkeyPatch) -> None:
     everything = [SHIPPED, "other"]
     monkeypatch.setattr(recorded, "sites", lambda: dict.fromkeys(everything))
     result = {item.name: item for item in real.measurements(False)}
@@ -172,7 +172,7 @@ def test_scores_are_clipped() -> None:
     assert real.scores_of(real.played_of(level)).isna().to_numpy().all()
 
 
-def test_means_are_of_all_sites_or_not_there() -> None:
+def test_a_mean_needs_rows_of_all_sites() -> None:
     rows = made([*real.EIGHT_SITES])
     last = [item for item in rows if item[2:4] != (real.HISTORY, 2) or "tldr" not in item.setting]
     result = values_of(real.derive(last))
@@ -215,7 +215,7 @@ def test_crawls_saved_at_the_freshness_of_another() -> None:
         assert ends == pytest.approx([least / 2, most / 2])
 
 
-def test_the_formula_is_a_bar_to_clear() -> None:
+def test_history_is_above_the_formula_with_an_interval_over_sites() -> None:
     rows = made([*real.EIGHT_SITES])
     rows += real.derive(rows)
     verdicts = {item.claim: item for item in judge(rows, real.METRIC, real.EXPERIMENT.expected)}
@@ -225,7 +225,7 @@ def test_the_formula_is_a_bar_to_clear() -> None:
     assert above.half_width > 0.1  # over sites too, which differ more than splits
 
 
-def test_tables_have_what_all_labels_reach_and_the_page_has_their_places() -> None:
+def test_tables_fill_their_places_in_the_page() -> None:
     rows = made([*real.EIGHT_SITES])
     tables = {
         name: table([*rows, *real.derive(rows)]) for name, table in real.EXPERIMENT.tables.items()
@@ -241,7 +241,7 @@ def test_tables_have_what_all_labels_reach_and_the_page_has_their_places() -> No
         assert page.count(f"<!-- {name} -->\n") == page.count(f"<!-- end of {name} -->\n") == 1
 
 
-def test_the_page_tells_how_to_record_every_further_site(tmp_path: Path) -> None:
+def test_the_page_has_the_commands_to_record_other_sites(tmp_path: Path) -> None:
     folder = ROOT / "results" / "agents" / "real"
     [loop] = re.findall(r"```bash\n(.*?)```", (folder / "README.md").read_text("utf-8"), re.DOTALL)
     for name in ("git", "python"):
@@ -296,7 +296,7 @@ def test_a_budget_that_some_sites_lack_is_not_drawn(
     assert first.value == pytest.approx(0.2)
 
 
-def test_a_picture_of_one_site_is_of_all_there_are(tmp_path: Path, drawn: list[Figure]) -> None:
+def test_a_picture_of_one_site_shows_all_sites(tmp_path: Path, drawn: list[Figure]) -> None:
     rows = made([SHIPPED])
     real.EXPERIMENT.pictures["budgets"]([*rows, *real.derive(rows)], tmp_path / "budgets.png")
     [axes] = drawn[0].axes

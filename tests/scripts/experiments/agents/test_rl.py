@@ -41,7 +41,7 @@ def test_scores_are_shares_of_the_way_to_the_bound() -> None:
     assert score["ppo", 2] == pytest.approx((0.8 - 0.54) / 0.4)
 
 
-def test_the_first_times_of_a_share_are_of_the_runs_that_reached_it() -> None:
+def test_runs_that_reach_a_share_have_a_first_time() -> None:
     rows = rl.derive(rows_of("noisy"))
     found = {(row.metric, row.seed): row.value for row in rows if "best formula" in row.metric}
     assert [found["steps to 0.90 of the best formula", seed] for seed in range(3)] == [100.0] * 3
@@ -86,7 +86,7 @@ def test_rewards_are_those_of_episodes(task: str, monkeypatch: pytest.MonkeyPatc
         made = {"RoundRobin": partial(policies.make, "RoundRobin")}
         rows = evaluate(it.id, made, [seed], **it.arguments, **window)
         values += [AS_REWARD[it.metric](row.value) for row in rows if row.metric == it.metric]
-    reward = trainings.played(3, task=task, policy="RoundRobin")["reward"]
+    reward = trainings.task_rewards(3, task=task, policy="RoundRobin")["reward"]
     assert reward == pytest.approx(np.mean(values), abs=2e-3)
     assert trainings.bound(3, task=task)["reward"] > reward
 

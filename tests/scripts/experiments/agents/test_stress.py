@@ -38,11 +38,11 @@ def all_rows() -> list[Row]:
 
 
 @pytest.mark.parametrize("setting", ["cold start", "deploys"])
-def test_those_left_out_are_those_that_raise_an_error(setting: str) -> None:
+def test_policies_that_raise_an_error_are_left_out(setting: str) -> None:
     env = gymnasium.make(stress.ID, **{**STRESS[setting], **SMALL})
     env.reset(seed=0)
     raised = {}
-    for label, (policy, arguments) in stress._given(setting).items():
+    for label, (policy, arguments) in stress._variants(setting).items():
         try:
             ledger = play(env, stress.analytic(env, policy=policy, **arguments), 0)
         except ValueError as error:
@@ -51,7 +51,7 @@ def test_those_left_out_are_those_that_raise_an_error(setting: str) -> None:
         assert ledger.crawls > 0
     assert tuple(raised) == stress.left_out(setting)
     assert all("does not reveal" in message for message in raised.values())
-    assert {*stress.acting(setting)} == {*stress._given(setting)} - {*raised}
+    assert {*stress.acting(setting)} == {*stress._variants(setting)} - {*raised}
     assert ("GreedyNCIS" in raised) == (setting == "cold start")
 
 
@@ -77,13 +77,13 @@ def test_ours_are_expected_to_be_best_everywhere() -> None:
 
 
 @pytest.mark.parametrize("setting", ["cold start", "deploys"])
-def test_ours_act(setting: str) -> None:
+def test_agent_and_belief_act(setting: str) -> None:
     env = gymnasium.make(stress.ID, **{**STRESS[setting], **SMALL})
     env.reset(seed=0)
     assert all(play(env, build(env), 0).crawls == 10 for build in stress.ours().values())
 
 
-def test_a_rival_keeps_to_the_bandwidth_and_was_played_as_often() -> None:
+def test_a_rival_keeps_the_bandwidth_and_has_all_seeds() -> None:
     rows = rows_of("bursty", {**FRESH, **EDGE})
     assert stress.ranked(rows, "bursty")[:2] == ["GreedyNCIS", "GreedyNCISDelayed"]
     more = rows_of("bursty", {"ThresholdNCIS": 0.9})
@@ -95,7 +95,7 @@ def test_a_rival_keeps_to_the_bandwidth_and_was_played_as_often() -> None:
     assert not {*stress.ranked(rows, "bursty")} & {*stress.OURS}
 
 
-def test_what_is_over_the_best_is_paired_by_seed() -> None:
+def test_differences_to_the_best_are_paired_by_seed() -> None:
     rows = all_rows()
     result = stress.derive(rows)
     best = [row for row in result if row.policy == stress.BEST and row.setting == "bursty"]
@@ -139,7 +139,7 @@ def test_normalised_freshness_is_0_for_round_robin_and_1_for_the_best() -> None:
     assert ("Greedy", stress.IMPROVEMENT) not in value
 
 
-def test_the_best_that_crawls_slot_by_slot_is_a_reference_too() -> None:
+def test_the_best_policy_in_slots_is_also_a_reference() -> None:
     rows = rows_of("deploys", {**FRESH, stress.AT_INSTANTS: 0.9})
     value = {row[2:5]: row.value for row in stress.derive(rows)}
     kept = {row[2:5]: row.value for row in rows}
@@ -157,7 +157,7 @@ def test_a_bandit_chooses_among_delays() -> None:
     assert bandit.labels == ("mean 0.05", "mean 0.15", "mean 0.5", "mean 1.5")
 
 
-def test_settings_that_were_not_played_yet_are_missing() -> None:
+def test_settings_without_rows_are_left_out() -> None:
     rows = rows_of("bursty", {**FRESH, **EDGE}) + rows_of("periodic", {"Greedy": 0.9})
     result = stress.derive(rows)
     assert {row.setting for row in result} == {"bursty", stress.TOGETHER}
@@ -167,7 +167,9 @@ def labels_of(axes: Any) -> list[str]:
     return [text.get_text() for text in axes.get_yticklabels()]
 
 
-def test_pictures_show_ours_beside_the_best(tmp_path: Path, drawn: list[Figure]) -> None:
+def test_pictures_compare_agent_and_belief_with_the_best(
+    tmp_path: Path, drawn: list[Figure]
+) -> None:
     rows = [*all_rows(), *stress.derive(all_rows())]
     for name, draw in stress.EXPERIMENT.pictures.items():
         draw(rows, tmp_path / f"{name}.png")

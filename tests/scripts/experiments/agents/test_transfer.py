@@ -13,9 +13,9 @@ from scripts.experiments.agents import transfer
 
 def rows_of() -> list[Row]:
     fresh = {
-        (transfer.GIVEN, transfer.RANDOM): 0.5,
-        (transfer.GIVEN, transfer.FORMULA): 0.9,
-        (transfer.GIVEN, transfer.BELIEF): 0.88,
+        (transfer.FIXED, transfer.RANDOM): 0.5,
+        (transfer.FIXED, transfer.FORMULA): 0.9,
+        (transfer.FIXED, transfer.BELIEF): 0.88,
         ("noisy", transfer.PPO): 0.86,
         ("noisy", transfer.INDEX): 0.9,
         ("without bursty", transfer.GENERALIST): 0.84,
@@ -48,14 +48,14 @@ def test_table_and_picture(tmp_path: Path, drawn: list[Figure]) -> None:
     assert any(axes.has_data() for axes in drawn[0].axes)
 
 
-def test_both_ways_of_playing_have_the_same_events() -> None:
+def test_lanes_and_single_episodes_have_the_same_events() -> None:
     factory = partial(policies.make, "RoundRobin")
     alone, lanes = (play(factory, "noisy", 1) for play in (transfer.compiled, transfer.in_lanes))
     assert alone == pytest.approx(lanes, abs=2e-3)
     assert alone != pytest.approx(transfer.compiled(factory, "noisy", 2), abs=1e-6)
 
 
-def test_ppo_is_trained_and_played() -> None:
+def test_ppo_is_trained_and_evaluated() -> None:
     fresh = transfer.trained(0, home="noisy", kind="ppo", steps=256, worlds=("noisy",))
     assert 0.0 < fresh["fresh[0]"] < 1.0
 

@@ -38,7 +38,7 @@ def test_figure_2_has_the_pages_with_complete_observation_only() -> None:
     assert others[J_H] == pytest.approx(expected)
 
 
-def test_other_spreads_of_importance_are_of_the_same_scores() -> None:
+def test_all_spreads_of_importance_have_the_same_scores() -> None:
     drawn = draw_urls(np.random.default_rng([3, 1]), 500)
     chosen, wide = (lambdacrawl_spread.drawn(3, spread, 500) for spread in (1.5, 2.5))
     for ours, theirs in zip(chosen, drawn, strict=True):
@@ -66,7 +66,7 @@ FOUR_DAYS = {"num_pages": 300, "days": 4}
 
 class TestLearning:
     @pytest.mark.parametrize("label", lambdacrawl_fig3.LEARNERS)
-    def test_the_first_policy_is_that_of_a_uniform_guess(self, label: str) -> None:
+    def test_the_first_policy_follows_a_uniform_guess(self, label: str) -> None:
         result = lambdacrawl_fig3.learned(1, label=label, **FOUR_DAYS)
         kind = "unobserved" if label == lambdacrawl_fig3.BLLC else "mixed"
         pages = crawl_costs.pages_of(crawl_costs.drawn(1, 300, kind))
@@ -94,7 +94,7 @@ class TestLearning:
         assert lambdacrawl_fig3.days_until(excess, 0.5) == 0.0
         assert lambdacrawl_fig3.days_until(excess, -0.1) == 6.0
 
-    def test_rates_are_far_from_the_limits_at_first_and_are_true_ones(self) -> None:
+    def test_distances_use_true_rates_and_are_large_at_first(self) -> None:
         result = lambdacrawl_fig3.learned(1, label=lambdacrawl_fig3.LLC, **FOUR_DAYS)
         instance = crawl_costs.drawn(1, 300)
         pages = crawl_costs.pages_of(instance)
@@ -109,7 +109,7 @@ class TestLearning:
         assert result["rates_distance[0]"] == pytest.approx(gaps / 60.0, rel=1e-6)
         assert result["rates_distance[4]"] < result["rates_distance[0]"]
 
-    def test_days_of_learners_that_miss_their_limit_are_bounds(self) -> None:
+    def test_days_of_learners_that_miss_their_limit_are_lower_bounds(self) -> None:
         near, far = [1.5, 1.0, 1.0], [1.5, 1.04, 1.03]
         courses = {("LLC", 0): near, ("LLC", 1): near, ("BLLC-eps", 0): near, ("BLLC-eps", 1): far}
         rows = [
@@ -153,7 +153,7 @@ def test_longest_intervals_are_those_of_a_slow_count() -> None:
 def test_simulated_penalties_are_the_formulas() -> None:
     names = lambdacrawl_concave
     size = {"num_pages": 50, "start": 200.0, "end": 3000.0}
-    values = names.measure(0, label=names.OWN, penalty="square root", **size)
+    values = names.measure(0, label=names.LC_OF_C, penalty="square root", **size)
     assert abs(values[names.GAP]) < 0.03
     assert values[names.STARVED] == 0.0
 
@@ -171,7 +171,7 @@ def test_pages_exchange_their_change_rates_at_half_time() -> None:
     assert not instance.complete.any()
 
 
-def test_regret_of_knowing_all_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_regret_with_known_rates_is_0(monkeypatch: pytest.MonkeyPatch) -> None:
     """With known rates and LC's crawls the regret is zero."""
     names = lambdacrawl_learners
 

@@ -34,7 +34,7 @@ def of_threshold(threshold: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("worth", [0.08, 0.32, 1.28])
-def test_the_worth_of_a_new_page_is_the_best_threshold(worth: float) -> None:
+def test_the_best_threshold_is_the_value_of_a_new_page(worth: float) -> None:
     knobs = np.array(coverage.KNOBS)
     cost, stale = np.array([of_threshold(knob) for knob in knobs]).T
     result = coverage.weighed(knobs, cost, stale, worth, True)
@@ -53,7 +53,7 @@ def test_the_worth_of_a_new_page_is_the_best_threshold(worth: float) -> None:
     assert 0.5 < result[coverage.RATE] < 2.0
 
 
-def test_a_knob_that_is_no_threshold_counts_at_its_best() -> None:
+def test_other_knobs_count_at_their_best_value() -> None:
     cost, stale = np.array([0.4, 0.2, 0.1]), np.array([0.02, 0.05, 0.09])
     result = coverage.weighed(np.array([1.0, 2.0, 3.0]), cost, stale, 0.32, False)
     best = pytest.approx(0.05 + 0.32 * 0.2)

@@ -21,7 +21,7 @@ from tests.naive.fragments import distance, mean_divergence, version_at, version
 from tests.scripts.experiments.longevity.test_snapshots import drawn_spells
 
 
-def test_a_drawn_set_is_that_of_the_environment() -> None:
+def test_a_drawn_set_equals_that_of_the_environment() -> None:
     env: Any = gymnasium.make("CrawlLongevity-v0", num_pages=40, instance="random", horizon=20.0)
     env.reset(seed=5)
     regions, contents = env.unwrapped.instance.regions, env.unwrapped.contents()
@@ -61,7 +61,7 @@ def test_recorded_pages_exist_throughout() -> None:
         sites.of_pages(contents, np.array([contents.num_pages]))
 
 
-def test_stripes_cover_all_that_was_there() -> None:
+def test_stripes_cover_all_fragments() -> None:
     contents = drawn_spells(2)
     for page, history in enumerate(versions_of(contents)):
         result = fig1.stripes(contents, page, 20.0)
@@ -102,7 +102,7 @@ def test_lifetimes_of_regions(items: int) -> None:
 
 
 def test_exact_divergence_is_that_of_the_sets() -> None:
-    contents, end, exact = interpolation.played("random", 6, 2, 3)
+    contents, end, exact = interpolation.refreshed("random", 6, 2, 3)
     assert end == 62.0
     total = 0.0
     for history in versions_of(contents):
@@ -135,7 +135,7 @@ def fragments_at(histories: Histories, page: int, time: float) -> set[Any]:
     return version_at(histories[page], time) if histories[page] else set()
 
 
-def test_some_pages_say_what_they_said() -> None:
+def test_contents_of_some_pages_are_unchanged() -> None:
     trace = sites.trace_of("garden-handbook")
     contents, _ = window_contents(trace, 100.0, 200.0)
     chosen = np.array([7, -1, 2])
@@ -175,7 +175,7 @@ def test_curves_of_a_site_are_mean_distances_of_its_versions() -> None:
         assert curves.table[absent][0] == pytest.approx(expected)
 
 
-def test_a_site_is_played_from_its_middle_with_the_budget_given() -> None:
+def test_an_environment_of_a_site_starts_in_its_middle_with_the_budget() -> None:
     played = sites.second_half("garden-handbook")
     alive = played.alive
     env = sites.replayed("garden-handbook", form="scores", bandwidth=alive / 10.0, batch=2)

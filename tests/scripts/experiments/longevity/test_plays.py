@@ -56,7 +56,7 @@ def rows_of(label: str, points: Sequence[tuple[float, float]], seed: int = 0) ->
 # Plays
 
 
-def test_a_sweep_is_what_single_steps_say() -> None:
+def test_a_sweep_agrees_with_single_steps() -> None:
     interval = 3.0
     entrant = replace(OFFLINE[UNIFORM], knobs=(interval,))
     result = swept(SEED, entrant=entrant, instance="quality", num_pages=NUM_PAGES)
@@ -95,7 +95,7 @@ def test_the_policy_with_all_refreshes_spends_one() -> None:
 def test_budgets_are_spent_and_signals_ignored_by_policies_that_have_none() -> None:
     given = {"instance": "quality", "num_pages": NUM_PAGES, "budget": 0.2, "decisions": 1.0}
     result, noisy = (
-        beyond.played(SEED, entrant=beyond.KNOWING[FS_S], signals=signals, days=20.0, **given)
+        beyond.measure(SEED, entrant=beyond.KNOWING[FS_S], signals=signals, days=20.0, **given)
         for signals in ("none", "noisy")
     )
     assert result["crawls"] == pytest.approx(0.2, rel=0.1)
@@ -103,7 +103,7 @@ def test_budgets_are_spent_and_signals_ignored_by_policies_that_have_none() -> N
     assert result == noisy
 
 
-def test_the_second_half_is_what_came_after_it_began() -> None:
+def test_the_second_half_has_its_events_only() -> None:
     counted = {"requests": 0, "hits": 0, "wasted": 0, "changes": 0, "changes_found": 0}
     result = [
         FragmentLedger(
@@ -125,7 +125,7 @@ def test_the_second_half_is_what_came_after_it_began() -> None:
 # Curves
 
 
-def test_a_frontier_is_what_no_other_point_beats() -> None:
+def test_a_frontier_has_the_points_that_none_beats() -> None:
     rng = np.random.default_rng(1)
     points = Points(rng.integers(1, 20, 40) / 20.0, rng.integers(1, 20, 40) / 20.0)
     kept = set()
@@ -158,17 +158,17 @@ def test_curves_are_straight_between_points() -> None:
         assert cost_at(points, staleness_at(points, cost)) == pytest.approx(cost)
 
 
-def test_ratios_leads_and_stalenesses_are_paired_by_seed() -> None:
+def test_comparisons_are_paired_by_seed() -> None:
     rows = []
     for seed, shift in enumerate((0.0, 0.01)):
         rows += rows_of("CGM", [(0.0, 0.1 + shift), (0.4, 0.06 + shift)], seed)
         rows += rows_of("ours", [(0.0, 0.1 + shift), (0.2, 0.06 + shift)], seed)
-    compared = curves.compared(rows, stretch=curves.WHOLE, reference="CGM")
+    compared = curves.compared(rows, stretch=curves.EPISODE, reference="CGM")
     ratios = {row.setting: row.value for row in compared if row.metric == curves.RATIO}
     assert list(ratios.values()) == pytest.approx([0.5] * 4)
     stale = [row for row in compared if (row.policy, row.metric) == ("ours", "staleness")]
     assert [row.value for row in stale[:4]] == pytest.approx([0.09, 0.08, 0.06, 0.06])
-    points = curves.points_of(rows, curves.WHOLE)
+    points = curves.points_of(rows, curves.EPISODE)
     names = {"ours": FITTING, "CGM": CGM}
     named = {(fig11.SET, names[label], seed): of for (_, label, seed), of in points.items()}
     assert [row.value for row in fig11.growth(named)] == pytest.approx([0.02 - 0.005] * 2)
@@ -178,11 +178,11 @@ def test_both_stretches_together_are_their_mean() -> None:
     rows = rows_of("a", [(0.2, 0.04)])
     warm = f"cost, {WARM}[0]"
     rows = [row._replace(value=0.4) if row.metric == warm else row for row in rows]
-    points = curves.points_of(rows, curves.WHOLE)["set", "a", 0]
+    points = curves.points_of(rows, curves.EPISODE)["set", "a", 0]
     assert points.cost == pytest.approx([0.3])
 
 
-def test_what_is_invested_is_read_off_the_smallest_threshold_that_does() -> None:
+def test_investment_is_of_the_smallest_threshold_with_the_cost() -> None:
     warm = {("quality", "a", 0): Points(np.array([0.9, 0.5, 0.3, 0.1]), np.zeros(4))}
     steady = {("quality", "a", 0): Points(np.array([0.45, 0.3, 0.1, 0.05]), np.zeros(4))}
     result = {row.setting: row.value for row in fig8.invested(warm, steady)}
@@ -196,9 +196,7 @@ def test_what_is_invested_is_read_off_the_smallest_threshold_that_does() -> None
     )
 
 
-def test_a_picture_of_ratios_says_where_seeds_are_missing(
-    tmp_path: Path, drawn: list[Figure]
-) -> None:
+def test_a_picture_of_ratios_notes_missing_seeds(tmp_path: Path, drawn: list[Figure]) -> None:
     cells = [("at 0.1", label, seed) for label in ("ours", "CGM") for seed in range(3)]
     cells += [("at 0.4", "ours", 1), *(("at 0.4", "CGM", seed) for seed in range(3))]
     rows = [Row("", *cell, curves.RATIO, 0.5 + 0.1 * cell[2]) for cell in cells]

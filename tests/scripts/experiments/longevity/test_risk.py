@@ -35,7 +35,7 @@ def test_losses_are_utilities_of_the_sets() -> None:
 def test_the_largest_loss_is_within_its_bound_and_a_tick() -> None:
     def largest(**given: float) -> float:
         entrant = plays.Entrant("CurveFitting", (0.5,), {"learning": 60.0, **given})
-        result = risk.played(1, entrant=entrant, pages="quality", num_pages=60)
+        result = risk.swept(1, entrant=entrant, pages="quality", num_pages=60)
         return result[f"{risk.LOSS}[0]"]
 
     assert 0.0 < largest(risk=1.0) <= 1.0 * 0.5 + plays.TICK < largest()

@@ -11,12 +11,12 @@ import pytest
 import crawl_envs  # noqa: F401  # registers the environments
 from crawl_envs.types.contents import Contents
 from scripts.experiments.longevity.measures.divergence import (
-    at,
     distances,
     eagerness_of,
     interpolated,
     interpolated_means,
     occurred,
+    step_values,
     utility,
     versions,
 )
@@ -108,7 +108,7 @@ def test_snapshots_against_sets(seed: int) -> None:
             assert np.isnan(mean)
 
 
-def test_a_fragment_back_between_snapshots_never_left() -> None:
+def test_a_fragment_that_returns_between_snapshots_stays() -> None:
     contents = Contents.of_spells(1, [0, 0], [2.5, 5.0], [4.5, 8.5], 1, [7, 7])
     runs = runs_of(contents, TIMES)
     assert (runs.begin.tolist(), runs.end.tolist()) == ([2], [5])
@@ -119,11 +119,11 @@ def test_a_fragment_back_between_snapshots_never_left() -> None:
 def test_snapshot_times_are_checked() -> None:
     contents = drawn_spells(0)
     for times in ([1.0], [1.0, 1.0], [[0.0, 1.0]]):
-        with pytest.raises(ValueError, match="times must be 2 or more"):
+        with pytest.raises(ValueError, match="times must be two or more increasing numbers"):
             runs_of(contents, np.array(times))
 
 
-def test_dominant_items_counts_fragments_and_prefers_the_least() -> None:
+def test_dominant_items_counts_fragments_and_prefers_the_smallest() -> None:
     result = Lifetimes(
         page=np.array([0, 0, 0, 2, 2]),
         lived=np.ones(5, np.int64),
@@ -153,7 +153,7 @@ def test_curve_that_occurred_against_sets(seed: int) -> None:
         expected = [
             distance(version_at(history, moment) if history else set(), held) for moment in moments
         ]
-        assert at(times, steps, moments) == pytest.approx(np.array(expected))
+        assert step_values(times, steps, moments) == pytest.approx(np.array(expected))
         area = mean_divergence(history, held, 0.0, end) if history else 0.0
         last = distance(version_at(history, end), held) if history else 0.0
         assert utility(times, steps) == pytest.approx(end * last - area)
@@ -182,7 +182,7 @@ def test_interpolation_against_loops() -> None:
         assert interpolated(apart, every, eager) == pytest.approx(np.mean(parts))
 
 
-def test_pages_without_eagerness_take_the_others() -> None:
+def test_pages_without_eagerness_have_the_mean_of_others() -> None:
     quiet = Contents.of_spells(2, [0, 0, 1], [-np.inf, 3.0, -np.inf], [3.0, np.inf, np.inf])
     means, own = interpolated_means(quiet, TIMES, 20)
     assert own[0] == pytest.approx(0.5)  # gone after one, and after two of the next three
@@ -231,7 +231,7 @@ def test_model_of_lifetimes_against_simulation() -> None:
     assert as_seen == pytest.approx(expected, abs=0.005)
 
 
-def test_groups_are_of_pages_that_change_as_often() -> None:
+def test_groups_have_pages_that_change_equally_often() -> None:
     result = Lifetimes(
         page=np.array([0, 0, 1, 2, 3]),
         lived=np.array([2, 4, 9, 3, 27]),
@@ -253,7 +253,7 @@ def test_groups_are_of_pages_that_change_as_often() -> None:
     assert "distance" not in measured(result, frequency - 1.0, dominant, "K = 2")
 
 
-def test_pooled_records_have_pages_of_their_own() -> None:
+def test_pooled_records_have_separate_pages() -> None:
     parts = [runs_of(drawn_spells(seed), TIMES) for seed in (0, 1)]
     result, frequency, dominant = pooled(parts)
     own = [lifetimes(runs) for runs in parts]

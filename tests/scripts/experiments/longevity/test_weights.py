@@ -59,7 +59,7 @@ def test_the_distance_is_the_weighted_one(weights: Weights) -> None:
     assert found.max() > 0.1
 
 
-def test_curves_of_weighted_pages_are_means_of_what_occurs() -> None:
+def test_curves_of_weighted_pages_are_means_of_divergence() -> None:
     weights, count = Weights(1, 1, 16), 400
     env: Any = ticking("quality", count)
     env.reset(seed=0)
@@ -73,7 +73,7 @@ def test_curves_of_weighted_pages_are_means_of_what_occurs() -> None:
     assert abs(np.mean(found - expected)) < error < 0.03
 
 
-def test_what_a_policy_sees_changes_its_crawls_only() -> None:
+def test_observed_weights_change_only_the_crawls() -> None:
     true = Weights(1, 16, 1)
     envs = [ticking("quality", 40, reveal="parameters") for _ in range(2)]
 

@@ -40,7 +40,7 @@ def pages_of(seed: int, num_pages: int = 12) -> Pages:
 
 
 @pytest.mark.parametrize("label", NAMES)
-def test_costs_are_those_of_independent_code(label: str) -> None:
+def test_costs_agree_with_independent_code(label: str) -> None:
     for case in reference("lambdacrawl"):
         pages = Pages(
             *(np.array(case[name], float) for name in ("mu", "Delta")),
@@ -57,7 +57,7 @@ def test_costs_are_those_of_independent_code(label: str) -> None:
             assert (result[INFINITE], result[STARVED]) == (0.0, 0.0)
 
 
-def test_pages_with_complete_observation_alone_are_those_of_independent_code() -> None:
+def test_costs_of_complete_pages_agree_with_independent_code() -> None:
     for case in reference("lambdacrawl"):
         kept = np.array(case["complete"], bool)
         pages = Pages(np.array(case["mu"])[kept], np.array(case["Delta"])[kept], kept[kept])
@@ -78,7 +78,7 @@ def test_costs_of_given_rates_are_the_formulas() -> None:
     assert unheard[J_B] == pytest.approx(2.0 * 0.5 / 0.75 + 3.0 * 4.0 / 5.0)
 
 
-def test_an_unknown_policy_is_named() -> None:
+def test_an_unknown_policy_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"label must be one of .*, got 'LCX'"):
         crawl_costs.allocated("LCX", pages_of(0), 1.0)
 
@@ -136,7 +136,7 @@ def test_costs_of_the_bound_are_integrals_over_a_cycle(seed: int) -> None:
     assert result[J_B] == pytest.approx(binary, rel=1e-7)
 
 
-def test_the_binary_bound_of_pages_without_signals_is_the_one_with_them_where_none_come() -> None:
+def test_binary_bounds_agree_without_signals_and_with_none_sent() -> None:
     instance = crawl_costs.drawn(0, 40, UNOBSERVED)
     stale = 1.0 - solvers.ncis(instance).objective
     result = crawl_costs.both_costs(BINARY_BOUND, instance)

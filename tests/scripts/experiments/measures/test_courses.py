@@ -60,7 +60,7 @@ def test_a_course_sums_the_slots(compiled: bool) -> None:
     assert share[5] == hits / requests
 
 
-def test_a_recent_share_is_that_of_the_growth() -> None:
+def test_recent_share_is_the_ratio_of_growths() -> None:
     part, whole = np.array([0.0, 1.0, 3.0, 6.0]), np.array([0.0, 4.0, 8.0, 9.0])
     np.testing.assert_array_equal(recent_share(part, whole, 2)[2:], [3.0 / 8.0, 1.0])
     assert np.isnan(recent_share(part, whole, 2)[:2]).all()

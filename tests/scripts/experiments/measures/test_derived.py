@@ -9,9 +9,9 @@ from crawl_envs.evaluation import Row
 from scripts.experiments.measures.derived import (
     above,
     below,
-    beside,
     in_standard_errors,
     jackknifed,
+    relative_to,
 )
 
 ROWS = [
@@ -38,7 +38,7 @@ ROWS = [
 )
 def test_labels_are_compared_on_the_same_seed(compare, labels, expected) -> None:
     names = {"cost": "over", "time": "later", "size": "larger"}
-    result = beside(ROWS, "A", names, compare, labels)
+    result = relative_to(ROWS, "A", names, compare, labels)
     assert {row.metric for row in result} == {"over"}  # no reference, or one of 0: nothing
     first = {row.policy: row.value for row in result if row.seed == 0}
     assert first == pytest.approx(expected)

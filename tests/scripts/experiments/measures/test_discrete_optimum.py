@@ -18,15 +18,6 @@ from policies.values import kernels as value_kernels
 from policies.values import tables as value_tables
 from scripts.experiments.measures.discrete_optimum import discrete_optimum
 
-COLUMNS = (
-    "elapsed",
-    "signals",
-    "importance",
-    "change_rate",
-    "recall",
-    "false_signal_rate",
-)
-
 
 def tiny(seed, num_pages, bandwidth, signals=True):
     rng = np.random.default_rng(seed)
@@ -114,7 +105,7 @@ def play(instance, page, slots, seed):
 
 
 @pytest.mark.parametrize(("seed", "num_pages", "bandwidth"), [(0, 2, 1.0), (1, 3, 2.0)])
-def test_its_own_policy_attains_the_value(seed, num_pages, bandwidth):
+def test_the_optimal_policy_attains_the_value(seed, num_pages, bandwidth):
     instance = tiny(seed, num_pages, bandwidth)
     result = solved(instance)
     batches = play(instance, partial(page_of, result), 30_000, seed)
@@ -127,11 +118,11 @@ def test_its_own_policy_attains_the_value(seed, num_pages, bandwidth):
 @pytest.mark.parametrize(
     ("seed", "num_pages", "bandwidth"), [(0, 2, 1.0), (1, 3, 2.0), (2, 2, 4.0)]
 )
-def test_the_chain_of_greedy_is_what_is_simulated(seed, num_pages, bandwidth, signals):
+def test_the_chain_of_greedy_agrees_with_simulation(seed, num_pages, bandwidth, signals):
     instance = tiny(seed, num_pages, bandwidth, signals)
     result = solved(instance, index=greedy(instance))
     assert result.high - result.low < 1e-5
-    policy = policies.GreedyNCIS(features=COLUMNS)
+    policy = policies.GreedyNCIS()
     runs = [simulate(instance, policy, 4000.0, seed=number).freshness for number in range(20)]
     error = np.std(runs, ddof=1) / math.sqrt(20)
     start = 1.0 / 4000.0  # a fresh start adds less than one unit of time
@@ -141,14 +132,14 @@ def test_the_chain_of_greedy_is_what_is_simulated(seed, num_pages, bandwidth, si
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("signals", [True, False])
-def test_between_greedy_and_the_continuous_optimum(seed, signals):
+def test_the_optimum_is_between_greedy_and_the_continuous_optimum(seed, signals):
     instance = tiny(seed, 2, 1.0 + seed, signals)
     result = solved(instance)
     assert solved(instance, index=greedy(instance)).low <= result.high
     assert result.low <= solvers.ncis(instance).objective
 
 
-def test_fewer_states_give_wider_bounds_around_the_same_number():
+def test_fewer_states_give_wider_bounds_of_the_same_value():
     instance = tiny(5, 2, 2.0)
     whole = solved(instance)
     assert whole.high - whole.low < 1e-8

@@ -12,8 +12,6 @@ from crawl_envs.types import Ledger
 from scripts.experiments.measures import long_run
 from scripts.experiments.measures.costs import J_B, J_H
 
-COLUMNS = ("elapsed", "signals", "importance", "change_rate", "complete")
-
 
 def test_costs_between_two_moments_are_integrals_over_their_distance() -> None:
     early = Ledger(10.0, 30.0, 50.0, 0, 0, 4, 0, 0, 0, 0, 25.0)
@@ -30,7 +28,7 @@ def test_steps_and_compiled_code_cost_the_same() -> None:
         "CrawlHarmonic-v0", num_pages=8, bandwidth=4.0, horizon=41.0, action="page"
     )
     env.reset(seed=5, options={"instance": instance})
-    greedy = crawl_policies.GreedyHarmonic(features=COLUMNS)
+    greedy = crawl_policies.GreedyHarmonic()
     played = long_run.compiled_course(instance, greedy, 5, [10.0, 25.0, 40.0])
     ends = np.array([10.25, 25.25, 40.25])  # of the last slots that begin within these times
     stepped = long_run.stepped_costs(env, crawl_policies.make("GreedyHarmonic", env), 5, ends)

@@ -74,14 +74,14 @@ def watched(run: Run, label: str, budget: float) -> Watched:
     def make(env: Any) -> Watched:
         return Watched(env, KINDS[kind](env, rates=strategies.rates_of(run, source, env)))
 
-    own = source == strategies.OWN
+    own = source == strategies.SELF_CRAWLED
     _, policy = strategies.play_policy(run, budget, make, own_crawls=own)
     assert isinstance(policy, Watched)
     return policy
 
 
 @pytest.mark.parametrize("bandwidth", [60.0, 2.0])
-def test_what_is_left_unspent_is_spread_over_all_offers(bandwidth: float) -> None:
+def test_unspent_budget_is_spread_over_all_offers(bandwidth: float) -> None:
     change = [0.0, 0.0, 0.5, 0.0, 0.0, 0.3] if bandwidth == 60.0 else [0.1, 0.2, 0.5, 0.3, 0.2, 0.3]
     lane = OfferLane([features_of(0, np.arange(1.0, 7.0), 1.0, change)])
     core = OfferCore(lane, bandwidth=bandwidth)
@@ -116,14 +116,14 @@ def test_own_crawls_know_less_than_the_log() -> None:
 
 
 @pytest.mark.parametrize("label", ["Delta_own", "lambda_own"])
-def test_own_crawls_make_other_days_than_the_log(label: str) -> None:
+def test_own_crawls_give_other_days_than_the_log(label: str) -> None:
     own, logged = (
         strategies.play(LARGER, name, SCANTY)[0] for name in (label, label.replace("own", "h"))
     )
     assert np.all(own.offer[1:] != logged.offer[1:])
 
 
-def test_the_last_days_of_a_run_are_those_that_count() -> None:
+def test_the_last_days_of_a_run_are_evaluated() -> None:
     cores = []
 
     def make(env: Any) -> Policy:
@@ -146,7 +146,7 @@ SOURCES: dict[str, Callable[[Tracker], OfferRates]] = {
 
 
 @pytest.mark.parametrize("source", [*SOURCES, strategies.TRUTH])
-def test_rates_are_those_of_the_day_and_are_kept_for_the_run(source: str) -> None:
+def test_rates_are_cached_by_day_of_the_run(source: str) -> None:
     (_, drawn), asked = log_of(LARGER), []
 
     def make(env: Any) -> Policy:
@@ -174,7 +174,7 @@ def test_rates_are_those_of_the_day_and_are_kept_for_the_run(source: str) -> Non
         assert day == 0 or not np.array_equal(rates.click, asked[day - 1][1].click)
 
 
-def test_true_rates_are_what_a_day_is_drawn_with() -> None:
+def test_true_rates_generate_the_day() -> None:
     log, drawn = log_of(LARGER)
     clicks = shown = variance = 0.0
     for day, events in enumerate(drawn):
@@ -236,7 +236,7 @@ def test_gains_are_shares_day_by_day() -> None:
     np.testing.assert_allclose(more.offer, [-0.5, -1.0, 0.0])
 
 
-def test_measures_are_medians_of_the_days_that_count() -> None:
+def test_measures_are_medians_of_evaluated_days() -> None:
     size = {"num_offers": SMALL.num_offers, "warm_up": SMALL.warm_up, "evaluated": SMALL.evaluated}
     rates = {
         label: offer_measures.measured(3, label=label, budget=0.5, daily=True, **size)

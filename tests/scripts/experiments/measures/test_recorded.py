@@ -85,7 +85,7 @@ def test_environment_of_a_split_plays_its_days_with_rates_of_those_before():
     assert not np.allclose(fitted.instance.change_rate, true.instance.change_rate)
 
 
-def test_a_foreign_folder_of_traces(monkeypatch, tmp_path):
+def test_another_folder_of_traces_is_read(monkeypatch, tmp_path):
     monkeypatch.setenv(histories.FOLDER_VARIABLE, str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match="nowhere"):
         histories.sites()
@@ -130,7 +130,7 @@ def test_poisson_changes_do_not_clump_and_bulk_commits_do(tmp_path):
     assert assumptions(bulk, split)["bulk"] == 1.0
 
 
-def test_parameters_are_those_of_the_name_and_not_read_from_it(monkeypatch):
+def test_parameters_are_looked_up_by_name(monkeypatch):
     site = "news, 3 days, zipf"
     monkeypatch.setattr(histories, "sites", lambda: {site: None})
     name = histories.name_of(site, 10, "uniform")
@@ -152,7 +152,7 @@ def test_parameters_are_those_of_the_name_and_not_read_from_it(monkeypatch):
     ]
 
 
-def test_rows_of_an_unknown_site_are_refused():
+def test_rows_of_an_unknown_site_are_an_error():
     names = [histories.name_of(site, 3, "zipf") for site in ("garden-handbook", "elsewhere")]
     with pytest.raises(ValueError, match=r"'elsewhere, 3 days, zipf' need the trace of their"):
         histories.cells_of(names)

@@ -14,7 +14,7 @@ from scripts.experiments.measures.signal_estimates import EVEN, MLE, POISSON, TR
 SIZE = {"pages": 6, "horizon": 3_000.0}
 
 
-def test_pages_are_drawn_as_the_paper_says():
+def test_drawn_pages_follow_the_paper():
     pages = signal_estimates.drawn(np.random.default_rng(0), 4000)
     for values, low, high in (
         (pages.precision, 0.2, 0.95),

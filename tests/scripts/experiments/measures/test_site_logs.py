@@ -31,7 +31,7 @@ def test_both_kinds_of_signals_are_in_the_log():
         assert np.isin(own, sent).all()
 
 
-def test_an_index_of_a_log_plays_what_is_after_it():
+def test_an_index_of_a_log_runs_on_the_days_after_it():
     start = real.split_of(recorded.record(SHIPPED).days, 0).start
     at = SHIPPED, 10, 0, start
     index, known = index_of_log(*at), fitted_to_log(*at)

@@ -30,7 +30,7 @@ def test_noise_moves_precision_and_recall_by_its_share():
     np.testing.assert_array_equal(half.change_rate, known.change_rate)
 
 
-def test_no_share_changes_nothing_but_rounding():
+def test_a_share_of_0_changes_nothing():
     known = instances.make("noisy", num_pages=50, bandwidth=10.0, seed=0)
     same = corrupted(known.problem(), 0.0, 3)
     np.testing.assert_allclose(same.recall, known.recall, rtol=1e-12)

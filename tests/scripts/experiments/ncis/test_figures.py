@@ -53,7 +53,7 @@ def rates(setting: str, label: str, seed: int, values: list[float]) -> list[Row]
     return [Row(ID, setting, label, seed, metric, value) for metric, value in result.items()]
 
 
-def test_excess_is_that_of_one_page_and_not_of_the_largest_of_each_policy() -> None:
+def test_excess_compares_rates_of_the_same_page() -> None:
     given = {
         "BASELINE": [0.2, 0.5, 0.0, 0.5, 0.4, 0.3],
         "GREEDY": [0.2, 0.5, 0.0, 0.5, 0.4, 0.2],
@@ -74,15 +74,15 @@ def test_excess_is_that_of_one_page_and_not_of_the_largest_of_each_policy() -> N
     assert ("GREEDY-NCIS", largest["GREEDY-NCIS"]) not in result
 
 
-def test_rates_that_keep_their_proportions_are_not_for_that_close_to_the_optimal_ones() -> None:
+def test_proportional_rates_are_not_close_to_optimal_ones() -> None:
     optimal = np.array([0.2, 0.5, 0.1, 0.5, 0.4, 0.3])
     rows = []
     for seed in (0, 1):
         rows += rates("m=100", "BASELINE", seed, list(optimal))
         rows += rates("m=100", "GREEDY", seed, list(0.5 * optimal))
         rows += rates("m=100", "LDS", seed, list(1.001 * optimal))
-    [close] = [claim for claim in ncis_fig10.EXPERIMENT.claims if "close to those" in claim.says]
-    verdicts = judge(ncis_fig10.EXPERIMENT.derive(rows), ncis_fig10.EXPERIMENT.metric, close.tests)
+    [claim] = [claim for claim in ncis_fig10.EXPERIMENT.claims if "close to those" in claim.text]
+    verdicts = judge(ncis_fig10.EXPERIMENT.derive(rows), ncis_fig10.EXPERIMENT.metric, claim.tests)
     assert [verdict.holds for verdict in verdicts] == ["no", "yes"]
     share = 0.5 * np.sqrt(np.mean(optimal**2)) / optimal.mean()
     assert verdicts[0].measured == pytest.approx(share)
@@ -96,7 +96,7 @@ def test_settling_is_read_between_the_entries() -> None:
     assert np.isnan(ncis_fig12.settling(values / 2.0, reference, 6.0))
 
 
-def test_drawn_pages_have_the_signals_asked_for() -> None:
+def test_drawn_pages_have_the_precision_and_recall() -> None:
     truth = ncis_saved.pages(1, 20, 0.3, 0.7)
     np.testing.assert_allclose(truth.precision, 0.3)
     np.testing.assert_allclose(truth.recall, 0.7)
@@ -108,9 +108,7 @@ def test_drawn_pages_have_the_signals_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("precision", "recall"), [(0.6, 0.6), (0.2, 0.8)])
-def test_what_is_saved_agrees_with_the_optima_of_the_continuous_problem(
-    precision: float, recall: float
-) -> None:
+def test_saved_crawls_agree_with_the_continuous_optima(precision: float, recall: float) -> None:
     """The bandwidth at which Theorem 1 gives the freshness of eq. 5."""
     seeds, horizon = range(3), 150.0
     result = [

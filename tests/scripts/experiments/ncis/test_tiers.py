@@ -12,7 +12,7 @@ import policies
 from crawl_envs.evaluation import simulate
 from policies import values
 from scripts.experiments.ncis import tiers as ncis_tiers
-from scripts.experiments.ncis.tiers import EXACT, LAZY, Tiers, TierSearch, played
+from scripts.experiments.ncis.tiers import EXACT, LAZY, Tiers, TierSearch, episode_metrics
 
 SIZE, HORIZON, SEED = 40, 8.0, 3
 
@@ -29,8 +29,10 @@ def environment() -> Any:
 @pytest.mark.parametrize("label", [EXACT, LAZY])
 def test_exact_searches_crawl_as_the_policy_does(label: str) -> None:
     crawls: list[int] = []
-    result = played(SEED, label=label, num_pages=SIZE, horizon=HORIZON, each=crawls.append)
-    policy = policies.make("GreedyNCIS", features=("elapsed", "signals", *ncis_tiers.PARAMETERS))
+    result = episode_metrics(
+        SEED, label=label, num_pages=SIZE, horizon=HORIZON, on_crawl=crawls.append
+    )
+    policy = policies.make("GreedyNCIS")
     rollout = simulate(environment().unwrapped.instance, policy, HORIZON, SEED)
     assert crawls == rollout.crawls.tolist()
     assert result["freshness"] == pytest.approx(rollout.freshness)
@@ -67,7 +69,7 @@ def test_tiers_against_a_loop_over_pages(at_signals: bool) -> None:
     assert differed > 0
 
 
-def test_tiers_of_one_slot_are_all_values() -> None:
+def test_tiers_of_one_slot_compute_all_values() -> None:
     env = environment()
     search = TierSearch(env.unwrapped.instance, Tiers(1, False))
     assert search.due(np.zeros(SIZE)).all()

@@ -13,8 +13,8 @@ from policies.offers.rates import OfferRates
 from scripts.experiments.measures import offer_strategies as strategies
 from scripts.experiments.measures.offer_strategies import (
     HISTORY,
-    OWN,
     PREDICTED,
+    SELF_CRAWLED,
     TRUTH,
     Freshness,
     Run,
@@ -44,14 +44,14 @@ def means(result: Freshness) -> dict[str, float]:
         (TRUTH, "lambda", "lambda_true"),
         (PREDICTED, "lambda", "lambda_ml"),
         (HISTORY, "lambda", "lambda_h"),
-        (OWN, "lambda", "lambda_own"),
+        (SELF_CRAWLED, "lambda", "lambda_own"),
         (PREDICTED, "KAB5", "KAB5"),
         (PREDICTED, "KAB5 gain", "KAB5 gain"),
         (PREDICTED, "even mixture", "even mixture"),
     ],
 )
-def test_same_as_elsewhere(source: str, label: str, other: str) -> None:
-    result = experiment.played(2, label=label, source=source, **SIZE)
+def test_strategies_agree_with_other_experiments(source: str, label: str, other: str) -> None:
+    result = experiment.simulated(2, label=label, source=source, **SIZE)
     assert result == means(strategies.play(RUN, other, 0.1)[0])
 
 
@@ -70,15 +70,15 @@ def test_stale_rates_are_those_of_day_0(source: str) -> None:
         return strategies.KINDS["lambda"](env, rates=rates)
 
     wanted, _ = strategies.play_policy(RUN, 0.1, make)
-    result = experiment.played(2, label="lambda", source=source, **SIZE)
+    result = experiment.simulated(2, label="lambda", source=source, **SIZE)
     assert result == means(wanted)
-    fresh = experiment.played(2, label="lambda", source=experiment.SOURCES[source], **SIZE)
+    fresh = experiment.simulated(2, label="lambda", source=experiment.SOURCES[source], **SIZE)
     assert result != fresh
 
 
 def test_own_crawls_add_their_changes() -> None:
-    result = experiment.played(2, label=experiment.KAB5, source=OWN, **SIZE)
-    assert result != experiment.played(2, label=experiment.KAB5, source=HISTORY, **SIZE)
+    result = experiment.simulated(2, label=experiment.KAB5, source=SELF_CRAWLED, **SIZE)
+    assert result != experiment.simulated(2, label=experiment.KAB5, source=HISTORY, **SIZE)
 
 
 def test_controls_learn_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_controls_learn_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(experiment, "bandit", remembering)
     for label in (experiment.MIXTURE, experiment.MOSTLY):
-        experiment.played(2, label=label, source=PREDICTED, **SIZE)
+        experiment.simulated(2, label=label, source=PREDICTED, **SIZE)
         history = kept[-1].history()
         assert history.probabilities == pytest.approx(0.2)
         assert history.reward.sum() > 0.0

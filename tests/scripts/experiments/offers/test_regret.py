@@ -32,7 +32,7 @@ def test_the_worst_gap_is_taken_at_each_horizon() -> None:
 
 
 @pytest.mark.parametrize("setting", [experiment.FIXED, experiment.SHRINKING])
-def test_random_choice_loses_what_is_said(setting: str) -> None:
+def test_random_choice_has_the_regret_of_the_formula(setting: str) -> None:
     horizon = 400
     means = experiment.FIXED_MEANS
     if setting == experiment.SHRINKING:
@@ -45,7 +45,7 @@ def test_random_choice_loses_what_is_said(setting: str) -> None:
     assert played.std() < 0.1 * expected
 
 
-def test_measured_regret_is_that_of_one_run() -> None:
+def test_measured_regret_is_of_one_run() -> None:
     label, horizons = experiment.PLUS_PLUS, [50, 200]
     result = experiment.fixed(4, label=label, horizons=horizons)
     means = np.array(experiment.FIXED_MEANS)

@@ -16,7 +16,7 @@ from scripts.data.offer_samples import FIRST_DAY, UniformSample
 from scripts.experiments.offers import table4 as experiment
 from scripts.experiments.offers.table4 import ALL, BOTH, METADATA, UNIFORM, Size
 
-SIZE = Size(offers=1_500, others=600, days=24, training=60, testing=300)
+SIZE = Size(offers=1_500, test_offers=600, days=24, training=60, testing=300)
 
 
 @pytest.fixture(scope="module")

@@ -137,14 +137,14 @@ def test_intervals_and_tests_are_over_runs_and_over_days(tmp_path: Path) -> None
     assert float(by_policy["lambda_ml"]["p_runs"]) == 1.0
 
 
-def test_the_papers_numbers_stand_beside_ours(tmp_path: Path) -> None:
+def test_the_papers_numbers_are_next_to_ours(tmp_path: Path) -> None:
     _, _, beside = written(tmp_path, 0.02)
     assert [line["policy"] for line in beside] == ["KAB5", "KAB5 over lambda_ml, share"]
     assert float(beside[0]["difference"]) == pytest.approx(float(beside[0]["here"]) - 0.9)
     assert float(beside[1]["difference"]) == pytest.approx(0.01)
 
 
-def test_tables_of_the_paper_are_whole() -> None:
+def test_tables_of_the_paper_are_complete() -> None:
     """Each policy at all budgets, more with more to crawl; and gains as the two medians have them.
 
     The paper's gains are medians of ratios, ours here ratios of medians, hence the tolerance.
@@ -161,8 +161,8 @@ def test_tables_of_the_paper_are_whole() -> None:
 def test_settings_are_named_after_budgets() -> None:
     assert name_of(0.001) == "0.1%"
     assert tuple(f"{share}%" for share in range(10, 100, 10)) == NAMES
-    assert list(offers_tables.AT.values()) == [*TIGHT, *BUDGETS]
-    assert [float(name[:-1]) for name in offers_tables.AT] == pytest.approx(
+    assert list(offers_tables.SETTING_BUDGETS.values()) == [*TIGHT, *BUDGETS]
+    assert [float(name[:-1]) for name in offers_tables.SETTING_BUDGETS] == pytest.approx(
         [100.0 * budget for budget in (*TIGHT, *BUDGETS)]
     )
     names = [item.name for item in offers_tables.measurements(False)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from policies.base import schedules
-from policies.base.schedules import EvenSlots
+from policies.lambdacrawl.even_slots import EvenSlots
 
 ALL = np.ones(50, np.bool_)
 
