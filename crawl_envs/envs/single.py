@@ -72,7 +72,7 @@ class CrawlEnv(LaneAccess, SingleEnv):
 
     def _check_length(self) -> None:
         """Warn if a pinned instance has longer episodes than ``spec`` tells wrappers."""
-        steps, expected = self.lanes.steps_left, self.lanes.steps_per_episode()
+        steps, expected = self.lanes.steps_of(self.instance), self.lanes.steps_per_episode()
         if expected is not None and steps > expected:
             logger.warn(
                 f"the instance has {steps} steps, env.spec {expected}: TimeLimit truncates it, and "

@@ -93,8 +93,8 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
     ## Arguments
 
     - ``num_pages`` (100), ``bandwidth_steps`` (()), ``horizon`` (30.0), ``delay`` (None),
-      ``num_sources`` (None), ``observation`` ("table"), ``resample`` (False), ``render_mode``
-      (None): as in ``CrawlNCIS-v0``.
+      ``num_sources`` (None), ``cost_spread`` (0.0), ``observation`` ("table"), ``resample``
+      (False), ``render_mode`` (None): as in ``CrawlNCIS-v0``.
     - ``bandwidth`` (None): crawls per unit of time, R; by default 0.2 per page, as in the paper's
       experiments, and 100 with the instances of ``CrawlNCIS-v0``.
     - ``instance`` ("mixed"): one of ``crawl_envs.instances.names()``, or the path of an imported
@@ -126,6 +126,7 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
         reward: HarmonicReward | None = None,
         delay: Mapping[str, Any] | None = None,
         num_sources: int | None = None,
+        cost_spread: float = 0.0,
         batch: int = 1,
         epoch: float | None = None,
         overspend: Overspend | None = None,
@@ -145,6 +146,7 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
             bandwidth_steps=bandwidth_steps,
             delay=delay,
             num_sources=num_sources,
+            cost_spread=cost_spread,
         )
         make_lanes = partial(
             Lanes,

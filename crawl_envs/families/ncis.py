@@ -31,6 +31,9 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
     page had changed; it never observes the changes themselves. The budget is a hard constraint:
     crawl j happens at time j / R, and the action chooses its page.
 
+    With ``cost_spread > 0`` crawls have costs c_i, and the bandwidth is the cost of crawls per unit
+    of time: after a crawl of page i the next one is c_i / R later. The first is at time 1 / R.
+
     ## Instance
 
     Drawn from the seed at every seeded reset, and kept otherwise: importance mu and change rate
@@ -61,15 +64,18 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
     :data:`crawl_envs.instances.STRESS` has settings with them.
 
     ``reset(options={"instance": instance})`` pins a given instance, with its bandwidth, until the
-    next seeded reset. Its numbers of pages and sources must match.
+    next seeded reset. Its numbers of pages and sources must match, and it may have costs
+    (``Instance(cost=...)``) only if the environment has.
 
     ## Action Space
 
     - ``action="page"``: ``Discrete(m)``, the page to crawl in this slot.
     - ``action="scores"``: ``Box(-1, 1, (m,))``; a decision every ``batch`` slots crawls the pages
-      of the ``batch`` highest scores; ties go to the lowest index.
+      of the ``batch`` highest scores; ties go to the lowest index. With costs, it crawls pages in
+      order of their scores until one costs more than what is left of ``batch`` per decision so far.
     - ``action="refresh"``: ``MultiBinary(m)``, any set of pages in every slot; the number of crawls
-      is in the ledger, and in the reward with ``crawl_cost``. ``action_masks()`` has two entries
+      is in the ledger, and in the reward with ``crawl_cost``. Costs do not change its slots, which
+      last 1 / R. ``action_masks()`` has two entries
       per page, (2 m,), as MaskablePPO expects it.
     - ``action="rates"``: ``Box(0, max(R, 1), (m,))`` float64, crawl rates for an epoch, on the same
       events, with the first decision at time 0; see ``CrawlHarmonic-v0``.
@@ -87,6 +93,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
     | signals | [0, 1000] | signals received since, saturated |
     | changed | -1, 0, 1 | whether the last crawl found a change; -1 before the first |
     | importance | [0, 1e6] | mu, saturated |
+    | cost | [0, 1e6] | cost of a crawl; with ``cost_spread > 0`` |
     | change_rate | [0, 1e6] | Delta; with ``reveal="parameters"`` |
     | recall | [0, 1] | with ``reveal="parameters"`` |
     | false_signal_rate | [0, 1e6] | nu; with ``reveal="parameters"`` |
@@ -106,7 +113,11 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
     With ``reward="freshness"``: the importance-weighted share of fresh pages, averaged over the
     slot, in [0, 1]. Because requests are Poisson, its long-run mean is the papers' accuracy, the
     share of requests served fresh. With ``reward="requests"``: the number of requests served fresh
-    in the slot. Each crawl costs ``crawl_cost``. ``info`` has the terms of the reward,
+    in the slot. Each crawl costs ``crawl_cost``, times its cost c_i.
+
+    With costs and ``action="page"``, freshness and penalty are multiplied by the length of the slot
+    in units of 1 / R, the cost of its crawl, so that their sum is their integral over time, times
+    R, whatever is crawled. ``info`` has the terms of the reward,
     ``reward_freshness`` or ``reward_requests`` and ``reward_crawl_cost``, the number of requests of
     the slot, ``requests``, and of those served fresh, ``hits``. It has the same entries at a reset,
     where they are 0.
@@ -120,7 +131,8 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
 
     Truncated at the end of the slot that follows the last crawl within the horizon; never
     terminated. ``env.spec.max_episode_steps`` is the number of steps at the bandwidth of the
-    arguments, as Gymnasium's ``TimeAwareObservation`` needs it. A pinned instance with another
+    arguments, as Gymnasium's ``TimeAwareObservation`` needs it; with costs and ``action="page"`` the
+    largest possible one. A pinned instance with another
     bandwidth has episodes of another length; a reset warns of longer ones. The argument
     ``max_episode_steps`` of ``gymnasium.make`` adds a ``TimeLimit``: a shorter one truncates
     episodes earlier, a longer one never acts.
@@ -151,6 +163,8 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
     - ``num_sources`` (None): with ``instance="sources"``, the number of sources, 2 to 15; by
       default 2. From the first to the last, recall increases by equal steps and the false-signal
       rate by equal factors.
+    - ``cost_spread`` (0.0): standard deviation of the logarithms of costs, which are log-normal
+      with mean 1; at most 3. 0 for no costs. The other parameters of a seed do not depend on it.
     - ``corruption`` (None): with ``instance="corrupted"``, the share of noise in the revealed
       precision and recall, in [0, 1]; by default 0.5.
     - ``resample`` (False): draw a new instance at every reset, not only at seeded ones.
@@ -174,6 +188,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
         reward: Literal["freshness", "requests", "penalty"] | None = None,
         delay: Mapping[str, Any] | None = None,
         num_sources: int | None = None,
+        cost_spread: float = 0.0,
         corruption: float | None = None,
         batch: int = 1,
         epoch: float | None = None,
@@ -192,6 +207,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
             bandwidth_steps=bandwidth_steps,
             delay=delay,
             num_sources=num_sources,
+            cost_spread=cost_spread,
             corruption=corruption,
         )
         penalty, term = penalty_and_reward(objective, reward)

@@ -37,14 +37,16 @@ def action_arguments(
     """
     named = (("epoch", epoch), ("overspend", overspend), ("bucket", bucket))
     rate_arguments = {name: value for name, value in named if value is not None}
+    least_cost = getattr(generator, "least_cost", None)
     if action in ("rates", "shares"):
         if batch != 1:
             raise ValueError(f"batch is for actions of slots, got {batch!r} with action {action!r}")
         pages, steps = generator.num_pages, generator.bandwidth_steps
         highest = max(generator.bandwidth, *(rate for _, rate in steps), 0.0)
+        highest /= least_cost or 1.0
         rates = CrawlRates(pages, highest) if action == "rates" else BandwidthShares(pages)
         return {"form": rates, "epoch": EPOCH, **rate_arguments}
-    form = action_form(action, generator.num_pages, batch)
+    form = action_form(action, generator.num_pages, batch, least_cost is not None)
     for name, value in rate_arguments.items():
         raise ValueError(
             f"{name} is for actions 'rates' and 'shares', got {value!r} with action {action!r}"

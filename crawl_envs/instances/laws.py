@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,11 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from crawl_envs.types import Delay, Instance
-from crawl_envs.types.arguments import bandwidth_function, quantity, whole
+from crawl_envs.types import Delay, FloatArray, Instance
+from crawl_envs.types.arguments import bandwidth_function, quantity, real, whole
 
 MAX_PAGES = 2**28 - 1
 """Largest number of pages: pairs of page and event kind have 32 bits."""
+
+MAX_COST_SPREAD = 3.0
+MIN_COST_DEVIATION = -4.0
+"""Least log cost, in standard deviations from the median; one page in 30,000 would lie below."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,7 @@ class Generator:
         bandwidth: crawls per unit time.
         bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
         num_sources: number of sources of signals.
+        cost_spread: standard deviation of log costs of crawls, with mean cost 1; 0 for no costs.
     """
 
     draw: Callable[..., Instance]
@@ -33,12 +39,30 @@ class Generator:
     bandwidth: float
     bandwidth_steps: tuple[tuple[float, float], ...] = ()
     num_sources: int = 1
+    cost_spread: float = 0.0
 
     def __call__(self, rng: np.random.Generator) -> Instance:
-        """Draw an instance."""
-        return self.draw(
+        """Draw an instance; its costs come from a random stream of their own."""
+        instance = self.draw(
             rng, self.num_pages, bandwidth=self.bandwidth, bandwidth_steps=self.bandwidth_steps
         )
+        if self.cost_spread == 0.0:
+            return instance
+        deviations = rng.spawn(1)[0].standard_normal(self.num_pages)
+        return instance.with_cost(self._costs(np.maximum(deviations, MIN_COST_DEVIATION)))
+
+    @property
+    def least_cost(self) -> float | None:
+        """Least possible cost of a crawl; None without costs."""
+        if self.cost_spread == 0.0:
+            return None
+        return float(self._costs(np.array([MIN_COST_DEVIATION]))[0])
+
+    def _costs(self, deviations: FloatArray) -> FloatArray:
+        """Return log-normal costs by the standard deviations of their logarithms."""
+        median = math.exp(-0.5 * self.cost_spread**2)
+        costs: FloatArray = median * np.exp(self.cost_spread * deviations)
+        return costs
 
 
 @dataclass(frozen=True)
@@ -72,11 +96,13 @@ class Law:
         num_pages: int,
         bandwidth: float | None = None,
         bandwidth_steps: Sequence[Sequence[float]] = (),
+        cost_spread: float = 0.0,
         **arguments: Any,
     ) -> Generator:
         """Return a generator of instances; None selects the default of an argument.
 
         ``name`` is the law's name, for errors; see :class:`Generator` for the others.
+        ``cost_spread`` is at most MAX_COST_SPREAD.
 
         Raises:
             ValueError: an argument is outside its range, or the law does not have it.
@@ -94,7 +120,10 @@ class Law:
                 raise ValueError(f"{key} must be None for instance {name!r}, got {value!r}")
             keywords[key] = self.arguments[key](value, rate)
         sources = keywords.get("num_sources", self.num_sources)
-        return Generator(partial(self.draw, **keywords), pages, rate, steps, sources)
+        spread = real("cost_spread", cost_spread, least=0.0)
+        if spread > MAX_COST_SPREAD:
+            raise ValueError(f"cost_spread must lie in [0, {MAX_COST_SPREAD:g}], got {spread:g}")
+        return Generator(partial(self.draw, **keywords), pages, rate, steps, sources, spread)
 
 
 def delay_of(spec: Mapping[str, Any] | Delay, bandwidth: float) -> Delay:

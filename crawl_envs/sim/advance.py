@@ -27,6 +27,8 @@ from crawl_envs.sim.divergence import (
     update_fragments,
 )
 from crawl_envs.sim.state import (
+    BY_BATCH,
+    BY_WAITING,
     CRAWLS,
     DENIED,
     DIVERGENCE,
@@ -35,6 +37,7 @@ from crawl_envs.sim.state import (
     NUM_OUTCOMES,
     REQUESTS,
     SIMILARITY,
+    SPEND,
     State,
 )
 from crawl_envs.sim.streams import store, stream_of
@@ -63,6 +66,9 @@ AT_ONCE = 1_000_000
 """Number of events, crawls and scores of pages after which compiled code returns to Python, for
 interrupts; each takes 5 to 300 ns. The caller calls again; results do not depend on it."""
 
+SPEND_ROUNDING = 1e-9
+"""Rounding tolerance of sums of costs."""
+
 NOTHING = -1
 """The kind of an event without effect: of a page that does not exist."""
 
@@ -90,6 +96,7 @@ def open_slot(record: Any, target: float) -> None:
     record.slot_hits = 0
     record.slot_crawls = 0
     record.slot_denied = 0
+    record.slot_spend = 0.0
     record.logged = 0
     record.reshaped = False
     record.target = target
@@ -145,6 +152,7 @@ def restart(state: State, lane: int) -> None:
     record.hits = 0
     record.crawls = 0
     record.denied = 0
+    record.spend = 0.0
     record.wasted = 0
     record.changes = 0
     record.changes_found = 0
@@ -180,6 +188,7 @@ def close_slots(state: State) -> None:
         outcomes[REQUESTS, lane] = record.slot_requests
         outcomes[CRAWLS, lane] = record.slot_crawls
         outcomes[DENIED, lane] = record.slot_denied
+        outcomes[SPEND, lane] = record.slot_crawls
         if diverging:
             integrate_divergence(record, record.time)
             record.divergence_time += record.slot_divergence
@@ -189,6 +198,18 @@ def close_slots(state: State) -> None:
                 mean = min(mean, 1.0)
             outcomes[DIVERGENCE, lane] = mean
             outcomes[SIMILARITY, lane] = 1.0 - mean if total > 0.0 else 0.0
+        if state.cost.shape[1] > 0:
+            weigh_outcomes(state, lane)
+
+
+@inlined("cost")
+def weigh_outcomes(state: State, lane: int) -> None:
+    """Weigh the means over a slot by its length, in units of 1 / bandwidth, where it varies."""
+    record, outcomes = state.lanes[lane], state.outcomes
+    outcomes[SPEND, lane] = record.slot_spend
+    if record.payment == BY_WAITING:
+        outcomes[FRESHNESS, lane] *= record.slot_spend
+        outcomes[DIVERGENCE, lane] *= record.slot_spend
 
 
 # Crawls
@@ -211,6 +232,8 @@ def crawl_page(state: State, lane: int, number: int) -> None:
         state.source_signals[lane, source, number] = 0
     record.slot_crawls += 1
     record.crawls += 1
+    if state.cost.shape[1] > 0:
+        pay_crawl(state, lane, number)
     if not page.alive:
         record.wasted += 1
     else:
@@ -238,6 +261,43 @@ def renew(state: State, lane: int, number: int) -> None:
         state.prices[lane, number].held = state.prices[lane, number].true
 
 
+@inlined("cost", forceinline=True)
+def pay_crawl(state: State, lane: int, number: int) -> None:
+    """Add the cost of a crawl to the spend of the slot and of the episode."""
+    record = state.lanes[lane]
+    record.slot_spend += state.cost[lane, number]
+    record.spend += state.cost[lane, number]
+
+
+@inlined("cost", forceinline=True)
+def wait_for_cost(state: State, lane: int, number: int) -> None:
+    """Set the next decision to when the bandwidth has paid all crawls and the next one, a page's.
+
+    To be called before that crawl.
+    """
+    record = state.lanes[lane]
+    spend = record.spend + state.cost[lane, number]
+    record.target = slot_time(state.clock[lane], record.first_slot + spend)
+
+
+@inlined("cost")
+def crawl_paid(state: State, lane: int, crawls: IntArray, count: int) -> None:
+    """Crawl pages in order, where crawls have costs; the target is that of crawls of cost 1.
+
+    In a batch, pages from the first on that exceeds the bandwidth up to now are not crawled, so
+    that the remainder is left for the next batch.
+    """
+    record = state.lanes[lane]
+    bandwidth = record.slot - record.batch + SPEND_ROUNDING
+    if record.payment == BY_WAITING:
+        wait_for_cost(state, lane, crawls[0])
+    for position in range(count):
+        page = crawls[position]
+        if record.payment == BY_BATCH and record.spend + state.cost[lane, page] > bandwidth:
+            break
+        crawl_page(state, lane, page)
+
+
 @inlined(forceinline=True)
 def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
     """Crawl the first ``counts[lane]`` of ``crawls[lane]``, and set the next decision as target.
@@ -250,6 +310,9 @@ def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
             continue
         record.slot += record.batch
         open_slot(record, slot_time(state.clock[lane], record.slot))
+        if state.cost.shape[1] > 0:
+            crawl_paid(state, lane, crawls[lane], counts[lane])
+            continue
         for position in range(counts[lane]):
             crawl_page(state, lane, crawls[lane, position])
 

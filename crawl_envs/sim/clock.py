@@ -1,6 +1,7 @@
 """The times of crawls: slot j is the time at which the integral of the bandwidth reaches j.
 
-With a constant bandwidth R that is j / R. A clock is an array of rows (start, crawls before,
+With a constant bandwidth R that is j / R. Where crawls have costs, j is 1 plus the cost of all
+crawls so far. A clock is an array of rows (start, crawls before,
 bandwidth), one per step of the bandwidth, in order of time.
 """
 
@@ -29,8 +30,8 @@ def clock_rows(bandwidth: float, steps: Sequence[Sequence[float]] = ()) -> Float
 
 
 @compiled()
-def slot_time(clock: FloatArray, slot: int) -> float:
-    """Return the time of a slot, slot >= 0; slot 0 is time 0."""
+def slot_time(clock: FloatArray, slot: float) -> float:
+    """Return the time at which the integral of the bandwidth reaches ``slot`` >= 0."""
     row = 0
     while row + 1 < clock.shape[0] and clock[row + 1, 1] <= slot:
         row += 1
@@ -52,8 +53,23 @@ def crawls_between(clock: FloatArray, start: float, end: float) -> float:
     return float(np.diff(begins, append=end) @ clock[:, 2])
 
 
+@compiled()
+def paid_times(clock: FloatArray, cost: FloatArray) -> FloatArray:
+    """Return the times of crawls of the given costs, (n,), the first at 1."""
+    times, spend = np.empty(cost.size), 0.0
+    for crawl in range(cost.size):
+        times[crawl] = slot_time(clock, 1.0 + spend)
+        spend += cost[crawl]
+    return times
+
+
 def slots_until(clock: FloatArray, horizon: float) -> int:
-    """Return the number of slots in (0, horizon].
+    """Return the number of slots in (0, horizon]; errors as for :func:`budget_until`."""
+    return int(np.floor(budget_until(clock, horizon)))
+
+
+def budget_until(clock: FloatArray, horizon: float) -> float:
+    """Return the integral of the bandwidth up to the horizon, plus SLACK.
 
     Raises:
         ValueError: too many slots to count exactly.
@@ -66,4 +82,4 @@ def slots_until(clock: FloatArray, horizon: float) -> int:
             f"horizon must hold fewer than {MAX_SLOTS:g} crawls or epochs, got {slots:g} with "
             f"horizon {horizon!r} and bandwidth, or 1 / epoch, {rate!r}"
         )
-    return int(np.floor(slots + SLACK))
+    return slots + SLACK

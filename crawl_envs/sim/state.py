@@ -43,6 +43,10 @@ LANE = np.dtype(
         ("first_slot", np.int64),
         ("batch", np.int64),
         ("horizon", np.float64),
+        # with costs of crawls: how they are paid, and the largest integral of the bandwidth at a
+        # decision
+        ("payment", np.int64),
+        ("budget", np.float64),
         ("mortal", np.bool_),
         # sums over existing pages of importance, of that of fresh pages, of weight, and of weight
         # times divergence; time up to which the last two are integrated
@@ -60,6 +64,7 @@ LANE = np.dtype(
         ("slot_hits", np.int64),
         ("slot_crawls", np.int64),
         ("slot_denied", np.int64),
+        ("slot_spend", np.float64),
         ("logged", np.int64),
         ("reshaped", np.bool_),
         # the ledger
@@ -70,6 +75,7 @@ LANE = np.dtype(
         ("hits", np.int64),
         ("crawls", np.int64),
         ("denied", np.int64),
+        ("spend", np.float64),
         ("wasted", np.int64),
         ("changes", np.int64),
         ("changes_found", np.int64),
@@ -173,7 +179,8 @@ class State(NamedTuple):
 
     Axes of one name have one length, which is 0 where a world lacks an optional part: C sources of
     signals, if several, I increments of a penalty, D pages with a divergence, Q pages crawled at
-    random instants, V pages with prices, G pages of fragments with h base versions.
+    random instants, V pages with prices, G pages of fragments with h base versions, P pages with
+    costs of crawls.
     """
 
     lanes: Annotated[Records, LANE, "N"]
@@ -220,6 +227,7 @@ class State(NamedTuple):
     copies: Annotated[Records, COPY, "N G"]
     bases: Annotated[Records, BASE, "N G h"]  # base versions of the copies, the latest first
     prices: Annotated[Records, PRICES, "N V"]
+    cost: Annotated[FloatArray, np.float64, "N P"]  # of a crawl of each page
 
 
 FIELDS = fields_of(State)
@@ -228,17 +236,21 @@ GROWING = {"clock_rows", "events", "details", "updates", "pending", "logged", "c
 """Axes that grow as needed."""
 
 KINDS: Kinds = {
-    np.uint64: ("pending", "Q", "D", "V", "G"),  # pages that are fresh or stale
-    np.uint32: ("pending", "V", "G"),  # with penalties, or crawls at random instants
-    np.uint16: ("columns", "pending", "V", "G"),  # recorded
-    np.uint8: ("columns", "pending", "V"),  # of fragments
-    np.int8: ("columns", "pending", "G"),  # offers
+    np.uint64: ("pending", "Q", "D", "V", "G", "P"),  # pages that are fresh or stale
+    np.uint32: ("pending", "V", "G", "P"),  # with penalties, or crawls at random instants
+    np.uint16: ("columns", "pending", "V", "G", "P"),  # recorded
+    np.uint8: ("columns", "pending", "V", "P"),  # of fragments
+    np.int8: ("columns", "pending", "G", "P"),  # offers
 }
-"""Kinds of worlds; others, such as those with delays of signals, have tables of int64."""
+"""Kinds of worlds; others, with delays of signals or costs of crawls, have tables of int64."""
 
-FRESHNESS, HITS, REQUESTS, CRAWLS, DIVERGENCE, DENIED, DECLARED, SIMILARITY = range(8)
-NUM_OUTCOMES = 8
-"""Rows of the outcomes; SIMILARITY is 1 minus DIVERGENCE."""
+FRESHNESS, HITS, REQUESTS, CRAWLS, DIVERGENCE, DENIED, DECLARED, SIMILARITY, SPEND = range(9)
+NUM_OUTCOMES = 9
+"""Rows of the outcomes; SIMILARITY is 1 minus DIVERGENCE, SPEND the cost of the crawls."""
+
+BY_WAITING, BY_BATCH, UNPAID = range(3)
+"""How crawls are paid: the next decision comes later by the cost; only crawls within the bandwidth
+so far are made; or not at all."""
 
 
 def new_state(lengths: dict[str, int]) -> State:

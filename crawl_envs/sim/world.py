@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.compiled.array_tables import lengths_of, resized, table_of
-from crawl_envs.sim.clock import clock_rows
+from crawl_envs.sim.clock import budget_until, clock_rows
 from crawl_envs.sim.state import (
     FIELDS,
     GROWING,
     KINDS,
     SPELL,
+    UNPAID,
     State,
     new_state,
 )
@@ -53,6 +54,7 @@ class Layout(NamedTuple):
     increments: FloatArray | None = None  # of the penalty of undetected changes; None counts none
     base_versions: int | None = None  # of each page of fragments; None without fragments
     priced: bool = False  # pages are offers with prices
+    costs: bool = False  # crawls have costs
     block: int = BLOCK  # events drawn at once; the events do not depend on it
     tape: Tape | None = None  # recorded, for all lanes; None draws one per lane
     contents: Contents | None = None  # with ``tape``, the recorded contents of all lanes
@@ -83,6 +85,7 @@ def _allocate(num_lanes: int, num_pages: int, layout: Layout) -> State:
             "D": num_pages * diverging,
             "Q": num_pages * layout.at_random,
             "V": num_pages * layout.priced,
+            "P": num_pages * layout.costs,
             "G": num_pages * fragments,
             "h": layout.base_versions or 0,
             "contents": num_lanes if layout.contents is None else 1,
@@ -110,6 +113,7 @@ class World:
             the first decision is at time 0, else at the end of the first batch of slots.
         requests: whether requests are simulated.
         bucket: size of the token bucket of crawls at random instants.
+        payment: how crawls with costs are paid, of :mod:`crawl_envs.sim.state`.
         **layout: fields of :class:`Layout`.
     """
 
@@ -123,6 +127,7 @@ class World:
         epoch: float | None = None,
         requests: bool = True,
         bucket: float = np.inf,
+        payment: int = UNPAID,
         **layout: Any,
     ) -> None:
         plan = Layout(**layout)
@@ -138,7 +143,7 @@ class World:
         lanes["column_bits"] = column_bits(num_sources)
         lanes["horizon"], lanes["batch"] = horizon, batch
         lanes["first_slot"] = batch if epoch is None else 0
-        lanes["bucket"] = bucket
+        lanes["bucket"], lanes["payment"] = bucket, payment
         lanes["recorded"] = lanes["mortal"] = tape is not None
         lanes["length"] = 0 if tape is None else tape.time.size
         lanes["by_day"] = plan.priced
@@ -160,6 +165,9 @@ class World:
         state.clock[lane] = np.inf
         state.clock[lane, : rows.shape[0]] = rows
         state.pages[lane]["importance"] = instance.importance
+        if state.cost.size > 0:
+            record["budget"] = budget_until(rows, record["horizon"])
+            state.cost[lane] = 1.0 if instance.cost is None else instance.cost
         if state.alias.shape[1] == 0:
             return
         record["recorded"] = False
@@ -235,6 +243,8 @@ class World:
         """Return the totals of a lane since its restart, from its record in ``state.lanes``."""
         names = (field.name for field in fields(Ledger) if field.name != "penalty_time")
         counts = {name: record[name].item() for name in names}
+        if self.state.cost.size == 0:
+            counts["spend"] = float(counts["crawls"])
         penalty = float(record["divergence_time"]) if self.state.increments.size else None
         return Ledger(**counts, penalty_time=penalty)
 

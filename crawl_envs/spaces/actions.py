@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from crawl_envs.compiled.compiling import compiled
 from crawl_envs.compiled.lazy_argmax import kth_largest
+from crawl_envs.sim.state import BY_BATCH, BY_WAITING, UNPAID
 from crawl_envs.types import IntArray
 from crawl_envs.types.arguments import one_of, whole
 
@@ -36,6 +37,7 @@ class ActionForm(ABC):
         batch: slots per decision.
         max_pages: largest number of pages crawled at one decision.
         of_bandwidth: whether rates are in units of the bandwidth.
+        payment: how crawls with costs are paid, of :mod:`crawl_envs.sim.state`.
         shape: shape of an action of one lane.
     """
 
@@ -43,6 +45,7 @@ class ActionForm(ABC):
     batch = 1
     max_pages = 1
     of_bandwidth = False
+    payment = UNPAID
 
     def __init__(self, num_pages: int) -> None:
         self.num_pages = num_pages
@@ -100,6 +103,7 @@ class PageChoice(ActionForm):
     """``page``: number of the page to crawl."""
 
     name = "page"
+    payment = BY_WAITING
 
     def __init__(self, num_pages: int) -> None:
         super().__init__(num_pages)
@@ -130,13 +134,17 @@ class PageChoice(ActionForm):
 
 
 class TopScores(ActionForm):
-    """``scores``: a score per page; the ``batch`` highest are crawled, ties by lowest index."""
+    """``scores``: a score per page; the ``batch`` highest are crawled, ties by lowest index.
+
+    With ``costs`` of crawls all pages are ranked, and the bandwidth decides how many are crawled.
+    """
 
     name = "scores"
+    payment = BY_BATCH
 
-    def __init__(self, num_pages: int, batch: int) -> None:
+    def __init__(self, num_pages: int, batch: int, costs: bool = False) -> None:
         super().__init__(num_pages)
-        self.batch = self.max_pages = batch
+        self.batch, self.max_pages = batch, num_pages if costs else batch
 
     def space(self) -> Box:
         """Return Box(-1, 1, (m,))."""
@@ -145,8 +153,8 @@ class TopScores(ActionForm):
     def decode(self, actions: Any, num_lanes: int) -> Actions:
         """Return each lane's highest pages, the highest first."""
         scores = self._between_ones(actions, num_lanes, "scores")
-        pages = top_pages(np.ascontiguousarray(scores, np.float64), self.batch)
-        return pages, np.full(num_lanes, self.batch, np.int64)
+        pages = top_pages(np.ascontiguousarray(scores, np.float64), self.max_pages)
+        return pages, np.full(num_lanes, self.max_pages, np.int64)
 
 
 class RefreshSet(ActionForm):
@@ -243,8 +251,8 @@ def top_pages(scores: Any, batch: int) -> IntArray:
     return pages
 
 
-def action_form(name: str, num_pages: int, batch: int = 1) -> ActionForm:
-    """Return the slot form of that name.
+def action_form(name: str, num_pages: int, batch: int = 1, costs: bool = False) -> ActionForm:
+    """Return the slot form of that name, for crawls with ``costs`` or without.
 
     Raises:
         ValueError: ``name`` is unknown, ``batch`` is outside [1, m], or the form does not support
@@ -253,7 +261,7 @@ def action_form(name: str, num_pages: int, batch: int = 1) -> ActionForm:
     one_of("action", name, ACTION_FORMS)
     whole("batch", batch, 1, num_pages)
     if name == "scores":
-        return TopScores(num_pages, batch)
+        return TopScores(num_pages, batch, costs)
     if batch != 1:
         raise ValueError(f"batch must be 1 with action {name!r}, got {batch!r}")
     return PageChoice(num_pages) if name == "page" else RefreshSet(num_pages)

@@ -32,6 +32,8 @@ ELAPSED, SIGNALS, CHANGED, ALIVE = range(4)
 """Columns with one source of signals; each further source shifts the last two by one."""
 OFFER_CHANGED = 1
 """Column of ``changed`` of offers, which have no signals."""
+PARAMETERS = ("importance", "cost", "complete", "change_rate", "recall", "false_signal_rate")
+"""Columns that do not change in an episode."""
 SIGNAL_CAP = 1000.0
 """Largest number of signals in observations; trackers have exact counts."""
 RATE_CAP = 1e6
@@ -47,7 +49,12 @@ UNHELD = max(sys.getrefcount(buffer) for buffer in [np.empty(1)])
 
 
 def feature_names(
-    reveal: Reveal, mortal: bool, num_sources: int = 1, *, complete: bool = False
+    reveal: Reveal,
+    mortal: bool,
+    num_sources: int = 1,
+    *,
+    complete: bool = False,
+    costs: bool = False,
 ) -> tuple[str, ...]:
     """Return the names of the columns of an observation, in order.
 
@@ -63,6 +70,8 @@ def feature_names(
     if mortal:
         names.append("alive")
     names.append("importance")
+    if costs:
+        names.append("cost")
     if complete:
         names.append("complete")
     if reveal == "parameters":
@@ -136,7 +145,9 @@ def write_parameters(rows: ObservationArray, instance: Instance, features: tuple
     """Write the revealed parameters of an instance into a lane's rows, (F, m)."""
     for row, feature in enumerate(features):
         name, source = without_source(feature)
-        if name in ("importance", "complete", "change_rate", "recall", "false_signal_rate"):
+        if name == "cost" and instance.cost is None:
+            rows[row] = 1.0
+        elif name in PARAMETERS:
             values = getattr(instance, name)
             rows[row] = np.minimum(values if source is None else values[source], RATE_CAP)
 

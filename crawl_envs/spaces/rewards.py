@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from crawl_envs.sim.divergence import Penalty, penalty_increments
-from crawl_envs.sim.state import CRAWLS, DIVERGENCE, FRESHNESS, HITS, SIMILARITY
+from crawl_envs.sim.state import DIVERGENCE, FRESHNESS, HITS, SIMILARITY, SPEND
 from crawl_envs.types import FloatArray, FragmentLedger, Ledger, OfferLedger
 from crawl_envs.types.arguments import one_of, quantity
 
@@ -24,12 +24,13 @@ class Objective:
 
     Args:
         reward: ``freshness`` is the importance-weighted share of existing pages that is fresh,
-            averaged over the step, in [0, 1]; ``requests`` is the number of requests served fresh;
+            averaged over the step, in [0, 1], times the cost of its crawl if crawls have costs and
+            the next decision waits for it; ``requests`` is the number of requests served fresh;
             ``penalty`` is minus the importance-weighted mean penalty of undetected changes,
-            averaged over the step, which the lanes must count; ``fragments`` is 1 minus the
+            averaged likewise, which the lanes must count; ``fragments`` is 1 minus the
             importance-weighted mean divergence of copies over the step, in [0, 1], for pages with
             fragments.
-        crawl_cost: cost of a crawl, >= 0, subtracted from the reward.
+        crawl_cost: price of a crawl of cost 1, >= 0, subtracted from the reward.
         row: row of the outcomes that the reward is; None for that of its name.
 
     Raises:
@@ -54,8 +55,8 @@ class Objective:
         amount: Any = outcomes[self._row] if lane is None else outcomes[self._row][lane]
         parts = {self._name: -amount if self._negative else amount}
         if self.crawl_cost > 0.0:
-            crawls: Any = outcomes[CRAWLS] if lane is None else outcomes[CRAWLS][lane]
-            parts["reward_crawl_cost"] = -self.crawl_cost * crawls
+            spend: Any = outcomes[SPEND] if lane is None else outcomes[SPEND][lane]
+            parts["reward_crawl_cost"] = -self.crawl_cost * spend
         return parts
 
     def total(self, terms: dict[str, Amount]) -> Amount:

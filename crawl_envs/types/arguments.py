@@ -223,6 +223,19 @@ def per_page(
     return copy
 
 
+def cost_per_page(value: ArrayLike, num_pages: int) -> NDArray[np.float64]:
+    """Return costs of crawls as a read-only copy, (m,); a scalar is repeated.
+
+    Raises:
+        ValueError: not one number > 0 per page, in the supported domain.
+    """
+    cost = per_page("cost", value, num_pages)
+    if not np.all(cost > 0.0):
+        raise ValueError(f"cost must be > 0, got {cost.min()} for page {int(cost.argmin())}")
+    check_domain("cost", cost)
+    return cost
+
+
 def whole_per_page(name: str, value: ArrayLike, num_pages: int) -> NDArray[np.int64]:
     """Return a read-only int64 copy of integers >= 0, one per page.
 

@@ -16,7 +16,8 @@ class Ledger:
     of crawls of changed pages, ``wasted`` that of crawls of pages that do not exist.
     ``penalty_time`` is the integral over time of the sum over existing pages of importance times
     the penalty of undetected changes, None if not counted. ``denied`` is the number of crawls
-    prevented by an empty token bucket.
+    prevented by an empty token bucket, ``spend`` the total cost of crawls: their number, if all
+    cost 1.
 
     Ledgers of one kind are equal if all totals are, where NaN equals NaN.
     """
@@ -33,6 +34,7 @@ class Ledger:
     signals: int
     penalty_time: float | None = None
     denied: int = 0
+    spend: float = 0.0
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ledger) or type(other) is not type(self):

@@ -4,7 +4,7 @@
 symbol in the papers       word in the API        meaning
 =========================  =====================  ==========================================
 m                          ``num_pages``          number of pages, rows 0 .. m-1
-R                          ``bandwidth``          crawls per unit time
+R                          ``bandwidth``          crawls, or their costs, per unit time
 mu                         ``importance``         request rate, or any weight >= 0
 Delta                      ``change_rate``        Poisson rate of changes
 W^o (LambdaCrawl)          ``complete``           pages with all changes signalled
@@ -30,9 +30,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,6 +43,7 @@ from crawl_envs.types.arguments import (
     bandwidth_function,
     check_domain,
     common_length,
+    cost_per_page,
     floats,
     one_of,
     per_page,
@@ -127,14 +129,17 @@ class Instance:
         recall: probability in [0, 1] that a change emits a signal (lambda of the NCIS paper), per
             page, or per source and page; the sum over sources is at most 1.
         false_signal_rate: rate of signals without a change, >= 0 (nu), likewise.
-        bandwidth: crawls per unit time, > 0 (R), from time 0 on.
+        bandwidth: crawls per unit time, > 0 (R), from time 0 on; with costs, the cost of crawls
+            per unit time.
         bandwidth_steps: later changes of the bandwidth, as (time, bandwidth) pairs.
         delay: delay of signals.
         group: host or directory of each page, public as part of its URL: integers from 0, (m,),
             which policies may pool over; None if unknown.
+        cost: cost of a crawl of each page, > 0, which it takes of the bandwidth; None for 1.
 
     Raises:
-        ValueError: a rate is negative, not finite or outside the supported domain, recall or its
+        ValueError: a rate is negative, not finite or outside the supported domain, a cost is not
+            > 0, recall or its
             sum over sources is outside [0, 1], there are more than MAX_SOURCES sources, the
             bandwidth is not positive, an argument is not of real numbers, or shapes disagree.
     """
@@ -147,6 +152,7 @@ class Instance:
     bandwidth_steps: tuple[tuple[float, float], ...]
     delay: Delay
     group: IntArray | None
+    cost: FloatArray | None
 
     def __init__(
         self,
@@ -159,6 +165,7 @@ class Instance:
         bandwidth_steps: Sequence[Sequence[float]] = (),
         delay: Delay | None = None,
         group: ArrayLike | None = None,
+        cost: ArrayLike | None = None,
     ) -> None:
         named = {
             "importance": importance,
@@ -181,6 +188,7 @@ class Instance:
             bandwidth_steps=steps,
             delay=Delay() if delay is None else delay,
             group=None if group is None else whole_per_page("group", group, num_pages),
+            cost=None if cost is None else cost_per_page(cost, num_pages),
         )
         for name in ("importance", "change_rate", "false_signal_rate"):
             check_domain(name, getattr(self, name))
@@ -219,6 +227,13 @@ class Instance:
             return np.zeros(self.num_pages, np.bool_)
         return np.asarray((self.recall == 1.0) & (self.false_signal_rate == 0.0))
 
+    def with_cost(self, cost: ArrayLike | None) -> Self:
+        """Return the same pages with other costs of crawls; None for 1."""
+        pages = copy(self)
+        vars(pages).pop("_problems", None)
+        vars(pages)["cost"] = None if cost is None else cost_per_page(cost, self.num_pages)
+        return pages
+
     def pooled(self) -> Instance:
         """Return the instance with all sources merged into one.
 
@@ -235,6 +250,7 @@ class Instance:
             bandwidth_steps=self.bandwidth_steps,
             delay=self.delay,
             group=self.group,
+            cost=self.cost,
         )
 
     def problem(self, reveal: Reveal = "parameters") -> Problem:
@@ -262,6 +278,7 @@ class Instance:
             num_sources=self.num_sources,
             complete=complete,
             group=self.group,
+            cost=self.cost,
         )
 
 
@@ -274,12 +291,14 @@ class Problem:
     """The public part of an :class:`Instance`; hidden parameters are None.
 
     Always public are the number of sources, ``complete``, the mask of pages with exactly their
-    changes signalled, (m,) bool, None for no page, and ``group``, the host or directory of each
-    page, (m,) int64, None if there are none. ``regions`` is the model of the pages' content, if
+    changes signalled, (m,) bool, None for no page, ``group``, the host or directory of each
+    page, (m,) int64, None if there are none, and ``cost``, the cost of a crawl of each page, (m,),
+    or a scalar for all, None for 1. ``regions`` is the model of the pages' content, if
     there is one and it is revealed.
 
     Raises:
-        ValueError: a bandwidth is not > 0 (NaN: unknown), or times of its steps do not increase.
+        ValueError: a bandwidth is not > 0 (NaN: unknown), times of its steps do not increase, or a
+            cost is not > 0.
     """
 
     num_pages: int
@@ -294,10 +313,13 @@ class Problem:
     complete: BoolArray | None = None
     group: IntArray | None = None
     regions: Regions | None = None
+    cost: FloatArray | None = None
 
     def __post_init__(self) -> None:
         finite = 1.0 if math.isnan(self.bandwidth) else self.bandwidth
         bandwidth_function(finite, self.bandwidth_steps)
+        if self.cost is not None:
+            object.__setattr__(self, "cost", cost_per_page(self.cost, self.num_pages))
         if self.recall is not None and self.recall.ndim == 2:
             object.__setattr__(self, "num_sources", int(self.recall.shape[0]))
 
@@ -309,6 +331,16 @@ class Problem:
         if false_rate is not None:
             false_rate = _over_sources(false_rate)
         return replace(self, recall=recall, false_signal_rate=false_rate, num_sources=1)
+
+    def per_cost(self) -> Problem:
+        """Return the problem with importance per unit of cost, and without costs.
+
+        The best pages by a value that is proportional to importance are then those of the largest
+        values per unit of cost.
+        """
+        if self.cost is None:
+            return self
+        return replace(self, importance=self.importance / self.cost, cost=None)
 
 
 class Tracker(NamedTuple):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from crawl_envs.sim.clock import clock_rows, crawls_between, slots_until
+from crawl_envs.sim.clock import budget_until, clock_rows, crawls_between, slots_until
+from crawl_envs.sim.state import BY_WAITING
 from crawl_envs.sim.streams import Roots, generator, roots
 from crawl_envs.sim.world import World
 from crawl_envs.types import BoolArray, Instance, IntArray, Ledger
@@ -19,7 +21,8 @@ NEVER = np.iinfo(np.int64).max
 class InstanceGenerator(Protocol):
     """A generator of instances of ``num_pages`` pages.
 
-    They have ``num_sources`` sources of signals, one if the generator has no such attribute.
+    They have ``num_sources`` sources of signals, one if the generator has no such attribute, and
+    costs of crawls of at least ``least_cost``, none if that is None or no attribute.
     """
 
     @property
@@ -97,8 +100,19 @@ class Episodes:
             )
         return slots // stride * stride - (self.epoch is not None)
 
+    @property
+    def pays_by_waiting(self) -> bool:
+        """Whether the number of decisions depends on the costs of crawls."""
+        state = self.world.state
+        return bool(state.cost.size > 0 and state.lanes["payment"][0] == BY_WAITING)
+
     def _decisions_left(self) -> IntArray:
-        """Return the number of decisions left in each lane, including the current one, (N,)."""
+        """Return the number of decisions left in each lane, including the current one, (N,).
+
+        Where it depends on costs, return the least possible number; it is 0 only at the end.
+        """
+        if self.pays_by_waiting:
+            return self._paid_decisions_left()
         slots = self._last_slot - self.world.state.lanes["slot"]
         decisions: IntArray = slots // self.world.batch + 1
         if self.most_steps is not None:
@@ -106,8 +120,34 @@ class Episodes:
             decisions -= np.maximum(steps - self.most_steps, 0)
         return decisions
 
+    def _paid_decisions_left(self) -> IntArray:
+        """Return the number of decisions left if all crawls are of the largest cost, (N,)."""
+        state, lanes = self.world.state, self.world.state.lanes
+        budget = lanes["budget"] - (lanes["first_slot"] + lanes["spend"])
+        largest = state.cost.max(axis=1, initial=0.0)
+        quotient = np.divide(budget, largest, out=np.zeros_like(budget), where=largest > 0.0)
+        decisions: IntArray = np.floor(quotient).astype(np.int64) + 1
+        if self.most_steps is not None:
+            steps = lanes["slot"] - lanes["first_slot"]
+            decisions = np.minimum(decisions, self.most_steps - steps)
+        return decisions
+
+    def steps_of(self, instance: Instance) -> int:
+        """Return the number of steps of an episode; with costs the largest possible one.
+
+        Raises:
+            ValueError: as for :meth:`_last_slot_of`.
+        """
+        last = self._last_slot_of(instance)
+        if not self.pays_by_waiting or instance.cost is None:
+            return last // self.world.batch + (self.epoch is not None)
+        budget = budget_until(self.world.clock_of(instance), self.horizon)
+        return math.floor((budget - 1.0) / float(instance.cost.min())) + 1
+
     def steps_per_episode(self) -> int | None:
         """Return the number of steps of an episode at the bandwidth of the generator.
+
+        With costs it is the largest possible number, if all crawls have the least cost.
 
         None if the generator has no bandwidth, or if no step fits, which a reset will report.
         """
@@ -115,20 +155,20 @@ class Episodes:
         if bandwidth is None:
             return None
         steps = getattr(self._generator, "bandwidth_steps", ())
-        instance = Instance([1.0], 0.0, bandwidth=bandwidth, bandwidth_steps=steps)
+        cost = getattr(self._generator, "least_cost", None)
+        instance = Instance([1.0], 0.0, bandwidth=bandwidth, bandwidth_steps=steps, cost=cost)
         try:
-            last = self._last_slot_of(instance)
+            steps = self.steps_of(instance)
         except ValueError:
             return None
-        steps = last // self.world.batch + (self.epoch is not None)
         return steps if self.most_steps is None else min(steps, self.most_steps)
 
     def num_slots(self, lane: int) -> int:
-        """Return the number of slots of a lane's episode: of crawls, or of epochs."""
+        """Return the number of slots of a lane's episode: of crawls of cost 1, or of epochs."""
         return int(self._last_slot[lane]) + (self.epoch is not None)
 
     def crawls_allowed(self, lane: int) -> float:
-        """Return the budget of a lane's episode, in crawls; at rates their number is random."""
+        """Return the budget of a lane's episode, in crawls of cost 1; at rates it is a mean."""
         if self.epoch is None:
             return float(self.num_slots(lane))
         instance = self.instance(lane)
@@ -136,13 +176,13 @@ class Episodes:
         return crawls_between(clock, 0.0, (int(self._last_slot[lane]) + 1) / (1.0 / self.epoch))
 
     def budget_share(self, lane: int, ledger: Ledger) -> float:
-        """Return the crawls of an ended episode of a lane over those that the budget allows."""
+        """Return the spend of an ended episode of a lane over what the budget allows."""
         allowed, instance = self.crawls_allowed(lane), self.instance(lane)
         if ledger.time < self.horizon:  # a limit of its steps ended it, before this decision
             clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
             first_decision = self.world.batch if self.epoch is None else 0
             allowed = min(allowed, crawls_between(clock, 0.0, ledger.time) - first_decision)
-        return ledger.crawls / allowed
+        return ledger.spend / allowed
 
     # Seeds and instances
 
@@ -231,4 +271,4 @@ class Episodes:
         ended: BoolArray = (self._decisions_left() < 1) & ~self.ended
         self.ended |= ended
         self._count_steps_left()
-        return ended
+        return ended if ended.any() else None

@@ -93,6 +93,8 @@ class Lanes(Episodes):
         ValueError: an argument outside its range.
     """
 
+    allows_costs = True
+    """Whether crawls can have costs."""
     _ATTRIBUTES = (*Episodes._ATTRIBUTES, "finished")
     _SAVED: tuple[str, ...] = ("kind", "world", "budget")
 
@@ -121,6 +123,12 @@ class Lanes(Episodes):
         self.form, self.reveal, self.tape = form, reveal, tape
         self.penalty, self.mortal = penalty, tape is not None
         self.num_sources: int = getattr(generator, "num_sources", 1)
+        self.costs = getattr(generator, "least_cost", None) is not None
+        if self.costs and not (self.allows_costs and (tape is None or not tape.mortal)):
+            raise ValueError(
+                "cost must be None, and cost_spread 0, except in CrawlNCIS-v0 and CrawlHarmonic-v0 "
+                "and where pages live throughout"
+            )
         epoch = None if epoch is None else quantity("epoch", epoch, above=0.0)
         self.budget: RateBudget | None = None
         if isinstance(form, CrawlRates):
@@ -142,6 +150,8 @@ class Lanes(Episodes):
             crawls_per_slot=form.max_pages,
             increments=None if penalty is None else penalty_increments(penalty),
             tape=tape,
+            payment=form.payment,
+            costs=self.costs,
             **{"at_random": self.budget is not None, **layout},
         )
         super().__init__(world, generator, horizon, resample)
@@ -158,7 +168,8 @@ class Lanes(Episodes):
 
     def _columns(self, complete: bool) -> tuple[str, ...]:
         """Return the names of the columns; with ``complete`` that of complete observation."""
-        return feature_names(self.reveal, self.mortal, self.num_sources, complete=complete)
+        columns = {"complete": complete, "costs": self.costs}
+        return feature_names(self.reveal, self.mortal, self.num_sources, **columns)
 
     @property
     def crawls_at_random(self) -> bool:
@@ -213,6 +224,12 @@ class Lanes(Episodes):
 
     def _check(self, instance: Instance) -> None:
         super()._check(instance)
+        if instance.cost is not None and not self.costs:
+            raise ValueError(
+                "instance must have no costs like the environment, got costs from "
+                f"{instance.cost.min():g} to {instance.cost.max():g}; make the environment with "
+                "cost_spread > 0"
+            )
         self._check_events(instance)
         if self.budget is not None:
             self.budget.check(instance)
@@ -431,6 +448,7 @@ class Lanes(Episodes):
             "batch": self.form.batch,
             "horizon": self.horizon,
             "reveal": self.reveal,
+            "costs": self.costs,
             "objective": None if self.penalty is None else list(self.penalty),
             "epoch": self.epoch,
             "tape": None if tape is None else crc32(tape.code.data, crc32(tape.time.data)),

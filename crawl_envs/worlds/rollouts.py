@@ -13,7 +13,7 @@ from crawl_envs.compiled.compiling import ready
 from crawl_envs.compiled.heap import empty_heap
 from crawl_envs.compiled.lazy_argmax import LazyArgmax, lazy_table, new_lazy_argmax
 from crawl_envs.sim.advance import DONE, PAUSED
-from crawl_envs.sim.clock import slot_time, slot_times
+from crawl_envs.sim.clock import paid_times, slot_time, slot_times
 from crawl_envs.sim.divergence import Penalty
 from crawl_envs.sim.rollouts.slotted import (
     Responses,
@@ -51,7 +51,7 @@ TIME_RESOLUTION = 2.0**-48
 class Rollout:
     """An episode.
 
-    ``crawls`` are the pages of the crawls (int64), for a slotted policy one per slot, ``times``
+    ``crawls`` are the pages of the crawls (int64), for a slotted policy one per decision, ``times``
     their times, and ``ledger`` the totals of the episode.
     """
 
@@ -85,6 +85,7 @@ class Pinned(NamedTuple):
 
     num_pages: int
     num_sources: int = 1
+    least_cost: float | None = None
 
     def __call__(self, rng: np.random.Generator) -> Instance:
         """Raise an error: every reset is given an instance."""
@@ -109,9 +110,10 @@ def play_form(
     Raises:
         ValueError: invalid rules, or a tape of another number of pages.
     """
+    least_cost = None if instance.cost is None else float(instance.cost.min())
     lanes = Lanes(
         1,
-        Pinned(instance.num_pages, instance.num_sources),
+        Pinned(instance.num_pages, instance.num_sources, least_cost),
         PageChoice(instance.num_pages),
         horizon=horizon,
         tape=tape,
@@ -143,10 +145,18 @@ def roll(lanes: Lanes, form: Compiled) -> Rollout:
         end = lanes.horizon if lanes.epoch is None else slot_time(state.clock[0], slots)
         crawls, times = _roll_timed(lanes, form, end)
     else:
-        crawls, times = np.zeros(slots, np.int64), slot_times(state.clock[0], slots)
+        crawls = np.zeros(slots, np.int64)
         kernel, arguments, queue = _slotted(form, lanes)
         while not kernel(lanes.world.table.view(np.int64), *arguments, crawls):
             lanes.supply()
+            if lanes.costs and lanes.world.state.lanes[0]["slot"] > crawls.size:
+                crawls = np.concatenate([crawls, np.zeros_like(crawls)])
+        clock = lanes.world.state.clock[0]
+        if lanes.costs:
+            crawls = crawls[: lanes.world.state.lanes[0]["crawls"]]
+            times = paid_times(clock, lanes.world.state.cost[0][crawls])
+        else:
+            times = slot_times(clock, slots)
         if queue is not None and queue.search[0]["undefined"]:
             raise ValueError(UNDEFINED.format(queue.search[0]["undefined"] - 1))
     return Rollout(crawls, times, lanes.ledger(0), lanes.num_pages)

@@ -25,7 +25,14 @@ from crawl_envs.compiled.lazy_argmax import (
     lazy_at,
     remove,
 )
-from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl_page, open_slot
+from crawl_envs.sim.advance import (
+    AT_ONCE,
+    advance,
+    close_slots,
+    crawl_page,
+    open_slot,
+    wait_for_cost,
+)
 from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.types import BoolArray, FloatArray, IntArray
@@ -60,7 +67,24 @@ def crawl_one(state: State, page: int, crawls: IntArray) -> None:
     crawls[record.slot - 1] = page
     record.slot += record.batch
     open_slot(record, slot_time(state.clock[0], record.slot))
+    if state.cost.shape[1] > 0:
+        wait_for_cost(state, 0, page)
     crawl_page(state, 0, page)
+
+
+@inlined(forceinline=True)
+def has_room(state: State, crawls: IntArray) -> bool:
+    """Return whether ``crawls`` has room for the next one, if their number depends on costs."""
+    return bool(state.cost.shape[1] == 0 or state.lanes[0].slot <= crawls.shape[0])
+
+
+@inlined(forceinline=True)
+def is_over(state: State, crawls: IntArray) -> bool:
+    """Return whether the last slot is closed: ``crawls`` is full, or costs reach the budget."""
+    record = state.lanes[0]
+    if state.cost.shape[1] > 0:
+        return bool(record.first_slot + record.spend > record.budget)
+    return bool(record.slot > crawls.shape[0])
 
 
 @inlined()
@@ -105,11 +129,11 @@ def roll_index(
     """Play lane 0 to the end of ``crawls``, one page per slot, by the largest value.
 
     ``search`` is the table of a :class:`crawl_envs.compiled.lazy_argmax.LazyArgmax`. Returns False
-    if it must be called again, with a larger log of signals if that is full.
+    if it must be called again, with a larger log of signals, or of crawls, if that is full.
     """
     state, lazy = state_at(table), lazy_at(search)
     record, remaining = state.lanes[0], AT_ONCE
-    while remaining > 0:
+    while remaining > 0 and has_room(state, crawls):
         complete, remaining = advance(state, remaining)
         if not complete:
             break
@@ -119,7 +143,7 @@ def roll_index(
             follow_births_and_deaths(state, lazy, value, start)
             remaining -= lazy.pages.shape[0]
         add_signals(state, lazy, value, signal_weight, delay_window)
-        if record.slot > crawls.shape[0]:
+        if is_over(state, crawls):
             return True
         now, before = record.time, lazy.search[0].evaluated
         page = max(best_page(lazy, value, now), 0)
@@ -181,14 +205,14 @@ def roll_sequence(table: IntArray, pages: IntArray, responses: Responses, crawls
     """
     state = state_at(table)
     record, remaining = state.lanes[0], AT_ONCE
-    while remaining > 0:
+    while remaining > 0 and has_room(state, crawls):
         complete, remaining = advance(state, remaining)
         if not complete:
             break
         close_slots(state)
         if responses.share.shape[0] > 0:
             add_responses(state, responses)
-        if record.slot > crawls.shape[0]:
+        if is_over(state, crawls):
             return True
         crawl_one(state, next_page(pages, responses), crawls)
         remaining -= 1
@@ -246,18 +270,18 @@ def roll_learner(
     all pages.
 
     ``since`` and ``was_alive``, both (m,), are those of :func:`changed_pages`. Returns False if it
-    must be called again, with a larger log of signals if that is full.
+    must be called again, with a larger log of signals, or of crawls, if that is full.
     """
     state = state_at(table)
     record, num_sources = state.lanes[0], state.source_signals.shape[1]
     scores, received = np.empty(since.shape), np.empty(max(num_sources, 1))
     remaining = AT_ONCE
-    while remaining > 0:
+    while remaining > 0 and has_room(state, crawls):
         complete, remaining = advance(state, remaining)
         if not complete:
             break
         close_slots(state)
-        if record.slot > crawls.shape[0]:
+        if is_over(state, crawls):
             return True
         if record.slot_crawls > 0:
             entry = state.crawl_log[0, 0]
