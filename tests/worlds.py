@@ -27,6 +27,7 @@ def rounded(instance: Instance) -> Instance:
         bandwidth=instance.bandwidth,
         bandwidth_steps=instance.bandwidth_steps,
         delay=instance.delay,
+        cost=None if instance.cost is None else np.ceil(instance.cost * GRAIN) / GRAIN,
     )
 
 
@@ -91,6 +92,10 @@ class Always:
     def num_sources(self) -> int:
         return self.instance.num_sources
 
+    @property
+    def least_cost(self) -> float | None:
+        return None if self.instance.cost is None else float(self.instance.cost.min())
+
     def __call__(self, rng: np.random.Generator) -> Instance:
         return self.instance
 
@@ -105,7 +110,7 @@ def lanes_of(
     tape: Tape | None = None,
     **more: Any,
 ) -> Lanes:
-    form = action_form(action, instance.num_pages, batch)
+    form = action_form(action, instance.num_pages, batch, instance.cost is not None)
     return Lanes(num_lanes, Always(instance), form, horizon=horizon, tape=tape, **more)
 
 

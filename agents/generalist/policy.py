@@ -33,6 +33,8 @@ class LearnedBelief(BeliefNCIS):
         **belief: arguments of :class:`policies.ncis.belief.BeliefNCIS`.
     """
 
+    allows_costs = False
+
     def __init__(self, *, stored: StoredGeneralist, **belief: Any) -> None:
         super().__init__(**belief)
         self.stored = stored

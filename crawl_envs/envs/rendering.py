@@ -132,7 +132,9 @@ def standing(scene: Scene) -> str:
 def spent(scene: Scene) -> str:
     """Return the time and the budget."""
     now = f"time {scene.ledger.time:.2f} of {scene.horizon:g}"
-    return f"{now}   crawls {scene.ledger.crawls} (budget {scene.budget:g})"
+    crawls, spend = scene.ledger.crawls, scene.ledger.spend
+    paid = "" if scene.instance.cost is None else f", cost {spend:.3g}"
+    return f"{now}   crawls {crawls}{paid} (budget {scene.budget:g})"
 
 
 def _stale_pages(scene: Scene) -> Iterator[str]:

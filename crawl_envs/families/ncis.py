@@ -131,9 +131,9 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
 
     Truncated at the end of the slot that follows the last crawl within the horizon; never
     terminated. ``env.spec.max_episode_steps`` is the number of steps at the bandwidth of the
-    arguments, as Gymnasium's ``TimeAwareObservation`` needs it; with costs and ``action="page"`` the
-    largest possible one. A pinned instance with another
-    bandwidth has episodes of another length; a reset warns of longer ones. The argument
+    arguments, as Gymnasium's ``TimeAwareObservation`` needs it; with costs and ``action="page"``,
+    the largest possible number. A pinned instance with another bandwidth has episodes of another
+    length; a reset warns of longer ones. The argument
     ``max_episode_steps`` of ``gymnasium.make`` adds a ``TimeLimit``: a shorter one truncates
     episodes earlier, a longer one never acts.
 

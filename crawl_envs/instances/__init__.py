@@ -46,8 +46,8 @@ def generator_of(name: str, *, num_pages: int = 100, **arguments: Any) -> Genera
     Args:
         name: a key of LAWS, or the path of a ``.parquet`` file of URLs, for subsamples of it.
         num_pages: number of pages, m >= 1.
-        **arguments: ``bandwidth``, ``bandwidth_steps``, ``cost_spread`` and the further arguments of the law, see
-            :meth:`Law.generator`: ``delay`` of most laws, as read by
+        **arguments: ``bandwidth``, ``bandwidth_steps``, ``cost_spread`` and the further arguments
+            of the law, see :meth:`Law.generator`: ``delay`` of most laws, as read by
             :func:`crawl_envs.instances.laws.delay_of`, ``num_sources`` of ``sources``,
             ``corruption`` of ``corrupted``, ``signals`` of ``quality`` and ``random``.
 

@@ -333,14 +333,25 @@ class Problem:
         return replace(self, recall=recall, false_signal_rate=false_rate, num_sources=1)
 
     def per_cost(self) -> Problem:
-        """Return the problem with importance per unit of cost, and without costs.
+        """Return the problem with importance per unit of cost, and crawls of equal cost.
 
         The best pages by a value that is proportional to importance are then those of the largest
-        values per unit of cost.
+        values per unit of cost. The bandwidth is in crawls of the mean cost.
         """
         if self.cost is None:
             return self
-        return replace(self, importance=self.importance / self.cost, cost=None)
+        mean = float(self.cost.mean())
+        return replace(
+            self,
+            importance=self.importance / self.cost,
+            bandwidth=self.bandwidth / mean,
+            bandwidth_steps=tuple((time, rate / mean) for time, rate in self.bandwidth_steps),
+            cost=None,
+        )
+
+    def spend(self, rates: FloatArray) -> float:
+        """Return the cost per unit of time of crawls at the given rates, (m,)."""
+        return float(rates.sum() if self.cost is None else rates @ self.cost)
 
 
 class Tracker(NamedTuple):

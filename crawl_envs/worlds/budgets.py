@@ -1,7 +1,8 @@
 """The budget of actions that are crawl rates for an epoch, instead of pages to crawl.
 
 It limits the declared spending: the sum of the crawl rates and, for pages with complete
-observation, of the probabilities times the tracker's estimated change rates. The actual spending is
+observation, of the probabilities times the tracker's estimated change rates, each times the cost of
+a crawl. The actual spending is
 random and depends on the truth; a token bucket can cap it.
 """
 
@@ -33,11 +34,13 @@ def within_budget(
     change_rate: FloatArray,
     bandwidth: ArrayLike,
     overspend: Overspend,
+    cost: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return actions within their budgets, and their expected spending.
 
     Actions are crawl rates and, where ``complete``, probabilities at changes, whose estimated rates
-    are used; arrays are (m,) or, for several lanes, (N, m), with a bandwidth or (N,). ``scale``
+    are used; arrays are (m,) or, for several lanes, (N, m), with a bandwidth or (N,). ``cost`` is
+    of a crawl of each page, None for 1. ``scale``
     clips probabilities to 1, and scales an action that spends too much down to the budget, all
     pages by the same factor.
 
@@ -55,6 +58,8 @@ def within_budget(
                 )
             action = np.where(too_high, 1.0, action)
         spending = np.where(complete, action * change_rate, action)
+    if cost is not None:
+        spending = spending * cost
     with np.errstate(over="ignore"):
         spent = np.asarray(np.sum(spending, axis=-1))
     if not np.all(np.isfinite(spent)):
@@ -82,8 +87,9 @@ class RateBudget:
         reveal: known part of the instance; with ``parameters`` the declared spending is computed
             from true change rates.
         overspend: of :func:`within_budget`.
-        bucket: size in crawls of a token bucket, >= 1. It starts full and is refilled at the
-            bandwidth; a crawl without a token is denied. None for no limit.
+        bucket: size of a token bucket, in crawls of cost 1, >= 1. It starts full and is refilled at
+            the bandwidth; a crawl that costs more is denied. None for no limit.
+        costs: whether crawls have costs.
 
     Raises:
         ValueError: an argument outside its range.
@@ -97,6 +103,7 @@ class RateBudget:
         reveal: Reveal,
         overspend: Overspend = "scale",
         bucket: float | None = None,
+        costs: bool = False,
     ) -> None:
         one_of("overspend", overspend, Overspend)
         self.epoch, self.reveal, self.overspend = epoch, reveal, overspend
@@ -105,11 +112,18 @@ class RateBudget:
         self.signals, self.complete = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
         self.change_rate, self.declared = np.zeros(shape), dict[int, FloatArray]()
         self.steady = np.zeros(num_lanes)
+        self.cost = np.ones(shape) if costs else None
 
     def check(self, instance: Instance) -> None:
-        """Raise ValueError if an epoch would have too many crawls."""
+        """Raise ValueError if an epoch would have too many crawls, or the bucket is too small."""
+        cost = np.ones(1) if instance.cost is None else instance.cost
+        if self.bucket is not None and self.bucket < cost.max():
+            raise ValueError(
+                f"bucket must be at least the largest cost of a crawl, {cost.max():g}, got "
+                f"{self.bucket:g}"
+            )
         steps = (rate for _, rate in instance.bandwidth_steps)
-        crawls = max(instance.bandwidth, *steps, 0.0) * self.epoch
+        crawls = max(instance.bandwidth, *steps, 0.0) * self.epoch / float(cost.min())
         if crawls > MAX_CRAWLS:
             raise ValueError(
                 f"bandwidth must give at most {MAX_CRAWLS:g} crawls in an epoch, got {crawls:g}"
@@ -119,6 +133,8 @@ class RateBudget:
         """Start an episode of a lane."""
         self.complete[lane], self.change_rate[lane] = instance.complete, instance.change_rate
         self.steady[lane] = math.nan if instance.bandwidth_steps else instance.bandwidth
+        if self.cost is not None:
+            self.cost[lane] = 1.0 if instance.cost is None else instance.cost
         self.signals[lane] = 0
         self.declared.pop(lane, None)
 
@@ -145,7 +161,8 @@ class RateBudget:
             believed = (self.signals + 0.5) / (time[:, None] + 0.5)
             for lane, declared in self.declared.items():
                 believed[lane] = declared
-        result = within_budget(wanted, self.complete, believed, bandwidth, self.overspend)
+        pages = self.complete, believed
+        result = within_budget(wanted, *pages, bandwidth, self.overspend, self.cost)
         self.declared.clear()
         return result
 
@@ -176,7 +193,11 @@ class RateBudget:
         if any(rule.rates[complete].any() or rule.chances[~complete].any() for rule in form.rules):
             return False
         starts = np.array([rule.start for rule in form.rules])
-        spent = [rule.rates.sum() + rule.chances @ instance.signal_rate for rule in form.rules]
+        problem, signal_rate = instance.problem(), instance.signal_rate
+        spent = [
+            problem.spend(rule.rates) + problem.spend(rule.chances * signal_rate)
+            for rule in form.rules
+        ]
         edges = np.arange(length + 1) / (1.0 / self.epoch)
         current = np.searchsorted(starts, edges[:-1], side="right") - 1
         budget = np.array([self.bandwidth(instance, slot) for slot in range(length)])

@@ -133,7 +133,8 @@ class Lanes(Episodes):
         self.budget: RateBudget | None = None
         if isinstance(form, CrawlRates):
             assert epoch is not None
-            self.budget = RateBudget(num_lanes, num_pages, epoch, reveal, overspend, bucket)
+            limits = overspend, bucket, self.costs
+            self.budget = RateBudget(num_lanes, num_pages, epoch, reveal, *limits)
         one_of("observation", observation, ObservationForm)
         self.observation_form = observation
         self.features = self._columns(show_complete)
@@ -300,7 +301,9 @@ class Lanes(Episodes):
         for lane in np.flatnonzero(np.isnan(limits)).tolist():
             limits[lane] = budget.bandwidth(self.instance(lane), int(lanes["slot"][lane]))
         if self.form.of_bandwidth:
-            wanted = np.where(budget.complete, wanted, wanted * limits[:, None])
+            rates = wanted * limits[:, None]
+            rates = rates if budget.cost is None else rates / budget.cost
+            wanted = np.where(budget.complete, wanted, rates)
         action, declared = budget.allowed(wanted, limits, lanes["time"])
         rates = np.where(budget.complete, 0.0, action)
         chances = np.where(budget.complete, action, 0.0)

@@ -88,7 +88,8 @@ class AllocatedPolicy(CrawlPolicy):
 
     def _rule(self, problem: Problem, start: float, bandwidth: float) -> RateRule:
         allocation = self.allocate(problem, bandwidth)
-        rates, chances = np.minimum(allocation.rates, bandwidth), allocation.probabilities
+        limit = bandwidth if problem.cost is None else bandwidth / problem.cost
+        rates, chances = np.minimum(allocation.rates, limit), allocation.probabilities
         answering = chances > 0.0
         if self.form.epoch is not None:
             complete = complete_pages(problem)
@@ -126,6 +127,11 @@ class AllocatedPolicy(CrawlPolicy):
                 "'rates', got None: use in_form('rates', epoch=...)"
             )
         tracker = pages.tracker()
+        if self.form.action == "scores" and tracker.problem.cost is not None:
+            raise ValueError(
+                f"{self.name} needs crawls of equal cost in the form 'scores', since its schedule "
+                "has as many pages per decision; use the form 'page' or 'rates'"
+            )
         form = self.compile(tracker.problem, pages.num_slots(self.form.epoch), pages.rng())
         self.reads_log = isinstance(form, CompiledSequence) and form.answered is not None
         if isinstance(form, CompiledRates):
@@ -169,8 +175,9 @@ class AllocatedPolicy(CrawlPolicy):
 
 
 def even_rates(problem: Problem, bandwidth: float) -> FloatArray:
-    """Return the bandwidth in equal parts, (m,)."""
-    return np.full(problem.num_pages, bandwidth / problem.num_pages)
+    """Return equal rates that spend the bandwidth, (m,)."""
+    spend = problem.num_pages if problem.cost is None else problem.cost.sum()
+    return np.full(problem.num_pages, bandwidth / spend)
 
 
 def complete_pages(problem: Problem) -> BoolArray:

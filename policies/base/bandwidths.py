@@ -58,11 +58,13 @@ def as_shares(
 ) -> NDArray[np.float32]:
     """Return an action of the form ``rates`` in the form ``shares``, (m,), in [-1, 1].
 
-    A rate is divided by the mean bandwidth of the epoch that begins at ``time``; the probabilities
+    A rate, times the cost of a crawl, is divided by the mean bandwidth of the epoch that begins at
+    ``time``; the probabilities
     of pages with complete observation are shares themselves. Shares are rounded down, so that they
     spend no more than the rates.
     """
-    shares = action / bandwidth_at(problem, epoch, time)
+    spend = action if problem.cost is None else action * problem.cost
+    shares = spend / bandwidth_at(problem, epoch, time)
     if problem.complete is not None:
         shares = np.where(problem.complete, action, shares)
     exact = 2.0 * np.minimum(shares, 1.0) - 1.0

@@ -58,8 +58,8 @@ class FromColumns:
                 f"{policy.name} needs the columns {', '.join(missing)}, "
                 f"features has {', '.join(self.features)}"
             )
-        complete = ("complete",) if "complete" in self.features else ()
-        self._parameters = (*policy.needs, *complete)
+        optional = tuple(name for name in ("complete", "cost") if name in self.features)
+        self._parameters = (*policy.needs, *optional)
         self._lanes: dict[int, tuple[Any, FloatArray | None]] = {}
         self._logs: dict[int, list[CrawlLog]] = {}
 

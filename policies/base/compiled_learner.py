@@ -84,4 +84,4 @@ class CompiledLearnerPolicy(CrawlPolicy):
 
     def choose(self, tracker: Tracker) -> IntArray:
         """Return the pages of the largest scores, best first."""
-        return largest_pages(self.scores(tracker), tracker.alive, self.form.num_chosen)
+        return largest_pages(self.scores(tracker), tracker.alive, self.num_chosen(tracker))

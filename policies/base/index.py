@@ -1,4 +1,7 @@
-"""Index policies: crawl the page whose crawl value is largest (Busa-Fekete et al., Algorithm 1)."""
+"""Index policies: crawl the page whose crawl value is largest (Busa-Fekete et al., Algorithm 1).
+
+Where crawls have costs, it is the value per unit of cost.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,10 @@ ROUNDING = 1e-12
 class IndexPolicy(CrawlPolicy):
     """Crawls the alive page of the largest crawl value; ties go to the lowest index.
 
+    Where crawls have costs, the value is divided by the page's cost. A value is proportional to
+    importance, so the table is made of importance per unit of cost; a value that ignores importance
+    ignores costs.
+
     The table of the pages' parameters is built once per episode. Steps and :meth:`compile` use the
     same compiled value and table, so both choose the same pages.
 
@@ -36,7 +43,8 @@ class IndexPolicy(CrawlPolicy):
 
     Args:
         threshold: in the form ``refresh``, the value from which a page is crawled, in units of
-            importance times time, importance as given; None for the single best page.
+            importance times time, importance as given: the price of a crawl, per unit of its cost
+            if crawls have costs; None for the single best page.
         believed: a function that maps the problem to the one that the policy assumes, for example
             with estimated parameters; None for the problem as revealed.
 
@@ -46,6 +54,7 @@ class IndexPolicy(CrawlPolicy):
     """
 
     reads_columns = True
+    allows_costs = True
     delay_window: float = 0.0
     threshold: float | None = None
     believed: Callable[[Problem], Problem] | None = None
@@ -63,7 +72,8 @@ class IndexPolicy(CrawlPolicy):
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
         """Return the compiled value of type VALUE, and its table for ``problem``, (m, P).
 
-        Further rows may hold what is common to all pages.
+        The problem has no costs, but importance per unit of cost. Further rows may hold what is
+        common to all pages.
         """
 
     def _signal_weight(self, problem: Problem) -> Any:
@@ -84,6 +94,7 @@ class IndexPolicy(CrawlPolicy):
         if self.believed is not None:
             problem = self.believed(problem)
         self.require(problem)
+        problem = problem.per_cost()
         value, table = self._index(problem)
         shape, pages = np.shape(table), len(problem.importance)
         if len(shape) != 2 or shape[0] < pages or np.isnan(table).any():
@@ -143,8 +154,8 @@ class IndexPolicy(CrawlPolicy):
         else:
             signals = counts_at_unknown_age(self.index, tracker.signals)
         page_state = (tracker.elapsed, signals, tracker.alive)
-        form = self.form
-        return best_pages(self.index, page_state, form.action, form.batch, self.threshold)
+        count = self.num_chosen(tracker)
+        return best_pages(self.index, page_state, self.form.action, count, self.threshold)
 
 
 class SignalPolicy(IndexPolicy):

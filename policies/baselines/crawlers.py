@@ -151,13 +151,15 @@ class RevisitPolicy(Policy):
     In the form ``page`` each slot goes to the page that is due first, even before its due time; in
     ``scores`` to the first ``batch`` ones; ties go to the lowest index. In ``refresh`` exactly the
     due pages are crawled, however many: the spending of the rule itself. All pages count as crawled
-    at the start of the episode, or at their birth, and are due one default interval later.
+    at the start of the episode, or at their birth, and are due one default interval later. It
+    ignores costs of crawls.
 
     Args:
         day: a day in the instance's unit of time, > 0.
     """
 
     learns = True
+    allows_costs = True
 
     def __init__(self, *, day: float = 1.0) -> None:
         self.day = quantity("day", day, above=0.0)
@@ -203,7 +205,7 @@ class RevisitPolicy(Policy):
         due, alive = self.revisits.due, tracker.alive
         if self.form.action == "refresh":
             return first_pages(self.heap, due, due.size, tracker.time, alive, self.parked)
-        chosen = first_pages(self.heap, due, self.form.num_chosen, math.inf, alive, self.parked)
+        chosen = first_pages(self.heap, due, self.num_chosen(tracker), math.inf, alive, self.parked)
         return chosen if chosen.size else np.zeros(1, np.int64)
 
 

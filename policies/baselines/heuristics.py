@@ -17,7 +17,7 @@ from policies.values import tables as value_tables
 class RoundRobin(IndexPolicy):
     """Crawls the page whose last crawl is longest ago: all in turn, the lowest index first.
 
-    The column ``elapsed`` suffices; ``threshold`` is a time.
+    The column ``elapsed`` suffices; ``threshold`` is a time. It ignores costs of crawls.
     """
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
@@ -27,9 +27,10 @@ class RoundRobin(IndexPolicy):
 
 @registered(kind="baseline")
 class UniformCrawl(AllocatedPolicy):
-    """Crawls every page at the same rate."""
+    """Crawls every page at the same rate, whatever its cost."""
 
     shifts = False
+    allows_costs = True
 
     def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
         """Return equal rates, (m,)."""
@@ -38,9 +39,13 @@ class UniformCrawl(AllocatedPolicy):
 
 @registered()
 class ChangeRateCrawl(AllocatedPolicy):
-    """Crawls every page in proportion to its change rate; at equal rates if none changes."""
+    """Crawls every page in proportion to its change rate; at equal rates if none changes.
+
+    It ignores costs of crawls, but keeps to the bandwidth.
+    """
 
     needs = ("change_rate",)
+    allows_costs = True
     shifts = False
 
     def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
@@ -50,7 +55,7 @@ class ChangeRateCrawl(AllocatedPolicy):
         if largest <= 0.0:
             return even_rates(problem, bandwidth)
         shares: FloatArray = problem.change_rate / largest
-        shares *= bandwidth / shares.sum()
+        shares *= bandwidth / problem.spend(shares)
         return shares
 
 

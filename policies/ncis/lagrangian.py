@@ -120,6 +120,7 @@ class LagrangianIndex(GreedyNCIS):
     """
 
     reads_columns = False
+    allows_costs = False
 
     def __init__(self, *, price: float | None = None, **settings: Any) -> None:
         super().__init__(**settings)

@@ -74,6 +74,7 @@ class LearningGreedyNCIS(Policy):
     needs = ("importance",)
     reads_columns = True
     uses_signals = True
+    allows_costs = True
 
     def __init__(
         self,
@@ -100,7 +101,7 @@ class LearningGreedyNCIS(Policy):
     def start(self, pages: Pages) -> None:
         """Begin without data, or with those of earlier episodes, and learn from the first log."""
         tracker = pages.tracker()
-        problem = tracker.problem
+        problem = tracker.problem.per_cost()
         if self.keep and self.learner is not None:
             self.learner.weigh(problem.importance)
         else:
@@ -128,7 +129,8 @@ class LearningGreedyNCIS(Policy):
         """Return the pages of the largest values at the present estimates."""
         assert self.learner is not None
         page_state = (tracker.elapsed, self.learner.counted(tracker.signals), tracker.alive)
-        return best_pages(self.learner.index, page_state, self.form.action, self.form.batch)
+        count = self.num_chosen(tracker)
+        return best_pages(self.learner.index, page_state, self.form.action, count)
 
 
 class OneSource(NamedTuple):

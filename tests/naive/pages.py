@@ -251,14 +251,20 @@ class World:
 
     ``events`` are (time, page, kind) in order of time, with a detail if they have one; ``slots``
     pass per decision, or an ``epoch``, with the first decision at time 0. ``divergence`` is one of
-    :mod:`tests.naive.divergence`.
+    :mod:`tests.naive.divergence`. With costs, one page per decision (``paced``) is paid by the time
+    to the next decision, and pages of a batch out of the bandwidth so far (``rationed``).
     """
 
-    def __init__(self, instance, events, *, alive=None, slots=1, epoch=None, divergence=None):
+    def __init__(
+        self, instance, events, *, alive=None, slots=1, epoch=None, divergence=None, action="page"
+    ):
         weights = [float(weight) for weight in instance.importance]
         alive = [True] * len(weights) if alive is None else alive
         self.instance, self.events, self.slots = instance, list(events), slots
         self.clock = (instance.bandwidth, instance.bandwidth_steps)
+        self.cost = [1.0] * len(weights) if instance.cost is None else instance.cost.tolist()
+        self.paced = action == "page" and epoch is None
+        self.rationed = action == "scores"
         if epoch is not None:
             self.clock = (1.0 / epoch, ())
         self.divergence = divergence
@@ -268,7 +274,7 @@ class World:
         self.time, self.integrated, self.slot_number, self.played = 0.0, 0.0, 0, 0
         counts = "requests hits crawls denied wasted changes changes_found signals"
         self.ledger = dict.fromkeys(counts.split(), 0)
-        self.ledger.update(time=0.0, fresh_time=0.0, alive_time=0.0, penalty_time=None)
+        self.ledger.update(spend=0.0, time=0.0, fresh_time=0.0, alive_time=0.0, penalty_time=None)
         self.divergence_time = 0.0
         if epoch is not None:
             self.slot_number -= slots
@@ -281,6 +287,8 @@ class World:
         """
         self.slot = Slot()
         for number in pages:
+            if self.rationed and self.ledger["spend"] + self.cost[number] > self.slot_number:
+                break
             self.crawl(number)
         until = self.next_decision()
         while self.next_event_time() <= until:
@@ -293,6 +301,8 @@ class World:
     def next_decision(self):
         """Return the time of the next decision, the end of the next slots."""
         self.slot_number += self.slots
+        if self.paced and self.instance.cost is not None:
+            return slot_time(*self.clock, 1 + self.ledger["spend"])
         return slot_time(*self.clock, self.slot_number)
 
     def next_event_time(self):
@@ -329,6 +339,7 @@ class World:
     def crawl(self, number):
         page = self.pages[number]
         self.ledger["crawls"] += 1
+        self.ledger["spend"] += self.cost[number]
         if not page.alive:
             self.ledger["wasted"] += 1
             self.slot.crawls.append((number, self.time, None, self.counted([]), False))
@@ -393,9 +404,15 @@ class World:
         self.slot.divergent_time += passed * math.fsum(weights)
 
     def freshness(self):
-        """The slot's reward: the share of existing pages' importance and time that was fresh."""
-        slot = self.slot
-        return min(slot.fresh_time / slot.alive_time, 1.0) if slot.alive_time > 0.0 else 0.0
+        """The slot's reward: the share of existing pages' importance and time that was fresh.
+
+        It counts by the length of the slot where that is the cost of its crawl.
+        """
+        slot, length = self.slot, 1.0
+        if self.paced and self.instance.cost is not None:
+            length = self.cost[slot.crawls[0][0]]
+        share = min(slot.fresh_time / slot.alive_time, 1.0) if slot.alive_time > 0.0 else 0.0
+        return length * share
 
     def seen(self, number, horizon):
         """The observation of a page, by the names of its columns."""
@@ -406,6 +423,7 @@ class World:
             "complete": int(bool(instance.complete[number])),
             "alive": int(page.alive),
         }
+        shown["cost"] = min(self.cost[number], 1e6)
         for name in ("importance", "change_rate"):
             shown[name] = min(float(getattr(instance, name)[number]), 1e6)
         recalls, false_rates = sources_of(instance, number)

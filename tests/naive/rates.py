@@ -11,7 +11,7 @@ import math
 
 from tests.naive import pages as naive
 
-ALMOST = 1.0 - 1e-9
+SLACK = 1e-9
 
 
 class World(naive.World):
@@ -69,8 +69,8 @@ class World(naive.World):
         if self.bucket < math.inf:
             gained = (self.time - self.filled_at) * self.refill
             self.tokens, self.filled_at = min(self.tokens + gained, self.bucket), self.time
-            if self.tokens < ALMOST:
+            if self.tokens < self.cost[number] - SLACK:
                 self.denied += 1
                 return
-            self.tokens -= 1.0
+            self.tokens -= self.cost[number]
         self.crawl(number)

@@ -203,8 +203,7 @@ def roll_sequence(table: IntArray, pages: IntArray, responses: Responses, crawls
     See :class:`crawl_envs.types.compiled_policies.CompiledSequence`. Returns False as
     :func:`roll_index`.
     """
-    state = state_at(table)
-    record, remaining = state.lanes[0], AT_ONCE
+    state, remaining = state_at(table), AT_ONCE
     while remaining > 0 and has_room(state, crawls):
         complete, remaining = advance(state, remaining)
         if not complete:

@@ -111,15 +111,17 @@ def set_rates(state: State, lane: int, rates: FloatArray, chances: FloatArray) -
 
 @inlined(forceinline=True)
 def crawl_if_allowed(state: State, lane: int, number: int) -> None:
-    """Crawl a page now, unless the bucket has less than a token."""
-    record = state.lanes[lane]
+    """Crawl a page now, unless the bucket has fewer tokens than it costs, by default one."""
+    record, cost = state.lanes[lane], 1.0
+    if state.cost.shape[1] > 0:
+        cost = state.cost[lane, number]
     if not math.isinf(record.bucket):
         filled = record.tokens + (record.time - record.token_time) * record.token_rate
         record.tokens, record.token_time = min(filled, record.bucket), record.time
-        if record.tokens < 1.0 - TOKEN_ROUNDING:
+        if record.tokens < cost - TOKEN_ROUNDING:
             record.slot_denied += 1
             return
-        record.tokens -= 1.0
+        record.tokens -= cost
     crawl_page(state, lane, number)
 
 
