@@ -13,7 +13,7 @@ import numpy as np
 
 from crawl_envs.compiled.array_tables import Records
 from crawl_envs.compiled.compiling import inlined
-from crawl_envs.sim.clock import slot_time
+from crawl_envs.sim.clock import SLACK, slot_time
 from crawl_envs.sim.divergence import (
     change_fragments,
     change_price,
@@ -65,9 +65,6 @@ a day are played; or paused after AT_ONCE operations."""
 AT_ONCE = 1_000_000
 """Number of events, crawls and scores of pages after which compiled code returns to Python, for
 interrupts; each takes 5 to 300 ns. The caller calls again; results do not depend on it."""
-
-SPEND_ROUNDING = 1e-9
-"""Rounding tolerance of sums of costs."""
 
 NOTHING = -1
 """The kind of an event without effect: of a page that does not exist."""
@@ -233,7 +230,8 @@ def crawl_page(state: State, lane: int, number: int) -> None:
     record.slot_crawls += 1
     record.crawls += 1
     if state.cost.shape[1] > 0:
-        pay_crawl(state, lane, number)
+        record.slot_spend += state.cost[lane, number]
+        record.spend += state.cost[lane, number]
     if not page.alive:
         record.wasted += 1
     else:
@@ -261,60 +259,39 @@ def renew(state: State, lane: int, number: int) -> None:
         state.prices[lane, number].held = state.prices[lane, number].true
 
 
-@inlined("cost", forceinline=True)
-def pay_crawl(state: State, lane: int, number: int) -> None:
-    """Add the cost of a crawl to the spend of the slot and of the episode."""
-    record = state.lanes[lane]
-    record.slot_spend += state.cost[lane, number]
-    record.spend += state.cost[lane, number]
+@inlined(forceinline=True)
+def next_slot(state: State, lane: int, number: int) -> None:
+    """Open the slot that begins with a crawl of a page, and ends at the next decision.
 
-
-@inlined("cost", forceinline=True)
-def wait_for_cost(state: State, lane: int, number: int) -> None:
-    """Set the next decision to when the bandwidth has paid all crawls and the next one, a page's.
-
-    To be called before that crawl.
+    Where costs are paid by waiting, it ends when the bandwidth has paid all crawls and this one.
     """
     record = state.lanes[lane]
-    spend = record.spend + state.cost[lane, number]
-    record.target = slot_time(state.clock[lane], record.first_slot + spend)
-
-
-@inlined("cost")
-def crawl_paid(state: State, lane: int, crawls: IntArray, count: int) -> None:
-    """Crawl pages in order, where crawls have costs; the target is that of crawls of cost 1.
-
-    In a batch, pages from the first on that exceeds the bandwidth up to now are not crawled, so
-    that the remainder is left for the next batch.
-    """
-    record = state.lanes[lane]
-    bandwidth = record.slot - record.batch + SPEND_ROUNDING
-    if record.payment == BY_WAITING:
-        wait_for_cost(state, lane, crawls[0])
-    for position in range(count):
-        page = crawls[position]
-        if record.payment == BY_BATCH and record.spend + state.cost[lane, page] > bandwidth:
-            break
-        crawl_page(state, lane, page)
+    record.slot += record.batch
+    due = float(record.slot)
+    if state.cost.shape[1] > 0 and record.payment == BY_WAITING:
+        due = record.first_slot + (record.spend + state.cost[lane, number])
+    open_slot(record, slot_time(state.clock[lane], due))
 
 
 @inlined(forceinline=True)
 def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
     """Crawl the first ``counts[lane]`` of ``crawls[lane]``, and set the next decision as target.
 
-    Idle lanes are unchanged.
+    Idle lanes are unchanged. In a batch with costs, pages are crawled up to the first that exceeds
+    the bandwidth so far; the remainder is left for the next batch.
     """
     for lane in range(state.lanes.shape[0]):
         record = state.lanes[lane]
         if record.idle:
             continue
-        record.slot += record.batch
-        open_slot(record, slot_time(state.clock[lane], record.slot))
-        if state.cost.shape[1] > 0:
-            crawl_paid(state, lane, crawls[lane], counts[lane])
-            continue
+        bandwidth = record.slot + SLACK
+        next_slot(state, lane, crawls[lane, 0])
         for position in range(counts[lane]):
-            crawl_page(state, lane, crawls[lane, position])
+            number = crawls[lane, position]
+            in_batch = state.cost.shape[1] > 0 and record.payment == BY_BATCH
+            if in_batch and record.spend + state.cost[lane, number] > bandwidth:
+                break
+            crawl_page(state, lane, number)
 
 
 # Events

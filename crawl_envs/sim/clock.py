@@ -15,7 +15,7 @@ from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import FloatArray
 
 SLACK = 1e-9
-"""Rounding tolerance of the last crawl before the horizon, as a share of a slot."""
+"""Rounding tolerance of the last crawl before the horizon, and of costs, as a share of a slot."""
 
 MAX_SLOTS = 2.0**53
 
@@ -39,11 +39,11 @@ def slot_time(clock: FloatArray, slot: float) -> float:
 
 
 @compiled()
-def slot_times(clock: FloatArray, slots: int) -> FloatArray:
-    """Return the times of the slots 1 .. ``slots``."""
-    times = np.empty(slots)
-    for slot in range(slots):
-        times[slot] = slot_time(clock, slot + 1)
+def slot_times(clock: FloatArray, slots: FloatArray) -> FloatArray:
+    """Return the times of slots, (n,)."""
+    times = np.empty(slots.size)
+    for number in range(slots.size):
+        times[number] = slot_time(clock, slots[number])
     return times
 
 
@@ -51,16 +51,6 @@ def crawls_between(clock: FloatArray, start: float, end: float) -> float:
     """Return the integral of the bandwidth from ``start`` to ``end``."""
     begins = np.clip(clock[:, 0], start, end)
     return float(np.diff(begins, append=end) @ clock[:, 2])
-
-
-@compiled()
-def paid_times(clock: FloatArray, cost: FloatArray) -> FloatArray:
-    """Return the times of crawls of the given costs, (n,), the first at 1."""
-    times, spend = np.empty(cost.size), 0.0
-    for crawl in range(cost.size):
-        times[crawl] = slot_time(clock, 1.0 + spend)
-        spend += cost[crawl]
-    return times
 
 
 def slots_until(clock: FloatArray, horizon: float) -> int:

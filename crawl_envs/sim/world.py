@@ -144,6 +144,7 @@ class World:
         lanes["horizon"], lanes["batch"] = horizon, batch
         lanes["first_slot"] = batch if epoch is None else 0
         lanes["bucket"], lanes["payment"] = bucket, payment
+        self.state.cost[:] = 1.0
         lanes["recorded"] = lanes["mortal"] = tape is not None
         lanes["length"] = 0 if tape is None else tape.time.size
         lanes["by_day"] = plan.priced

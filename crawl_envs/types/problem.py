@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
@@ -241,17 +241,10 @@ class Instance:
         """
         if self.num_sources == 1:
             return self
-        return Instance(
-            self.importance,
-            self.change_rate,
-            np.minimum(_over_sources(self.recall), 1.0),
-            _over_sources(self.false_signal_rate),
-            bandwidth=self.bandwidth,
-            bandwidth_steps=self.bandwidth_steps,
-            delay=self.delay,
-            group=self.group,
-            cost=self.cost,
-        )
+        arguments = {field.name: getattr(self, field.name) for field in fields(Instance)}
+        arguments["recall"] = np.minimum(_over_sources(self.recall), 1.0)
+        arguments["false_signal_rate"] = _over_sources(self.false_signal_rate)
+        return Instance(**arguments)
 
     def problem(self, reveal: Reveal = "parameters") -> Problem:
         """Return the public part of the instance, the same object at each call."""

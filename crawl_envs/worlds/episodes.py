@@ -124,9 +124,7 @@ class Episodes:
         """Return the number of decisions left if all crawls are of the largest cost, (N,)."""
         state, lanes = self.world.state, self.world.state.lanes
         budget = lanes["budget"] - (lanes["first_slot"] + lanes["spend"])
-        largest = state.cost.max(axis=1, initial=0.0)
-        quotient = np.divide(budget, largest, out=np.zeros_like(budget), where=largest > 0.0)
-        decisions: IntArray = np.floor(quotient).astype(np.int64) + 1
+        decisions: IntArray = np.floor(budget / state.cost.max(axis=1)).astype(np.int64) + 1
         if self.most_steps is not None:
             steps = lanes["slot"] - lanes["first_slot"]
             decisions = np.minimum(decisions, self.most_steps - steps)

@@ -86,15 +86,12 @@ class Lanes(Episodes):
         world: the arrays.
         features: names of the columns of an observation.
         reported: entries of the info of a step besides the reward.
-        mortal: whether pages are born and die.
         finished: records of the lanes, (N,), at the end of their previous episode.
 
     Raises:
         ValueError: an argument outside its range.
     """
 
-    allows_costs = True
-    """Whether crawls can have costs."""
     _ATTRIBUTES = (*Episodes._ATTRIBUTES, "finished")
     _SAVED: tuple[str, ...] = ("kind", "world", "budget")
 
@@ -121,14 +118,11 @@ class Lanes(Episodes):
         num_lanes, num_pages = whole("num_envs", num_lanes, 1, MAX_LANES), generator.num_pages
         horizon, resample = quantity("horizon", horizon, above=0.0), flag("resample", resample)
         self.form, self.reveal, self.tape = form, reveal, tape
-        self.penalty, self.mortal = penalty, tape is not None
+        self.penalty = penalty
         self.num_sources: int = getattr(generator, "num_sources", 1)
         self.costs = getattr(generator, "least_cost", None) is not None
-        if self.costs and not (self.allows_costs and (tape is None or not tape.mortal)):
-            raise ValueError(
-                "cost must be None, and cost_spread 0, except in CrawlNCIS-v0 and CrawlHarmonic-v0 "
-                "and where pages live throughout"
-            )
+        if self.costs and tape is not None and tape.mortal:
+            raise ValueError("cost must be None where pages are born and die, got costs")
         epoch = None if epoch is None else quantity("epoch", epoch, above=0.0)
         self.budget: RateBudget | None = None
         if isinstance(form, CrawlRates):
@@ -171,6 +165,11 @@ class Lanes(Episodes):
         """Return the names of the columns; with ``complete`` that of complete observation."""
         columns = {"complete": complete, "costs": self.costs}
         return feature_names(self.reveal, self.mortal, self.num_sources, **columns)
+
+    @property
+    def mortal(self) -> bool:
+        """Whether pages are born and die."""
+        return self.tape is not None
 
     @property
     def crawls_at_random(self) -> bool:
@@ -228,8 +227,8 @@ class Lanes(Episodes):
         if instance.cost is not None and not self.costs:
             raise ValueError(
                 "instance must have no costs like the environment, got costs from "
-                f"{instance.cost.min():g} to {instance.cost.max():g}; make the environment with "
-                "cost_spread > 0"
+                f"{instance.cost.min():g} to {instance.cost.max():g}; CrawlNCIS-v0 and "
+                "CrawlHarmonic-v0 have costs with cost_spread > 0"
             )
         self._check_events(instance)
         if self.budget is not None:

@@ -13,7 +13,7 @@ from crawl_envs.compiled.compiling import ready
 from crawl_envs.compiled.heap import empty_heap
 from crawl_envs.compiled.lazy_argmax import LazyArgmax, lazy_table, new_lazy_argmax
 from crawl_envs.sim.advance import DONE, PAUSED
-from crawl_envs.sim.clock import paid_times, slot_time, slot_times
+from crawl_envs.sim.clock import slot_time, slot_times
 from crawl_envs.sim.divergence import Penalty
 from crawl_envs.sim.rollouts.slotted import (
     Responses,
@@ -151,12 +151,11 @@ def roll(lanes: Lanes, form: Compiled) -> Rollout:
             lanes.supply()
             if lanes.costs and lanes.world.state.lanes[0]["slot"] > crawls.size:
                 crawls = np.concatenate([crawls, np.zeros_like(crawls)])
-        clock = lanes.world.state.clock[0]
+        instants, state = np.arange(1.0, slots + 1.0), lanes.world.state
         if lanes.costs:
-            crawls = crawls[: lanes.world.state.lanes[0]["crawls"]]
-            times = paid_times(clock, lanes.world.state.cost[0][crawls])
-        else:
-            times = slot_times(clock, slots)
+            crawls = crawls[: state.lanes[0]["crawls"]]
+            instants = 1.0 + np.cumsum(np.append(0.0, state.cost[0][crawls[:-1]]))
+        times = slot_times(state.clock[0], instants)
         if queue is not None and queue.search[0]["undefined"]:
             raise ValueError(UNDEFINED.format(queue.search[0]["undefined"] - 1))
     return Rollout(crawls, times, lanes.ledger(0), lanes.num_pages)

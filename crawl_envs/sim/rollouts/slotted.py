@@ -25,14 +25,7 @@ from crawl_envs.compiled.lazy_argmax import (
     lazy_at,
     remove,
 )
-from crawl_envs.sim.advance import (
-    AT_ONCE,
-    advance,
-    close_slots,
-    crawl_page,
-    open_slot,
-    wait_for_cost,
-)
+from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl_page, next_slot
 from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.types import BoolArray, FloatArray, IntArray
@@ -63,12 +56,8 @@ def count_alike(parameters: FloatArray, page: int, age: float, source: int) -> f
 @inlined(forceinline=True)
 def crawl_one(state: State, page: int, crawls: IntArray) -> None:
     """Crawl a page in lane 0, and write it to its slot of ``crawls``."""
-    record = state.lanes[0]
-    crawls[record.slot - 1] = page
-    record.slot += record.batch
-    open_slot(record, slot_time(state.clock[0], record.slot))
-    if state.cost.shape[1] > 0:
-        wait_for_cost(state, 0, page)
+    crawls[state.lanes[0].slot - 1] = page
+    next_slot(state, 0, page)
     crawl_page(state, 0, page)
 
 

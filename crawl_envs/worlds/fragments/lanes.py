@@ -89,8 +89,6 @@ class FragmentLanes(Lanes):
         ValueError: an argument outside its range.
     """
 
-    allows_costs = False
-
     def __init__(
         self,
         num_lanes: int,

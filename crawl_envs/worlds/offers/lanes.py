@@ -132,8 +132,6 @@ class OfferLanes(Lanes):
         ValueError: an argument outside its range.
     """
 
-    allows_costs = False
-
     _ATTRIBUTES = (*Lanes._ATTRIBUTES, "_records", "_finished", "_totals", "_clicks", "_bandwidths")
 
     def __init__(

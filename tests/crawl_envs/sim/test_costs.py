@@ -257,9 +257,9 @@ def test_bad_costs_are_refused(case):
 
 def test_environments_without_costs_refuse_them():
     pinned = priced()
-    for name in ("CrawlNCIS-v0", "CrawlHarmonic-v0"):
-        with pytest.raises(ValueError, match="cost_spread > 0"):
-            bare(name, instance="noisy").reset(options={"instance": pinned})
+    for name in ("CrawlNCIS-v0", "CrawlHarmonic-v0", "CrawlLongevity-v0"):
+        with pytest.raises(ValueError, match="costs with cost_spread > 0"):
+            bare(name).reset(seed=0, options={"instance": pinned})
     with pytest.raises(TypeError):
         gym.make("CrawlLongevity-v0", cost_spread=1.0)
     with pytest.raises(ValueError, match="cost_spread must lie in"):
