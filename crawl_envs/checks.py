@@ -64,11 +64,11 @@ def check_tape(make: Maker, seed: int = 0) -> None:
         rewards.append([reward for _, reward in _play(env, seed)])
         core: Any = env.unwrapped
         ledgers.append(core.ledger())
-    first, again, other = ledgers
-    expect(first == again, f"the same seed and actions must give the same ledger: {first}, {again}")
+    first, same, varied = ledgers
+    expect(first == same, f"the same seed and actions must give the same ledger: {first}, {same}")
     expect(rewards[0] == rewards[1], "the same seed and actions must give the same rewards")
     for name in WORLD_METRICS:
-        one, two = getattr(first, name), getattr(other, name)
+        one, two = getattr(first, name), getattr(varied, name)
         expect(np.isclose(one, two), f"{name} must not depend on actions, got {one} and {two}")
 
 
@@ -77,15 +77,15 @@ def _flat(env: gymnasium.Env[Any, Any], observation: Any) -> NDArray[Any]:
     return np.asarray(flatten(env.observation_space, observation))
 
 
-def _known(tracker: Tracker, feature: str) -> Any:
+def _tracker_values(tracker: Tracker, feature: str) -> Any:
     """Return the tracker's data for a column, named with or without the number of a source."""
     places = (tracker, tracker.problem, tracker.copies, tracker.offers)
     metadata = getattr(tracker.offers, "metadata", None)
     for name, source in ((feature, None), without_source(feature)):
         for place in (*places, metadata):
-            known = getattr(place, name, None)
-            if known is not None:
-                return known if source is None else known[source]
+            values = getattr(place, name, None)
+            if values is not None:
+                return values if source is None else values[source]
     raise AssertionError(f"column {feature} must be in the tracker")
 
 
@@ -103,8 +103,8 @@ def check_tracker(make: Maker, seed: int = 0) -> None:
     def compare(observation: Any, step: int) -> Any:
         tracker, rows = core.tracker(), _flat(env, observation)[-size:].reshape(shape)
         for column, feature in enumerate(core.features):
-            known = np.minimum(_known(tracker, feature), highest[:, column])
-            same = np.allclose(rows[:, column], np.nan_to_num(known, nan=NO_BASE), rtol=1e-6)
+            expected = np.minimum(_tracker_values(tracker, feature), highest[:, column])
+            same = np.allclose(rows[:, column], np.nan_to_num(expected, nan=NO_BASE), rtol=1e-6)
             expect(same, f"column {feature} must be what the tracker knows")
         return env.action_space.sample()
 

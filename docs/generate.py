@@ -25,11 +25,11 @@ ABOUT = """`policies.make(name, env)` makes a policy by name.
 
 - *compiled*: it has a compiled form. *learns*: it learns from the results of its crawls.
   *oracle*: it reads the true events.
-- *for*: `fragments` act in `CrawlLongevity-v0`, `offers` in `CrawlOffers-v1`. `pages` act in every
-  environment that has one of their forms of action.
+- A policy acts in every environment that has one of its forms of action. Policies for *fragments*
+  act in `CrawlLongevity-v0`, policies for *offers* in `CrawlOffers-v1`.
 - *best in*: tasks of [crawl-v1](results/crawl-v1/README.md), by track, where no other policy scores
-  more than .01 higher.
-- *paper*: the source, with the section or equation. Rules of crawlers, baselines and policies of
+  more than .01 higher; 2/12 is two of twelve tasks.
+- The source is a paper, with the section or equation. Rules of crawlers, baselines and policies of
   this suite have none."""
 
 SCORES = """## Scores
@@ -84,7 +84,7 @@ def environment(name: str) -> str:
 
 def catalogue() -> str:
     """Return the page of policies: a table for each kind, then the docstring of each policy."""
-    columns = ("policy", "for", "forms of action", "what it does", "best in", "paper")
+    columns = ("policy", "forms of action", "what it does, and its source", "best in")
     heads = f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
     text = ["# Catalogue of policies\n", f"{ABOUT}\n"]
     for kind, what in KINDS.items():
@@ -101,16 +101,17 @@ def _row(name: str) -> str:
     words = " ".join(docstring.partition("\n\n")[0].split())
     marks = [word for word in ("compiled", "learns", "oracle") if getattr(tags, word)]
     acts = ", ".join(f"`{form}`" for form in tags.acts) or "none"
+    acts += "" if tags.family == "pages" else f" (*{tags.family}*)"
     module = import_module(POLICIES[name].__module__).__doc__ or ""
     stated = SOURCE.search(docstring) or SOURCE.search(module)
     source = ""
     if tags.paper:
         authors, section = PAPERS[tags.paper]
         place = f", {stated[0]}" if stated else ""
-        source = f"[{tags.paper} ({authors})](../papers.md#{section}){place}"
-    what = f"{markdown(words)} {' '.join(f'*{mark}*' for mark in marks)}"
+        source = f" [{tags.paper} ({authors})](../papers.md#{section}){place}."
+    what = f"{markdown(words)} {' '.join(f'*{mark}*' for mark in marks)}{source}"
     best = scores.wins(name)
-    return f"| [{name}](#{name.lower()}) | {tags.family} | {acts} | {what} | {best} | {source} |"
+    return f"| [{name}](#{name.lower()}) | {acts} | {what} | {best} |"
 
 
 def reference() -> str:

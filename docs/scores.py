@@ -55,5 +55,5 @@ def wins(policy: str) -> str:
     tracks = pd.Series({task.name: task.track for task in SUITES[SUITE]})
     counts = tracks[tracks.index.isin(won)].value_counts(sort=False)
     return ", ".join(
-        f"{track} {count} of {(tracks == track).sum()}" for track, count in counts.items()
+        f"{track} {count}/{(tracks == track).sum()}" for track, count in counts.items()
     )

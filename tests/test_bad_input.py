@@ -139,7 +139,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "cycle x": lambda: agents.load("noisy-index", cycle="x"),  # type: ignore[arg-type]
     "change_rate 9e39": lambda: Instance([1.0], 9e39, bandwidth=1.0),
     "instance list": lambda: instances.make(["noisy"]),  # type: ignore[arg-type]
-    "given to ncis": lambda: solvers.ncis(3),  # type: ignore[arg-type]
+    "problem to ncis": lambda: solvers.ncis(3),  # type: ignore[arg-type]
     "signals of two": lambda: estimators.signal_quality_mle([1.0], [0, 1], [True]),
     "page huge": lambda: estimators.empirical_bayes([1.0], [0], [True], page=[HUGE]),
     "page negative": lambda: estimators.empirical_bayes([1.0], [0], [True], page=[-1]),

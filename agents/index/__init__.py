@@ -2,7 +2,7 @@
 
 Nothing here needs torch.
 
-Public modules: arguments, fitting, inputs, learning, recording, stored, training.
+Public modules: arguments, fitting, inputs, learning, policy, recording, stored, training.
 """
 
 from __future__ import annotations

@@ -83,9 +83,9 @@ def resized(
     lengths: Mapping[str, int],
     initial: Mapping[str, Any],
 ) -> Iterator[NDArray[Any]]:
-    """Yield arrays with some axes of other lengths, at least as long, which begin as these do.
+    """Yield copies of arrays with some axes lengthened.
 
-    An array whose shape stays is yielded itself; the rest of others is as in :func:`zeros`.
+    An array of the same shape is yielded itself. New entries are as in :func:`zeros`.
     """
     every: dict[Any, Any] = lengths_of(arrays, fields) | dict(lengths)
     for array, field in zip(arrays, fields, strict=True):
@@ -113,8 +113,8 @@ def table_of(
 ) -> IntArray:
     """Return the table of arrays: the lengths of the axes, then the addresses of the arrays.
 
-    ``lengths`` are those of :func:`lengths_of`. The table is viewed as the first of ``kinds`` that
-    it is of; a view as int64 is of any kind.
+    ``lengths`` come from :func:`lengths_of`. The dtype of the table is the first of ``kinds`` whose
+    axes are all empty, or int64.
 
     Raises:
         ValueError: Numba's compilation is switched off.
@@ -195,7 +195,7 @@ def type_of(name: str, fields: Sequence[Field], table: Any, kinds: Kinds) -> Sta
 
 
 def read_table(kind: StateType, table: Any) -> Any:
-    """Return what an intrinsic function needs that turns a table into what compiled code reads."""
+    """Return the signature and the code generator of an intrinsic that reads a table."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         words = make_array(signature.args[0])(context, builder, arguments[0]).data

@@ -1,4 +1,4 @@
-"""A line on the terminal while kernels are compiled, which otherwise takes long in silence."""
+"""Print a line on the terminal while kernels compile, which can take a minute."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ LINE = "crawl_envs: compiling the simulator, once after installation or a change
 
 
 class CompileNotice(Listener):  # type: ignore[misc]  # numba has no types
-    """Writes LINE to a terminal or notebook, at most once, if a compilation takes PATIENCE."""
+    """Print LINE to a terminal or notebook, at most once, if a compilation takes PATIENCE."""
 
     def __init__(self) -> None:
-        self._running, self._said = 0, False
+        self._running, self._printed = 0, False
         self._timer: threading.Timer | None = None
 
     def on_start(self, event: Any) -> None:
-        """Start to wait at the outermost compilation."""
+        """Start the timer at the outermost compilation."""
         self._running += 1
-        if self._running == 1 and not self._said and people_look():
+        if self._running == 1 and not self._printed and people_look():
             self._timer = threading.Timer(PATIENCE, self._say)
             self._timer.daemon = True
             self._timer.start()
 
     def on_end(self, event: Any) -> None:
-        """Stop to wait after the outermost compilation."""
+        """Stop the timer after the outermost compilation."""
         self._running -= 1
         if self._running == 0 and self._timer is not None:
             self._timer.cancel()
 
     def _say(self) -> None:
-        self._said = True
+        self._printed = True
         print(LINE, file=sys.stderr, flush=True)
 
 

@@ -56,13 +56,13 @@ def sources_of(file: Path) -> set[Path]:
     A cell of a notebook is no file: it may import any file with kernels.
     """
     every = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-    known = {file} if file.is_file() else set(every)
-    new = list(known)
+    sources = {file} if file.is_file() else set(every)
+    new = list(sources)
     while new:
-        following = imports_of(new.pop()) - known
-        known |= following
+        following = imports_of(new.pop()) - sources
+        sources |= following
         new += following
-    return known
+    return sources
 
 
 @cache
@@ -105,8 +105,8 @@ def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Func
     """
 
     def decorate(function: Function) -> Function:
-        own = {"error_model": "numpy", "no_cfunc_wrapper": signature is None, **options}
-        kernel = kernel_of(function, **own)
+        settings = {"error_model": "numpy", "no_cfunc_wrapper": signature is None, **options}
+        kernel = kernel_of(function, **settings)
         index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
         if index is not None:  # not with NUMBA_DISABLE_JIT, nor if Numba moves its index
             file = Path(function.__code__.co_filename)

@@ -31,9 +31,9 @@ def empty_heap(length: int) -> IndexedHeap:
 
 
 @inlined(forceinline=True)
-def comes_before(due: FloatArray, one: int, other: int) -> bool:
-    """Return whether an entry is due before another one."""
-    return bool(due[one] < due[other] or (due[one] == due[other] and one < other))
+def comes_before(due: FloatArray, first: int, second: int) -> bool:
+    """Return whether the first of two entries is due before the second."""
+    return bool(due[first] < due[second] or (due[first] == due[second] and first < second))
 
 
 @inlined(forceinline=True)

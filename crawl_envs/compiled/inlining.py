@@ -1,11 +1,11 @@
-"""Compilation of functions that only kernels call.
+"""Compile functions that only kernels call, as parts of the kernels.
 
-Numba optimises every compiled function, and makes machine code and a wrapper for Python of it,
-before it links it into its callers, where it is optimised again. Functions of an :class:`Inlined`
-dispatcher are only typed and translated, once for all literal values of an argument, and not at all
-where they need arrays that a table lacks (:class:`crawl_envs.compiled.array_tables.StateType`).
-The latter took the first use of CrawlNCIS-v0 from 7.6 to 3.9 seconds of a processor, and four
-families one after another, whose kernels are now compiled apart, from 19.4 to 21.6 (one run each).
+Numba optimises each compiled function, makes machine code and a Python wrapper, and optimises it
+again in its callers. Functions of an :class:`Inlined` dispatcher are only typed and translated,
+once for all literal values of an argument. They are skipped where they need arrays that a table
+lacks (:class:`crawl_envs.compiled.array_tables.StateType`). Skipping reduced the first use of
+CrawlNCIS-v0 from 7.6 to 3.9 processor seconds. Four families in a row, whose kernels no longer
+share code, take 21.6 instead of 19.4 (one run each).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class NoAddresses:
 
 
 class InlinedLibrary(Library):  # type: ignore[misc]  # numba has no types
-    """Code that is optimised, and made machine code, as a part of its callers."""
+    """Code that is optimised and compiled as a part of its callers."""
 
     @property
     def codegen(self) -> NoAddresses:
@@ -87,7 +87,7 @@ class InlinedCompiler(Compiler):  # type: ignore[misc]
     """Numba's passes, with another translation."""
 
     def define_pipelines(self) -> list[Any]:
-        """Return the one sequence of passes."""
+        """Return the sequence of passes."""
         passes = Builder.define_nopython_pipeline(self.state)
         passes.passes = [
             (InlinedLowering if step is Lowering else step, name) for step, name in passes.passes
@@ -105,9 +105,9 @@ class KnownFlags(Flags):  # type: ignore[misc]
 
     def values(self) -> dict[str, Any]:
         """Return the options by name."""
-        if "known" not in vars(self):
-            self.known: dict[str, Any] = super().values()
-        return self.known
+        if "collected" not in vars(self):
+            self.collected: dict[str, Any] = super().values()
+        return self.collected
 
 
 class PartCompiler(FunctionCompiler):  # type: ignore[misc]
@@ -132,7 +132,7 @@ class PartCompiler(FunctionCompiler):  # type: ignore[misc]
 
 
 class Inlined(Dispatcher):  # type: ignore[misc]
-    """A function for kernels; a call from Python compiles it once more, as a kernel.
+    """A function for kernels; a call from Python compiles it separately, as a kernel.
 
     Args:
         function: the function.
@@ -147,9 +147,11 @@ class Inlined(Dispatcher):  # type: ignore[misc]
         self, function: Callable[..., Any], kernel: Any, needs: str = "", **options: Any
     ) -> None:
         self._kernel = kernel
-        own = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options}
-        super().__init__(function, targetoptions=own, pipeline_class=InlinedCompiler)
-        self._compiler = PartCompiler(function, self.targetdescr, own, {}, InlinedCompiler)
+        options = (
+            dict.fromkeys(("nopython", "no_cpython_wrapper", "no_cfunc_wrapper"), True) | options
+        )
+        super().__init__(function, targetoptions=options, pipeline_class=InlinedCompiler)
+        self._compiler = PartCompiler(function, self.targetdescr, options, {}, InlinedCompiler)
         self._compiler.needs = needs
 
     def add_overload(self, result: Any) -> None:
@@ -158,7 +160,7 @@ class Inlined(Dispatcher):  # type: ignore[misc]
 
     @cached_property
     def alone(self) -> Any:
-        """The function as a kernel of its own."""
+        """The function as a separate kernel."""
         return self._kernel(self.py_func)
 
     def _compile_for_args(self, *args: Any, **kwargs: Any) -> Any:

@@ -2,7 +2,7 @@
 
 The value of a page does not decrease between its crawls, so a page whose value stays below a bar
 until some time can *sleep* until then. There are two or three bars. Pages above the first bar, the
-*top*, about ``FEW``, are compared at every choice. A choice is exact when its value reaches that
+*top*, about ``TOP_PAGES``, are compared each time. A choice is exact when its value reaches that
 bar, because all other pages are below it; otherwise the bar is lowered. A page between two bars
 sleeps below the higher one. So a lower first bar needs the values of the pages above the second
 only, or the third, and all pages are evaluated only when those are used up. The number of pages
@@ -38,34 +38,33 @@ from crawl_envs.compiled.compiling import inlined
 GUARD = 1e-12
 """Relative distance below a bar, for values that decrease by rounding."""
 
-FEW = 16
+TOP_PAGES = 16
 """Pages above a new first bar."""
 
-MOST = 3
-"""Times the intended number of pages above a bar, from which the bar is raised."""
+MAX_FILL = 3
+"""Factor of the intended number of pages above a bar, at which the bar is raised."""
 
-LARGE = 20
-"""Batches that all pages fill, up to which every page is compared."""
+FULL_SCAN_BATCHES = 20
+"""Number of batches of pages up to which every page is compared."""
 
-MANY_PAGES = 20_000
+THREE_BAR_PAGES = 20_000
 """Number of pages from which three bars need fewer values than two."""
 
-CLOSE = 4.0
-"""Choices before which a page that sleeps is not worth waking again."""
+MIN_SLEEP = 4.0
+"""Shortest sleep that is worth its cost, in choices."""
 
-AHEAD = 6.0
+BOUND_CHOICES = 6.0
 """Choices for which the values of the top are bounded at once."""
 
-LIKELY, SHORTER = 0.25, 0.7
-"""Expected signals of a sleep from which it allows for them; its share of the time left then."""
+MIN_SIGNALS, SHORTENING = 0.25, 0.7
+"""Expected signals from which a sleep allows for them, and the factor of its length then."""
 
-TRIES, NEAR, FURTHER = 4, 0.02, 5.0
-"""Tries to lengthen a sleep, its share by which it may be short, and the growth of the guess from
-one try to the next."""
+MAX_TRIES, RELATIVE_TOLERANCE, MAX_GROWTH = 4, 0.02, 5.0
+"""Tries to lengthen a sleep, its tolerated relative error, and the largest growth per try."""
 
-MOST_DOUBLINGS = 16
+MAX_DOUBLINGS = 16
 
-FARTHEST = 8.0
+MAX_AGES = 8.0
 """Longest guess of the time left, in ages of the copy."""
 
 TOP = 0
@@ -79,7 +78,7 @@ PAGE = np.dtype(
         ("last_crawl", np.float64),
         ("counted", np.float64),
         # weight of signals up to which a page sleeps
-        ("most", np.float64),
+        ("signal_limit", np.float64),
         # place among the members, or ASLEEP, or ABSENT; and level
         ("place", np.int32),
         ("level", np.int32),
@@ -132,7 +131,7 @@ class LazyArgmax(NamedTuple):
     pages: Annotated[Records, PAGE, "m"]
     search: Annotated[Records, SEARCH, "1"]
     levels: Annotated[Records, LEVEL, "levels"]
-    # time up to which a page is below its bar, -inf in the top; apart, because it is searched
+    # time up to which a page is below its bar, -inf in the top; separate, because it is searched
     wake: Annotated[FloatArray, np.float64, "m"]
     # the pages above the last bar, those above the first bars first
     members: Annotated[SmallArray, np.int32, "m"]
@@ -156,7 +155,7 @@ def new_lazy_argmax(
     ``parameters`` is the table of the value, (>= m, P), which others write. ``grows`` says that
     the search may get room for many more pages.
     """
-    bars = 3 if grows or num_pages >= MANY_PAGES else 2
+    bars = 3 if grows or num_pages >= THREE_BAR_PAGES else 2
     lengths = {"m": num_pages, "room": num_pages // 8 + 64, "levels": bars}
     lazy = LazyArgmax(parameters, *zeros(FIELDS[1:], lengths, INITIAL))
     lazy.levels["bar"] = math.inf
@@ -166,7 +165,7 @@ def new_lazy_argmax(
 
 
 def with_room(lazy: LazyArgmax, num_pages: int, width: int) -> LazyArgmax:
-    """Return the same search with room for m pages, whose tables have a width; it goes on."""
+    """Return the search, with its state, in arrays for m pages and parameters of a width."""
     lengths = {"m": num_pages, "rows": num_pages, "P": width, "room": num_pages // 8 + 64}
     return LazyArgmax(*resized(lazy, FIELDS, lengths, INITIAL))
 
@@ -193,7 +192,7 @@ def below(lazy: LazyArgmax) -> int:
 
 @inlined(forceinline=True)
 def value_at(lazy: LazyArgmax, value: Any, page: int, time: float, signals: float = 0.0) -> float:
-    """Return the value of a page at a time, after further signals; -inf, noted, for NaN."""
+    """Return the value of a page at a time, after more signals; for NaN -inf, and record it."""
     lazy.search[0].evaluated += 1
     elapsed, counted = time - lazy.pages[page].last_crawl, lazy.pages[page].counted + signals
     current = value(lazy.parameters, page, elapsed, counted)
@@ -205,7 +204,7 @@ def value_at(lazy: LazyArgmax, value: Any, page: int, time: float, signals: floa
 
 @inlined(forceinline=True)
 def is_below(current: float, bar: float) -> bool:
-    """Return whether a value is below a bar, not only by rounding."""
+    """Return whether a value is below a bar by more than rounding."""
     return current < bar - GUARD * abs(bar)
 
 
@@ -283,8 +282,8 @@ def pop(lazy: LazyArgmax) -> None:
 
 @inlined()
 def sleep(lazy: LazyArgmax, page: int, until: float, signals: float) -> None:
-    """Let a page sleep until a time or further signals."""
-    lazy.wake[page], lazy.pages[page].most = until, lazy.pages[page].counted + signals
+    """Let a page sleep until a time or until more signals arrive."""
+    lazy.wake[page], lazy.pages[page].signal_limit = until, lazy.pages[page].counted + signals
     if until <= lazy.search[0].horizon:
         push(lazy, until, page)
 
@@ -295,15 +294,15 @@ def crossing(bar: float, first: Point, second: Point, third: Point) -> float:
     since, before = third.time - second.time, 0.0
     slope = (third.value - second.value) / since
     if not slope > 0.0:
-        return FARTHEST * third.time
+        return MAX_AGES * third.time
     if second.time > first.time:
         before = (second.value - first.value) / (second.time - first.time)
     bend = (slope - before) / (third.time - first.time)
-    left = (bar - third.value) / slope
-    steeper = slope + bend * (2.0 * left + since)
+    wait = (bar - third.value) / slope
+    steeper = slope + bend * (2.0 * wait + since)
     if steeper > 0.2 * slope:
-        left -= bend * left * (left + since) / steeper
-    return float(third.time + left)
+        wait -= bend * wait * (wait + since) / steeper
+    return float(third.time + wait)
 
 
 @inlined()
@@ -315,30 +314,31 @@ def sleeps(
     ``step`` is a guess of the time left, which the values at it and before correct. If signals are
     likely, the page sleeps shorter, but not only until the next signal.
     """
-    close = CLOSE * lazy.search[0].pace
+    min_sleep = MIN_SLEEP * lazy.search[0].pace
     age = now - lazy.pages[page].last_crawl
     expected = (lazy.pages[page].counted + 0.5) * step / (age + step)
-    if step > close and expected > LIKELY:
+    if step > min_sleep and expected > MIN_SIGNALS:
         signals = math.ceil(expected) + 1.0
-        if is_below(value_at(lazy, value, page, now + SHORTER * step, signals), bar):
-            sleep(lazy, page, now + SHORTER * step, signals)
+        if is_below(value_at(lazy, value, page, now + SHORTENING * step, signals), bar):
+            sleep(lazy, page, now + SHORTENING * step, signals)
             return True
     first, second, asleep, awake = Point(-age, 0.0), Point(0.0, current), 0.0, math.inf
     tries = 0
-    while step > asleep + close and (tries < TRIES or asleep == 0.0):
+    while step > asleep + min_sleep and (tries < MAX_TRIES or asleep == 0.0):
         tries += 1
         third = Point(step, value_at(lazy, value, page, now + step))
-        ahead = crossing(bar, first, second, third)
+        guess = crossing(bar, first, second, third)
         if not is_below(third.value, bar):
             awake = step
         else:
             asleep = step
-            if ahead <= step + max(close, NEAR * step):
+            if guess <= step + max(min_sleep, RELATIVE_TOLERANCE * step):
                 break
-        ahead = min(ahead - max(NEAR * abs(ahead - step), 0.4 * close), FURTHER * step)
-        if ahead >= 0.99 * awake:
-            ahead = asleep + 0.5 * (awake - asleep)
-        step, first, second = (0.5 * step if ahead <= 0.0 else ahead), second, third
+        margin = max(RELATIVE_TOLERANCE * abs(guess - step), 0.4 * min_sleep)
+        guess = min(guess - margin, MAX_GROWTH * step)
+        if guess >= 0.99 * awake:
+            guess = asleep + 0.5 * (awake - asleep)
+        step, first, second = (0.5 * step if guess <= 0.0 else guess), second, third
     if asleep > 0.0:
         sleep(lazy, page, now + asleep, 0.0)
     return asleep > 0.0
@@ -349,8 +349,8 @@ def time_left(lazy: LazyArgmax, page: int, now: float, current: float, bar: floa
     """Return a guess of the time in which a page reaches a bar: the value's line through 0."""
     age = now - lazy.pages[page].last_crawl
     if current > 0.0:
-        return float(age * min(bar / current - 1.0, FARTHEST))
-    return float(FARTHEST * (age + lazy.search[0].pace))
+        return float(age * min(bar / current - 1.0, MAX_AGES))
+    return float(MAX_AGES * (age + lazy.search[0].pace))
 
 
 @inlined()
@@ -378,7 +378,7 @@ def place_by(lazy: LazyArgmax, value: Any, page: int, now: float, current: float
 
 @inlined()
 def count_signal(lazy: LazyArgmax, value: Any, page: int, weight: float, now: float) -> None:
-    """Add the weight of a signal to a page, which need not be there, and place it again."""
+    """Add the weight of a signal to a page, present or absent, and place it again."""
     record = lazy.pages[page]
     record.counted += weight
     if record.place == ABSENT or weight == 0.0:
@@ -386,7 +386,7 @@ def count_signal(lazy: LazyArgmax, value: Any, page: int, weight: float, now: fl
     if record.level == TOP:
         if record.place < lazy.upper.shape[0]:
             lazy.upper[record.place] = math.inf
-    elif record.counted > record.most:
+    elif record.counted > record.signal_limit:
         rise(lazy, value, page, now)
 
 
@@ -452,9 +452,9 @@ def kth_largest(values: FloatArray, k: int) -> float:
 def level_size(lazy: LazyArgmax, level: int) -> int:
     """Return the number of pages above a new bar: all of them where batches are large."""
     search, num_pages = lazy.search[0], lazy.wake.shape[0]
-    if num_pages <= LARGE * search.batch:
+    if num_pages <= FULL_SCAN_BATCHES * search.batch:
         return int(num_pages + 1)
-    top = max(FEW, 2 * search.batch)
+    top = max(TOP_PAGES, 2 * search.batch)
     if level == TOP:
         return int(top)
     size = 4 * top + 2 * int(math.sqrt(num_pages))
@@ -467,7 +467,7 @@ def restart(lazy: LazyArgmax, value: Any, now: float) -> None:
     """Set all bars by the values of all pages."""
     search, levels, num_pages = lazy.search[0], lazy.levels, lazy.wake.shape[0]
     if search.choices < num_pages // 4:
-        search.doublings = min(search.doublings + 1, MOST_DOUBLINGS)
+        search.doublings = min(search.doublings + 1, MAX_DOUBLINGS)
     else:
         search.doublings = max(search.doublings - 1, 0)
     search.choices, search.queued, search.horizon = 0, 0, -math.inf
@@ -493,11 +493,11 @@ def place_again(lazy: LazyArgmax, value: Any, now: float, pages: Any, level: int
     for place in range(pages.shape[0]):
         current[place] = value_at(lazy, value, pages[place], now)
     ordered, levels = current.copy(), lazy.levels
-    least = levels[level].bar
-    if kth_largest(ordered, level_size(lazy, TOP)) < least:
+    lowest_bar = levels[level].bar
+    if kth_largest(ordered, level_size(lazy, TOP)) < lowest_bar:
         return False
     for higher in range(level + 1):
-        levels[higher].bar = max(kth_largest(ordered, level_size(lazy, higher)), least)
+        levels[higher].bar = max(kth_largest(ordered, level_size(lazy, higher)), lowest_bar)
     for page in pages:
         move(lazy, page, level + 1)
     for place in range(pages.shape[0]):
@@ -516,29 +516,29 @@ def lower_bars(lazy: LazyArgmax, value: Any, now: float) -> None:
 
 @inlined()
 def raise_bars(lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Raise a bar that too many pages are above, not more often than is worth it.
+    """Raise bars that too many pages exceed, where it saves time.
 
-    Pages that will be above it within ``CLOSE`` choices are there as well, a batch for each.
+    Pages that will exceed a bar within ``MIN_SLEEP`` choices are above it too, a batch per choice.
     """
     search, levels = lazy.search[0], lazy.levels
     if search.choosing < search.raising:
         return
     for level in range(below(lazy)):
-        most = MOST * level_size(lazy, level) + CLOSE * search.batch
-        if levels[level].bar < math.inf and levels[level].end > most:
+        max_pages = MAX_FILL * level_size(lazy, level) + MIN_SLEEP * search.batch
+        if levels[level].bar < math.inf and levels[level].end > max_pages:
             before = search.evaluated
             place_again(lazy, value, now, lazy.members[: levels[level].end].copy(), level)
             search.raising, search.choosing = search.evaluated - before, 0
 
 
 @inlined()
-def queue_wakes(lazy: LazyArgmax, most: int) -> bool:
-    """Queue the wakes until the horizon; return whether they are at most ``most``."""
+def queue_wakes(lazy: LazyArgmax, max_wakes: int) -> bool:
+    """Queue the wakes until the horizon; return whether they are at most ``max_wakes``."""
     search = lazy.search[0]
     search.queued = 0
     for page in range(lazy.wake.shape[0]):
         if -math.inf < lazy.wake[page] <= search.horizon:
-            if search.queued == most:
+            if search.queued == max_wakes:
                 return False
             push(lazy, lazy.wake[page], page)
     return True
@@ -577,11 +577,11 @@ def wake_pages(lazy: LazyArgmax, value: Any, now: float) -> None:
 
 @inlined()
 def bound_top(lazy: LazyArgmax, value: Any, now: float) -> int:
-    """Bound the values of the top for some choices, and return the place of the largest bound."""
+    """Bound the values of the top for some choices; return the place of the largest bound."""
     search, upper, first = lazy.search[0], lazy.upper, 0
     bounded = min(lazy.levels[TOP].end, upper.shape[0])
     if now > search.until:
-        search.until = now + AHEAD * search.pace
+        search.until = now + BOUND_CHOICES * search.pace
         upper[:bounded] = math.inf
     for place in range(bounded):
         if upper[place] == math.inf:

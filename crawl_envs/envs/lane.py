@@ -33,11 +33,11 @@ class Lane:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        found = getattr(self._vector, name, None)
+        attribute = getattr(self._vector, name, None)
         if name in SHARED:
-            return found
-        if callable(found) and "lane" in inspect.signature(found).parameters:
-            return partial(found, lane=self._number)
+            return attribute
+        if callable(attribute) and "lane" in inspect.signature(attribute).parameters:
+            return partial(attribute, lane=self._number)
         raise AttributeError(f"a lane of {type(self._vector).__name__} has no attribute {name!r}")
 
     def assign(self, name: str, value: Any) -> None:

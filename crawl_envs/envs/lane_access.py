@@ -23,7 +23,7 @@ from crawl_envs.worlds.lanes import Lanes
 
 
 def check_limit(limit: int | None, lanes: Lanes) -> int | None:
-    """Return a limit of the steps of an episode, None if it ends none sooner than the horizon.
+    """Check a limit on the steps of an episode; return None if it has no effect.
 
     Args:
         limit: None and -1 for no limit, as for ``gymnasium.make``.
@@ -38,7 +38,7 @@ def check_limit(limit: int | None, lanes: Lanes) -> int | None:
     if whole("max_episode_steps", limit, 1) > steps:
         raise ValueError(
             f"max_episode_steps must be at most {steps}, the steps of an episode of horizon "
-            f"{lanes.horizon:g}, got {limit}: a larger horizon makes episodes longer"
+            f"{lanes.horizon:g}, got {limit}; a larger horizon makes longer episodes"
         )
     return int(limit) if limit < steps else None
 
@@ -166,7 +166,7 @@ class LaneAccess:
         return self.lanes.ledger(lane, finished)
 
     def current_observation(self, lane: int = 0) -> Any:
-        """Return the present observation of a lane, as new arrays, without wrappers."""
+        """Return the current observation of a lane, as new arrays, without wrappers."""
         self._check_lane(lane)
         return self.lanes.observation(lane)
 
@@ -186,14 +186,14 @@ class LaneAccess:
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore a state returned by :meth:`get_state` of an equal environment.
 
-        For policies this is a new episode: those that learn start again, since their memory
-        belongs to another history.
+        Policies see a new episode. Those that learn restart, since their memory belongs to another
+        history.
 
         Raises:
             ValueError: not a state of an equal environment; nothing is changed in this case.
         """
         if not isinstance(state, Mapping) or "np_random" not in state:
-            raise ValueError(f"state must be of get_state, got {type(state).__name__}")
+            raise ValueError(f"state must come from get_state, got {type(state).__name__}")
         state = dict(state)
         random = state.pop("np_random")
         if not isinstance(random, Mapping) or {*random} != {*self.np_random.bit_generator.state}:
@@ -206,30 +206,30 @@ class LaneAccess:
     def _reset_arguments(
         self, seed: Any, options: Any
     ) -> tuple[BoolArray, list[int | None], list[Instance | None]]:
-        """Return the chosen lanes, and the seed and the given instance of each lane, or None."""
+        """Return the mask of lanes to reset, and a seed and an instance, or None, per lane."""
         if not isinstance(options, Mapping | None):
             raise ValueError(f"options must be None or a mapping, got {options!r}")
-        count, known = self.num_lanes, dict(options or {})
+        count, remaining = self.num_lanes, dict(options or {})
         several = hasattr(self, "num_envs")
-        mask = known.pop("reset_mask", None) if several else None
-        given = known.pop("instance", None)
-        if known:
+        mask = remaining.pop("reset_mask", None) if several else None
+        pinned = remaining.pop("instance", None)
+        if remaining:
             names = "among 'instance' and 'reset_mask'" if several else "'instance'"
-            raise ValueError(f"options must be {names}, got {tuple(known)}")
-        chosen = np.ones(count, np.bool_) if mask is None else mask
-        array = isinstance(chosen, np.ndarray) and chosen.shape == (count,)
-        if not (array and chosen.dtype == np.bool_ and chosen.any()):
+            raise ValueError(f"options must be {names}, got {tuple(remaining)}")
+        lane_mask = np.ones(count, np.bool_) if mask is None else mask
+        array = isinstance(lane_mask, np.ndarray) and lane_mask.shape == (count,)
+        if not (array and lane_mask.dtype == np.bool_ and lane_mask.any()):
             raise ValueError(
                 f"options['reset_mask'] must be a bool array of shape ({count},) and not all "
                 f"False, got {mask!r}"
             )
-        instances = list(given) if isinstance(given, Sequence) else [given] * count
+        instances = list(pinned) if isinstance(pinned, Sequence) else [pinned] * count
         if len(instances) != count or not all(isinstance(i, Instance | None) for i in instances):
             raise ValueError(
                 f"options['instance'] must be an Instance"
-                f"{f' or {count} of them' if several else ''}, got {given!r}"
+                f"{f' or {count} of them' if several else ''}, got {pinned!r}"
             )
-        return chosen, self._lane_seeds(seed), instances
+        return lane_mask, self._lane_seeds(seed), instances
 
     def _lane_seeds(self, seed: Any) -> list[int | None]:
         """Return the seed of each lane; None continues its streams."""
@@ -256,7 +256,7 @@ class LaneAccess:
         """
         if self.render_mode is None:
             modes = ", ".join(map(repr, self.metadata["render_modes"]))
-            logger.warn(f"render does nothing: give make a render_mode, one of {modes}")
+            logger.warn(f"render needs a render_mode: pass one of {modes} to gymnasium.make")
             return None
         scene = self.scene(lane)
         if self.render_mode == "ansi":

@@ -1,4 +1,4 @@
-"""What an environment does that a batch of its lanes, or a compiled rollout, would not do."""
+"""Find changes of an environment that its lanes and compiled rollouts do not have."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ CHECKS = (OrderEnforcing, PassiveEnvChecker)
 
 
 def overrides(core: CrawlEnv) -> tuple[str, ...]:
-    """Return what a subclass has replaced of :class:`CrawlEnv`: its methods and its spaces.
+    """Return the methods and spaces of :class:`CrawlEnv` that a subclass replaces.
 
     Other changes, such as those of arguments, lanes or the objective, act in batches too.
     """
     kind, lanes = type(core), core.lanes
     below = kind.__mro__[: kind.__mro__.index(CrawlEnv)]
-    own = {name for place in (*map(vars, below), vars(core)) for name in place}
-    names = [name for name in sorted(own) if not name.startswith("__") and _is_method(name)]
+    defined = {name for place in (*map(vars, below), vars(core)) for name in place}
+    names = [name for name in sorted(defined) if not name.startswith("__") and _is_method(name)]
     spaces = {"action_space": lanes.form.space(), "observation_space": lanes.observation_space()}
     names += [name for name, space in spaces.items() if getattr(core, name) != space]
     return tuple(f"{kind.__name__}.{name}" for name in names)
@@ -28,15 +28,14 @@ def overrides(core: CrawlEnv) -> tuple[str, ...]:
 
 def _is_method(name: str) -> bool:
     """Return whether CrawlEnv has a method or a property of that name."""
-    found = getattr(CrawlEnv, name, None)
-    return callable(found) or isinstance(found, property)
+    attribute = getattr(CrawlEnv, name, None)
+    return callable(attribute) or isinstance(attribute, property)
 
 
 def beyond_lanes(env: Any) -> tuple[str, ...]:
-    """Return the names of what an environment has that its lanes have not, outermost first.
+    """Return the names of wrappers and overrides that lanes do not have, outermost first.
 
-    These are wrappers, limits of steps shorter than the horizon, and what a subclass of
-    :class:`CrawlEnv` has replaced.
+    Limits of steps count if they are shorter than the horizon, and wrappers that only check do not.
     """
     names, core = [], env.unwrapped
     while env is not core:

@@ -4,7 +4,7 @@ Pages are cells in rows, the most important first: blue where the held copy is c
 the page has changed since. Pages crawled in the last step have a frame, black if they had changed.
 A dot is a change signal since the last crawl, large if it arrived in the last step: black where the
 page has changed since that crawl, white where the copy is current and the signal misleads. Trackers
-and policies cannot tell them apart. If there are more pages than cells, a cell is several pages of
+and policies cannot distinguish them. If there are more pages than cells, a cell is several pages of
 similar importance. Below is the freshness over the episode. Where a penalty is counted, orange is
 darker the larger the penalty of a page is, and the penalty is below.
 """
@@ -23,21 +23,21 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 SIZE = (800, 600)
 """Width and height of a picture, in pixels."""
-LEAST_SIZE = (400, 320)
+MIN_SIZE = (400, 320)
 
 # Okabe and Ito's colours, distinguishable with red-green colour blindness.
 Colour: TypeAlias = tuple[int, int, int]
 FRESH, STALE, UNCHANGED = (0, 114, 178), (230, 159, 0), (204, 121, 167)
 PAPER, INK, SHADE = (255, 255, 255), (34, 34, 34), (191, 219, 236)
-WORST, MOST_PENALTY = (190, 60, 0), 2.5
+WORST, MAX_PENALTY = (190, 60, 0), 2.5
 """Colour of a page with this penalty or more; orange is a penalty of 1."""
 GONE, FAINT = (217, 217, 217), (110, 110, 110)
 
 MARGIN, HEADER = 16, 60
 """Width of the border, and height of the lines about time, budget and score."""
-CURVE, LEFT = 0.17, 34
+CURVE, AXIS_WIDTH = 0.17, 34
 """Share of the height that the curve has, and width of the numbers at its axis."""
-LEAST_CELL, MOST_CELL, NUMBERED_CELL = 5, 120, 40
+MIN_CELL, MAX_CELL, NUMBERED_CELL = 5, 120, 40
 """Widths of cells with their gaps: the least, the largest, the least with the number of a page."""
 LINE, LEGEND_CELL = 20, 18
 """Height of a line of words, and the width of a cell of the legend."""
@@ -52,7 +52,7 @@ LEGEND = (
     ("signal, unchanged", {"similarity": 1.0, "wrong": 1}),
     ("new signal", {"similarity": 0.0, "right": 2}),
 )
-"""Words of the legend, and fields of the cell beside them."""
+"""Words of the legend, and fields of the cell next to them."""
 
 
 class Cells(NamedTuple):
@@ -99,14 +99,14 @@ def layout_of(num_pages: int, size: tuple[int, int]) -> Layout:
         ValueError: a size that is too small.
     """
     width, height = size
-    if width < LEAST_SIZE[0] or height < LEAST_SIZE[1]:
-        raise ValueError(f"size must be at least {LEAST_SIZE} pixels, got {size}")
+    if width < MIN_SIZE[0] or height < MIN_SIZE[1]:
+        raise ValueError(f"size must be at least {MIN_SIZE} pixels, got {size}")
     legend = LINE * (1 + len(_legend_lines(width - 2 * MARGIN)))
     below = height - LINE - MARGIN // 2
     across = width - 2 * MARGIN
     down = below - round(CURVE * height) - 2 * LINE - legend - HEADER
-    pitch = MOST_CELL
-    while pitch > LEAST_CELL and (across // pitch) * (down // pitch) < num_pages:
+    pitch = MAX_CELL
+    while pitch > MIN_CELL and (across // pitch) * (down // pitch) < num_pages:
         pitch -= 1
     columns = across // pitch
     rows = min(down // pitch, -(-num_pages // columns))
@@ -128,9 +128,9 @@ def cells_of(scene: Scene, num_cells: int) -> tuple[IntArray, Cells]:
     np.maximum.at(crawled, cell[log.page], 1 + log.changed)
     signalled = np.minimum(np.atleast_2d(scene.tracker.signals).sum(0), 1)
     signalled[log.signal_page] *= 2
-    for marks, told in ((right, alive & ~scene.fresh), (wrong, alive & scene.fresh)):
-        chosen = np.flatnonzero(told & (signalled > 0))
-        np.maximum.at(marks, cell[chosen], signalled[chosen])
+    for marks, candidates in ((right, alive & ~scene.fresh), (wrong, alive & scene.fresh)):
+        signal_pages = np.flatnonzero(candidates & (signalled > 0))
+        np.maximum.at(marks, cell[signal_pages], signalled[signal_pages])
     return cell, Cells(there / pages, similarity, crawled, right, wrong)
 
 
@@ -158,15 +158,15 @@ def draw_cells(content: Cells, pitch: int, columns: int, rows: int) -> PictureAr
     """Return the cells, row by row, (rows * pitch, columns * pitch, 3) uint8."""
     alive, similar = content.alive[:, None], content.similarity[:, None]
     right = np.maximum(similar, 0.0)
-    worse = np.clip(similar / (1.0 - MOST_PENALTY), 0.0, 1.0)
-    kept = right * FRESH + (1.0 - right) * (worse * WORST + (1.0 - worse) * STALE)
+    worse = np.clip(similar / (1.0 - MAX_PENALTY), 0.0, 1.0)
+    page_colour = right * FRESH + (1.0 - right) * (worse * WORST + (1.0 - worse) * STALE)
     colour = np.full((rows * columns, 3), PAPER, np.uint8)
-    colour[: alive.size] = np.rint(alive * kept + (1.0 - alive) * GONE)
+    colour[: alive.size] = np.rint(alive * page_colour + (1.0 - alive) * GONE)
     grid: PictureArray = np.full((rows, pitch, columns, pitch, 3), PAPER, np.uint8)
     grid[:, 1:-1, :, 1:-1] = colour.reshape(rows, 1, columns, 1, 3)
 
-    def stamp(chosen: BoolArray, pixels: tuple[IntArray, IntArray], paint: Colour) -> None:
-        row, column = np.divmod(np.flatnonzero(chosen)[:, None], columns)
+    def stamp(cells: BoolArray, pixels: tuple[IntArray, IntArray], paint: Colour) -> None:
+        row, column = np.divmod(np.flatnonzero(cells)[:, None], columns)
         grid[row, pixels[0], column, pixels[1]] = paint
 
     stamp(content.crawled == 1, _ring(pitch), UNCHANGED)
@@ -223,7 +223,7 @@ def _measure(scene: Scene) -> tuple[str, float]:
 
 @lru_cache(maxsize=8)
 def _background(
-    plan: Layout, num_pages: int, horizon: float, measure: str, most: float
+    plan: Layout, num_pages: int, horizon: float, measure: str, max_value: float
 ) -> PictureArray:
     """Return what is the same in all pictures of an episode, read-only."""
     picture: PictureArray = np.full((plan.height, plan.width, 3), PAPER, np.uint8)
@@ -234,12 +234,12 @@ def _background(
     _draw_legend(picture, MARGIN, plan.words_top + LINE, plan.width - 2 * MARGIN)
     about = f"{measure} over time (dashed: the mean so far)"
     write(picture, about, (MARGIN, plan.curve_top - 24), FAINT, size=12)
-    left, right = MARGIN + LEFT, plan.width - MARGIN
+    left, right = MARGIN + AXIS_WIDTH, plan.width - MARGIN
     top, bottom = plan.curve_top, plan.curve_bottom
     for value in (0.0, 0.5, 1.0):
         y = round(bottom - value * (bottom - top))
         picture[y, left:right] = GONE if value else FAINT
-        write(picture, f"{value * most:g}", (left - 6, y - 9), FAINT, size=12, align=1.0)
+        write(picture, f"{value * max_value:g}", (left - 6, y - 9), FAINT, size=12, align=1.0)
     picture[top : bottom + 1, left - 1] = FAINT
     for time in _ticks(horizon):
         x = left + round(time / horizon * (right - left - 1))
@@ -253,7 +253,7 @@ def _background(
 
 def _draw_curve(picture: PictureArray, plan: Layout, scene: Scene, history: History) -> None:
     """Draw the freshness over the episode, a column of pixels at a time, and its mean as dashes."""
-    left, right = MARGIN + LEFT, plan.width - MARGIN
+    left, right = MARGIN + AXIS_WIDTH, plan.width - MARGIN
     height = plan.curve_bottom - plan.curve_top
     columns = round(min(scene.ledger.time / scene.horizon, 1.0) * (right - left))
     if columns == 0:
@@ -262,8 +262,9 @@ def _draw_curve(picture: PictureArray, plan: Layout, scene: Scene, history: Hist
     mean = history.freshness(np.array([0.0, scene.ledger.time]))[0]
     if np.isnan(mean):
         return
-    most = _measure(scene)[1]
-    freshness, mean = np.minimum(np.nan_to_num(freshness) / most, 1.0), min(mean / most, 1.0)
+    max_value = _measure(scene)[1]
+    freshness = np.minimum(np.nan_to_num(freshness) / max_value, 1.0)
+    mean = min(mean / max_value, 1.0)
     level = np.rint((1.0 - freshness) * height).astype(np.int64)
     before = np.concatenate([level[:1], level[:-1]])
     row = np.arange(height + 1)[:, None]

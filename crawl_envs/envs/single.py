@@ -61,9 +61,9 @@ class CrawlEnv(LaneAccess, SingleEnv):
         Raises:
             ValueError: a negative seed, an unknown option, an instance that does not fit.
         """
-        chosen, seeds, instances = self._reset_arguments(seed, options)
+        lane_mask, seeds, instances = self._reset_arguments(seed, options)
         super().reset(seed=seeds[0])
-        self.lanes.begin(chosen, seeds, instances, self.np_random)
+        self.lanes.begin(lane_mask, seeds, instances, self.np_random)
         if self._spec is not None and instances[0] is not None:
             self._check_length()
         if self.render_mode == "human":
@@ -75,7 +75,7 @@ class CrawlEnv(LaneAccess, SingleEnv):
         steps, expected = self.lanes.steps_left, self.lanes.steps_per_episode()
         if expected is not None and steps > expected:
             logger.warn(
-                f"the instance has {steps} steps, env.spec {expected}: TimeLimit cuts them, and "
+                f"the instance has {steps} steps, env.spec {expected}: TimeLimit truncates it, and "
                 "TimeAwareObservation leaves its space; make the environment with bandwidth="
                 f"{self.instance.bandwidth:g}"
             )

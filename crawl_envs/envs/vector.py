@@ -92,12 +92,12 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
             ValueError: a negative seed, a list of the wrong length, an unknown option, an
                 instance that does not fit.
         """
-        chosen, seeds, instances = self._reset_arguments(seed, options)
+        lane_mask, seeds, instances = self._reset_arguments(seed, options)
         super().reset(seed=seeds[0])
-        self.lanes.begin(chosen, seeds, instances, self.np_random)
+        self.lanes.begin(lane_mask, seeds, instances, self.np_random)
         nothing = list(np.zeros((NUM_OUTCOMES, self.num_envs)))
-        info = self._info(self.objective.terms(nothing), nothing, chosen.copy())
-        return self.lanes.observations(self.copy), self._masked(info, chosen.copy())
+        info = self._info(self.objective.terms(nothing), nothing, lane_mask.copy())
+        return self.lanes.observations(self.copy), self._masked(info, lane_mask.copy())
 
     def step(self, actions: Any) -> tuple[Any, FloatArray, Any, Any, dict[str, Any]]:
         """Take the crawls of the actions, and advance to the next decision.
@@ -195,8 +195,8 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         Raises:
             AttributeError: a lane has none of that name.
         """
-        found = (getattr(lane, name) for lane in self.views)
-        return tuple(one(*args, **kwargs) if callable(one) else one for one in found)
+        attributes = (getattr(lane, name) for lane in self.views)
+        return tuple(one(*args, **kwargs) if callable(one) else one for one in attributes)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Return an attribute of each lane."""
@@ -209,10 +209,10 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
             ValueError: a list of another length.
             AttributeError: it is an attribute of the environment, which is given to ``make_vec``.
         """
-        each = list(values) if isinstance(values, list | tuple) else [values] * self.num_envs
-        if len(each) != self.num_envs:
+        lane_values = list(values) if isinstance(values, list | tuple) else [values] * self.num_envs
+        if len(lane_values) != self.num_envs:
             raise ValueError(f"values must be one or {self.num_envs} of them, got {values!r}")
-        for lane, value in zip(self.views, each, strict=True):
+        for lane, value in zip(self.views, lane_values, strict=True):
             lane.assign(name, value)
 
 
@@ -273,6 +273,6 @@ def vectorized(single: type[CrawlEnv]) -> type[FamilyVectorEnv]:
 
     Its arguments are those of :class:`{single.__name__}` and :class:`FamilyVectorEnv`.
     """
-    own = {"__module__": single.__module__, "__qualname__": name, "__doc__": doc, "single": single}
+    names = {"__module__": single.__module__, "__qualname__": name, "__doc__": doc}
     bases = (*access, FamilyVectorEnv, NativeVectorEnv)
-    return new_class(name, bases, exec_body=lambda body: body.update(own))
+    return new_class(name, bases, exec_body=lambda body: body.update(names, single=single))

@@ -31,11 +31,11 @@ class ScaledObservation(TransformObservation[Any, Any, Any]):
         wide, masked = box.high > 1.0, box is not space
         highest = np.where(wide, np.log1p(100.0 * box.high), 1.0).astype(np.float32)
 
-        def scaled(shown: Any) -> Any:
-            if isinstance(shown, Mapping):
-                return {**shown, "observation": scaled(shown["observation"])}
-            logs = np.copysign(np.log1p(100.0 * np.abs(shown)), shown)
-            return np.where(wide, logs / highest, shown).astype(np.float32)
+        def scaled(observation: Any) -> Any:
+            if isinstance(observation, Mapping):
+                return {**observation, "observation": scaled(observation["observation"])}
+            logs = np.copysign(np.log1p(100.0 * np.abs(observation)), observation)
+            return np.where(wide, logs / highest, observation).astype(np.float32)
 
         target: Any = Box(scaled(box.low), scaled(box.high))
         RecordConstructorArgs.__init__(self)

@@ -35,9 +35,9 @@ OF_DRAWN = {"num_pages": None, "bandwidth_steps": (), "horizon": None}
 """Arguments of traces only, and of drawn pages only, with their defaults."""
 
 
-def _refuse(given: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
+def _refuse(arguments: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
     """Raise ValueError where an argument differs from its default."""
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value != defaults[name]:
             raise ValueError(f"{name} must not be given for {where}, got {value!r}")
 
@@ -63,10 +63,10 @@ def _generator(
     """
     if isinstance(instance, str) and instance in LAWS:
         _refuse(of_traces, OF_TRACES, f"instance {instance!r}")
-        given = {name: value for name, value in of_drawn.items() if value is not None}
-        horizon = given.pop("horizon", DAYS)
-        given = {"num_pages": PAGES, **given, "bandwidth": bandwidth, "signals": signals}
-        return generator_of(instance, **given), {"horizon": horizon}
+        arguments = {name: value for name, value in of_drawn.items() if value is not None}
+        horizon = arguments.pop("horizon", DAYS)
+        arguments = {"num_pages": PAGES, **arguments, "bandwidth": bandwidth, "signals": signals}
+        return generator_of(instance, **arguments), {"horizon": horizon}
     shipped = traces.shipped()
     if not isinstance(instance, str | Path) or not (instance in shipped or Path(instance).is_dir()):
         one_of("instance", instance, (*LAWS, *shipped), "the folder of a trace")

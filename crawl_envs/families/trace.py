@@ -34,7 +34,7 @@ class CrawlTrace(CrawlEnv, SingleEnv):
     ## Instance
 
     Change rate, recall and false-signal rate of each page were fitted by
-    ``python -m scripts.data.fit_trace`` on an earlier window and stored beside the trace. Pages
+    ``python -m scripts.data.fit_trace`` on an earlier window and stored with the trace. Pages
     born later have the pooled prior. These parameters are beliefs, not the truth.
 
     ## Action Space
@@ -74,11 +74,11 @@ class CrawlTrace(CrawlEnv, SingleEnv):
     - ``window`` (None): first and last day; by default the second half of the trace.
     - ``bandwidth`` (None): crawls per day; by default the mean number of pages alive divided by
       ``days_per_crawl``.
-    - ``days_per_crawl`` (None): mean days between crawls of a page, in place of ``bandwidth``; by
+    - ``days_per_crawl`` (None): mean days between crawls of a page, instead of ``bandwidth``; by
       default 30.
     - ``importance`` ("uniform"): ``uniform`` or ``zipf`` (1 / rank, in an order drawn from the
       seed).
-    - ``parameters`` (None): path of the fitted parameters, if not beside the trace.
+    - ``parameters`` (None): path of the fitted parameters; by default stored with the trace.
     - ``reward`` (None): ``freshness`` or ``penalty``.
     - ``action`` ("page"), ``batch`` (1), ``epoch`` (None), ``overspend`` (None), ``bucket`` (None),
       ``objective`` ("binary"), ``crawl_cost`` (0.0), ``observation`` ("table"), ``reveal``

@@ -12,7 +12,7 @@ import numpy as np
 from crawl_envs.types import Delay, Instance
 from crawl_envs.types.arguments import bandwidth_function, quantity, whole
 
-MOST_PAGES = 2**28 - 1
+MAX_PAGES = 2**28 - 1
 """Largest number of pages: pairs of page and event kind have 32 bits."""
 
 
@@ -48,12 +48,12 @@ class Law:
     Attributes:
         draw: ``draw(rng, num_pages, *, bandwidth, bandwidth_steps, **arguments)`` returns an
             :class:`crawl_envs.Instance` of ``num_pages`` pages, drawn with the NumPy generator
-            ``rng``. Arguments that are not given are not passed.
+            ``rng``. Arguments of None are not passed.
         about: a line of documentation.
         bandwidth: default crawls per unit time; per page if ``per_page``.
         per_page: whether the default bandwidth is proportional to the number of pages.
-        arguments: the further arguments, and a check of each: a function of the value and the
-            bandwidth that returns the value for ``draw`` or raises ValueError.
+        arguments: names of further arguments, with functions that convert a value for ``draw``,
+            given the bandwidth, or raise ValueError.
         num_sources: number of sources of signals, unless it is an argument.
         most_pages: largest number of pages.
     """
@@ -64,7 +64,7 @@ class Law:
     per_page: bool = False
     arguments: Mapping[str, Callable[[Any, float], Any]] = field(default_factory=dict)
     num_sources: int = 1
-    most_pages: int = MOST_PAGES
+    most_pages: int = MAX_PAGES
 
     def generator(
         self,
@@ -74,9 +74,9 @@ class Law:
         bandwidth_steps: Sequence[Sequence[float]] = (),
         **arguments: Any,
     ) -> Generator:
-        """Return a generator of instances; arguments of None have their defaults.
+        """Return a generator of instances; None selects the default of an argument.
 
-        ``name`` is that of the law, for errors; see :class:`Generator` for the others.
+        ``name`` is the law's name, for errors; see :class:`Generator` for the others.
 
         Raises:
             ValueError: an argument is outside its range, or the law does not have it.
@@ -86,15 +86,15 @@ class Law:
         rate, steps = bandwidth_function(
             default if bandwidth is None else bandwidth, bandwidth_steps
         )
-        given = {}
+        keywords = {}
         for key, value in arguments.items():
             if value is None:
                 continue
             if key not in self.arguments:
                 raise ValueError(f"{key} must be None for instance {name!r}, got {value!r}")
-            given[key] = self.arguments[key](value, rate)
-        sources = given.get("num_sources", self.num_sources)
-        return Generator(partial(self.draw, **given), pages, rate, steps, sources)
+            keywords[key] = self.arguments[key](value, rate)
+        sources = keywords.get("num_sources", self.num_sources)
+        return Generator(partial(self.draw, **keywords), pages, rate, steps, sources)
 
 
 def delay_of(spec: Mapping[str, Any] | Delay, bandwidth: float) -> Delay:

@@ -108,9 +108,9 @@ class MarketShape:
                 whole(field.name, value, 1, 1_000_000)
             else:
                 real(field.name, value, least=0.0)
-        for name, most in {**dict.fromkeys(CHANCES, 1.0), **MOST}.items():
-            if getattr(self, name) > most:
-                raise ValueError(f"{name} must lie in [0, {most:g}], got {getattr(self, name)!r}")
+        for name, limit in {**dict.fromkeys(CHANCES, 1.0), **UPPER_LIMITS}.items():
+            if getattr(self, name) > limit:
+                raise ValueError(f"{name} must lie in [0, {limit:g}], got {getattr(self, name)!r}")
         if self.drift_memory >= 1.0:
             raise ValueError(f"drift_memory must lie in [0, 1), got {self.drift_memory!r}")
 
@@ -126,7 +126,7 @@ SPREADS = (
     *("merchant_views", "category_views", "brand_views", "offer_views"),
     *("category_clicks", "brand_clicks", "offer_clicks"),
 )
-MOST = {
+UPPER_LIMITS = {
     **dict.fromkeys(SPREADS, 5.0),
     **{"change_rate": 1_000.0, "fast_factor": 1_000.0, "view_rate": 100_000.0},
 }
@@ -240,8 +240,8 @@ def _weeks(rng: np.random.Generator, shape: MarketShape) -> FloatArray:
     rest = (1.0 - shape.scheduled_share) / np.maximum(7 - few.sum(1, keepdims=True), 1)
     scheduled = np.where(few, shape.scheduled_share / few.sum(1, keepdims=True), rest)
     workdays = np.array([1.15, 1.15, 1.15, 1.15, 1.1, 0.65, 0.65]) / 7.0
-    chosen = rng.random((m, 1)) < shape.scheduled
-    shares = np.where(chosen, scheduled, workdays)
+    scheduled_merchants = rng.random((m, 1)) < shape.scheduled
+    shares = np.where(scheduled_merchants, scheduled, workdays)
     factors: FloatArray = 7.0 * shares / shares.sum(1, keepdims=True)
     return factors
 

@@ -2,8 +2,8 @@
 
 All draw importance and change rate from U(0, 1). Each extends the previous one from the same
 random stream, so instances of one seed share their common parameters. They do not share events: a
-tape is drawn from all rates together, and delays from its stream. ``mixed`` is not from the paper:
-it has the two classes of pages of the LambdaCrawl paper (Kolobov et al. 2019). Nor is ``cold``.
+tape is drawn from all rates together, and delays from its stream. ``mixed`` and ``cold`` are not
+from the paper; ``mixed`` has the two classes of pages of LambdaCrawl (Kolobov et al. 2019).
 
 ``more`` are bandwidth, bandwidth_steps and delay of :class:`crawl_envs.Instance`.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from crawl_envs.instances.laws import DELAY, Law
-from crawl_envs.types import MOST_SOURCES, Delay, Instance
+from crawl_envs.types import MAX_SOURCES, Delay, Instance
 from crawl_envs.types.arguments import whole
 
 RECALL_BETA = (0.25, 0.25)
@@ -110,7 +110,7 @@ def draw_cold(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance
 
 def _sources(value: Any, bandwidth: float) -> int:
     """Check a number of sources."""
-    return whole("num_sources", value, 2, MOST_SOURCES)
+    return whole("num_sources", value, 2, MAX_SOURCES)
 
 
 LAWS = {

@@ -171,9 +171,9 @@ PRICES = np.dtype([("true", np.int32), ("held", np.int32)], align=True)
 class State(NamedTuple):
     """N worlds of m pages. An annotation has the element type and the axes of an array.
 
-    Axes of one name have one length. Those of optional parts are 0 where a world lacks the part: C
-    sources of signals counted apart, I increments of a penalty, D pages with a divergence, Q pages
-    crawled at random instants, V pages with prices, G pages of fragments with h base versions.
+    Axes of one name have one length, which is 0 where a world lacks an optional part: C sources of
+    signals, if several, I increments of a penalty, D pages with a divergence, Q pages crawled at
+    random instants, V pages with prices, G pages of fragments with h base versions.
     """
 
     lanes: Annotated[Records, LANE, "N"]
@@ -200,7 +200,7 @@ class State(NamedTuple):
     signal_log: Annotated[Records, SIGNAL_ENTRY, "N logged"]
     crawl_log: Annotated[Records, CRAWL_ENTRY, "N crawled"]
     outcomes: Annotated[FloatArray, np.float64, "outcomes N"]  # of the last slot
-    shown: Annotated[NDArray[np.float32], np.float32, "N F m"]  # observations
+    observations: Annotated[NDArray[np.float32], np.float32, "N F m"]
     # signals by source: since ``last_crawl``, and of the crawls in ``crawl_log``
     source_signals: Annotated[SmallArray, np.int32, "N C m"]
     crawl_signals: Annotated[SmallArray, np.int32, "N C crawled"]

@@ -29,7 +29,7 @@ from crawl_envs.sim.streams import (
     stream_of,
     uniform_of,
 )
-from crawl_envs.types import MOST_SOURCES, BoolArray, FloatArray, Instance, IntArray
+from crawl_envs.types import MAX_SOURCES, BoolArray, FloatArray, Instance, IntArray
 from crawl_envs.types.arguments import whole
 
 REQUEST = 0
@@ -83,31 +83,31 @@ def fill_alias(rates: FloatArray, alias: Records) -> None:
     """
     count = rates.shape[0]
     total = rates.sum()
-    small = np.empty(count, np.int64)
-    large = np.empty(count, np.int64)
-    num_small = num_large = 0
+    below = np.empty(count, np.int64)
+    above = np.empty(count, np.int64)
+    num_below = num_above = 0
     for column in range(count):
         alias[column].cut = rates[column] * count / total if total > 0.0 else 1.0
         alias[column].other = column
         if alias[column].cut < 1.0:
-            small[num_small] = column
-            num_small += 1
+            below[num_below] = column
+            num_below += 1
         else:
-            large[num_large] = column
-            num_large += 1
-    while num_small > 0 and num_large > 0:
-        num_small -= 1
-        low, high = small[num_small], large[num_large - 1]
+            above[num_above] = column
+            num_above += 1
+    while num_below > 0 and num_above > 0:
+        num_below -= 1
+        low, high = below[num_below], above[num_above - 1]
         alias[low].other = high
         alias[high].cut -= 1.0 - alias[low].cut
         if alias[high].cut < 1.0:
-            num_large -= 1
-            small[num_small] = high
-            num_small += 1
-    for position in range(num_large):
-        alias[large[position]].cut = 1.0
-    for position in range(num_small):
-        alias[small[position]].cut = 1.0
+            num_above -= 1
+            below[num_below] = high
+            num_below += 1
+    for position in range(num_above):
+        alias[above[position]].cut = 1.0
+    for position in range(num_below):
+        alias[below[position]].cut = 1.0
 
 
 @inlined(forceinline=True)
@@ -145,12 +145,12 @@ def draw_delay(stream: Stream, kind: int, mean: float, quantum: float) -> tuple[
         return draw_gap(stream, mean)
     if kind == DELAY_POISSON:
         uniform, stream = next_uniform(stream)
-        left = 1.0 - uniform
+        remaining = 1.0 - uniform
         count_mean = mean / quantum
         probability = math.exp(-count_mean)
         count = 0
-        while left >= probability and probability > 0.0:
-            left -= probability
+        while remaining >= probability and probability > 0.0:
+            remaining -= probability
             count += 1
             probability *= count_mean / count
         return count * quantum, stream
@@ -195,10 +195,10 @@ class Tape:
         if late.size:
             raise ValueError(f"tape time must not decrease, but does at event {late[0] + 1}")
         pages, kinds = np.divmod(self.code, CODE_STRIDE)
-        whole("tape num_sources", self.num_sources, 1, MOST_SOURCES)
+        whole("tape num_sources", self.num_sources, 1, MAX_SOURCES)
         last = DAY if self.detail.shape == self.time.shape else DEATH
-        known = (kinds < SIGNAL + 2 * self.num_sources) | ((kinds >= BIRTH) & (kinds <= last))
-        if np.any(pages < 0) or np.any(pages >= self.alive.size) or not known.all():
+        valid = (kinds < SIGNAL + 2 * self.num_sources) | ((kinds >= BIRTH) & (kinds <= last))
+        if np.any(pages < 0) or np.any(pages >= self.alive.size) or not valid.all():
             raise ValueError(
                 f"tape code must name a page below {self.alive.size} and a kind, with a source "
                 f"below {self.num_sources}"

@@ -39,12 +39,12 @@ def size_at(spells: Records, first: int, last: int, time: float) -> int:
 
 
 @inlined(forceinline=True)
-def jaccard(live: int, held: int, common: int) -> float:
+def jaccard(live: int, stored: int, common: int) -> float:
     """Return the fragment staleness of two sets of given sizes and number of ``common`` fragments.
 
     That is eq. 3 of Olston and Pandey 2008; 0 if both are empty.
     """
-    union = live + held - common
+    union = live + stored - common
     return (union - common) / union if union > 0 else 0.0
 
 

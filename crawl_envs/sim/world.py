@@ -33,14 +33,14 @@ from crawl_envs.types import DELAY_KINDS, CrawlLog, FloatArray, Instance, IntArr
 from crawl_envs.types.arguments import whole
 from crawl_envs.types.contents import Contents
 
-MOST_COLUMNS = 2**31 - 1
+MAX_COLUMNS = 2**31 - 1
 """Most columns of an alias table, numbered in 32 bits: wider entries take longer to draw from."""
 
 LOG_CAPACITY = 16
 """Initial capacity of the log of signals of a slot; it grows as needed."""
 
-HELD, SLACK = ("events", "details", "updates", "spells"), 1.25
-"""Axes with the length of the longest episode, and what they get beyond the length needed."""
+EPISODE_AXES, SLACK = ("events", "details", "updates", "spells"), 1.25
+"""Axes as long as the longest episode, and their length as a multiple of the needed one."""
 
 
 class Layout(NamedTuple):
@@ -127,7 +127,7 @@ class World:
     ) -> None:
         plan = Layout(**layout)
         num_sources, tape = plan.num_sources, plan.tape
-        whole("num_pages", num_pages, 1, MOST_COLUMNS >> column_bits(num_sources))
+        whole("num_pages", num_pages, 1, MAX_COLUMNS >> column_bits(num_sources))
         self.num_lanes, self.num_pages, self.num_sources = num_lanes, num_pages, num_sources
         self.batch, self.epoch = batch, epoch
         self.requests = requests
@@ -185,8 +185,8 @@ class World:
             raise ValueError("tape must be without births and deaths")
         time, code = tape.time, tape.code
         if not self.requests:
-            played = code & KIND_MASK != REQUEST
-            time, code = time[played], code[played]
+            event_mask = code & KIND_MASK != REQUEST
+            time, code = time[event_mask], code[event_mask]
         count = time.size
         self.lengthen(events=count)
         self.state.tape[lane, :count]["time"], self.state.tape[lane, :count]["code"] = time, code
@@ -195,11 +195,11 @@ class World:
 
     def _check_size(self, tape: Tape) -> None:
         """Raise ValueError unless a tape has the numbers of pages and sources of the world."""
-        given, own = (tape.alive.size, tape.num_sources), (self.num_pages, self.num_sources)
-        if given != own:
+        size, expected = (tape.alive.size, tape.num_sources), (self.num_pages, self.num_sources)
+        if size != expected:
             raise ValueError(
-                f"tape must be of {own[0]} pages and {own[1]} sources of signals, got {given[0]} "
-                f"and {given[1]}"
+                f"tape must be of {expected[0]} pages and {expected[1]} sources of signals, got "
+                f"{size[0]} and {size[1]}"
             )
 
     def set_contents(self, row: int, contents: Contents) -> None:
@@ -213,11 +213,11 @@ class World:
 
     def lengthen(self, **lengths: int) -> None:
         """Lengthen axes to at least the given lengths, keeping all entries."""
-        own = self.lengths
+        current = self.lengths
         longer = {
-            axis: int(SLACK * length) if axis in HELD else length
+            axis: int(SLACK * length) if axis in EPISODE_AXES else length
             for axis, length in lengths.items()
-            if length > own[axis]
+            if length > current[axis]
         }
         if longer:
             empty = {"clock": np.inf, "pending_place": -1}
@@ -254,8 +254,8 @@ class World:
 
     def signals(self, lane: int) -> IntArray:
         """Return the signals of each page since its last crawl, (m,) or (S, m), a new array."""
-        apart = self.state.source_signals[lane]
-        counts = apart if self.num_sources > 1 else self.state.pages[lane]["signals"]
+        by_source = self.state.source_signals[lane]
+        counts = by_source if self.num_sources > 1 else self.state.pages[lane]["signals"]
         fresh: IntArray = counts.astype(np.int64)
         return fresh
 
@@ -271,33 +271,33 @@ class World:
         """
         if not isinstance(arrays, Mapping) or set(arrays) != set(State._fields):
             raise ValueError(f"state must be of get_state of a world, got {type(arrays).__name__}")
-        given = State(**{name: np.array(arrays[name], order="C") for name in State._fields})
-        for axis, length in lengths_of(given, FIELDS).items():
-            own = self.lengths[axis]
-            if axis not in GROWING and length != own:
+        state = State(**{name: np.array(arrays[name], order="C") for name in State._fields})
+        for axis, length in lengths_of(state, FIELDS).items():
+            expected = self.lengths[axis]
+            if axis not in GROWING and length != expected:
                 raise ValueError(
                     f"state must be of a world of {self.num_lanes} lanes and {self.num_pages} "
-                    f"pages like this one, but axis {axis} has {length} entries, not {own}"
+                    f"pages like this one, but axis {axis} has {length} entries, not {expected}"
                 )
-        self._adopt(given)
+        self._adopt(state)
 
     def _adopt(self, state: State) -> None:
         """Set the arrays of the world.
 
-        ``table`` is the argument of kernels. ``outcomes`` and ``shown`` are tuples of the rows of
-        these arrays, because looking up a row takes longer than copying it. ``read_only`` is a
-        view of ``shown``.
+        ``table`` is the argument of kernels. ``outcomes`` and ``observations`` are tuples of the
+        rows of these arrays, because looking up a row takes longer than copying it. ``read_only``
+        is a view of the observations.
         """
         self.state, self.lengths = state, lengths_of(state, FIELDS)
         self.table = table_of(state, self.lengths, KINDS)
         self.outcomes: tuple[FloatArray, ...] = tuple(state.outcomes)
-        self.shown: tuple[NDArray[np.float32], ...] = tuple(state.shown)
-        self.read_only = state.shown.view()
+        self.observations: tuple[NDArray[np.float32], ...] = tuple(state.observations)
+        self.read_only = state.observations.view()
         self.read_only.setflags(write=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out addresses and views: a copy has its own arrays."""
-        views = ("table", "outcomes", "shown", "read_only")
+        views = ("table", "outcomes", "observations", "read_only")
         return {name: value for name, value in self.__dict__.items() if name not in views}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:

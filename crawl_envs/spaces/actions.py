@@ -34,14 +34,14 @@ class ActionForm(ABC):
     Attributes:
         name: one of ACTION_FORMS.
         batch: slots per decision.
-        most: largest number of pages crawled at one decision.
+        max_pages: largest number of pages crawled at one decision.
         of_bandwidth: whether rates are in units of the bandwidth.
         shape: shape of an action of one lane.
     """
 
     name: str
     batch = 1
-    most = 1
+    max_pages = 1
     of_bandwidth = False
 
     def __init__(self, num_pages: int) -> None:
@@ -54,7 +54,7 @@ class ActionForm(ABC):
 
     @abstractmethod
     def decode(self, actions: Any, num_lanes: int) -> Actions:
-        """Return the pages to crawl, (N, most), and their number, (N,), for N actions.
+        """Return the pages to crawl, (N, max_pages), and their number, (N,), for N actions.
 
         Raises:
             ValueError: an action has another type, shape or range. Numbers of pages are checked at
@@ -136,7 +136,7 @@ class TopScores(ActionForm):
 
     def __init__(self, num_pages: int, batch: int) -> None:
         super().__init__(num_pages)
-        self.batch = self.most = batch
+        self.batch = self.max_pages = batch
 
     def space(self) -> Box:
         """Return Box(-1, 1, (m,))."""
@@ -156,7 +156,7 @@ class RefreshSet(ActionForm):
 
     def __init__(self, num_pages: int) -> None:
         super().__init__(num_pages)
-        self.most = num_pages
+        self.max_pages = num_pages
 
     def space(self) -> MultiBinary:
         """Return MultiBinary(m)."""

@@ -38,20 +38,16 @@ RATE_CAP = 1e6
 """Largest rate, weight and number of fragments in observations."""
 NO_BASE = -1.0
 """Divergence and age without a base version; NaN in trackers."""
-HIGHEST_OF_OFFERS = {"change_frequency": 12.0, "days_since_change": NO_CHANGE, "day_of_week": 6.0}
+OFFER_LIMITS = {"change_frequency": 12.0, "days_since_change": NO_CHANGE, "day_of_week": 6.0}
 """Upper limits of features of shopping offers; prices change at most once in two hours."""
-MOST_BUFFERS = 8
+MAX_BUFFERS = 8
 """Largest number of reused buffers; further copies are new arrays."""
 UNHELD = max(sys.getrefcount(buffer) for buffer in [np.empty(1)])
 """Reference count of a buffer held by a list only, as seen in a loop."""
 
 
 def feature_names(
-    reveal: Reveal,
-    mortal: bool,
-    num_sources: int = 1,
-    *,
-    complete: bool = False,
+    reveal: Reveal, mortal: bool, num_sources: int = 1, *, complete: bool = False
 ) -> tuple[str, ...]:
     """Return the names of the columns of an observation, in order.
 
@@ -81,17 +77,14 @@ def without_source(feature: str) -> tuple[str, int | None]:
 
 
 def observation_space(
-    features: tuple[str, ...],
-    num_pages: int,
-    horizon: float,
-    form: ObservationForm,
+    features: tuple[str, ...], num_pages: int, horizon: float, form: ObservationForm
 ) -> Space[Any]:
     """Return the space of observations of a form, float32 with finite bounds.
 
     Elapsed time is at most the horizon, signals SIGNAL_CAP, rates RATE_CAP. The printed bounds are
     those of one page, which hold for all.
     """
-    highs = {"elapsed": horizon, "age": horizon, "signals": SIGNAL_CAP, **HIGHEST_OF_OFFERS}
+    highs = {"elapsed": horizon, "age": horizon, "signals": SIGNAL_CAP, **OFFER_LIMITS}
     shares = ("changed", "alive", "complete", "recall", "divergence")
     highs.update(dict.fromkeys(shares, 1.0))
     names = [without_source(feature)[0] for feature in features]
@@ -130,7 +123,7 @@ class Buffers:
                 np.copyto(buffer, array)
                 return buffer
         fresh = array.copy()
-        if len(self._buffers) < MOST_BUFFERS:
+        if len(self._buffers) < MAX_BUFFERS:
             self._buffers.append(fresh)
         return fresh
 
@@ -149,23 +142,23 @@ def write_parameters(rows: ObservationArray, instance: Instance, features: tuple
 
 
 @inlined(forceinline=True)
-def write_page(page: Any, shown: Any, lane: int, number: int, extra: int, mortal: bool) -> None:
-    """Write the features of a page, except elapsed time, into ``shown``, (N, F, m).
+def write_page(page: Any, features: Any, lane: int, number: int, extra: int, mortal: bool) -> None:
+    """Write the features of a page, except elapsed time, into ``features``, (N, F, m).
 
     The total of its signals is in the first of ``1 + extra`` columns.
     """
-    shown[lane, SIGNALS, number] = min(float(page.signals), SIGNAL_CAP)
-    shown[lane, CHANGED + extra, number] = page.changed
+    features[lane, SIGNALS, number] = min(float(page.signals), SIGNAL_CAP)
+    features[lane, CHANGED + extra, number] = page.changed
     if mortal:
-        shown[lane, ALIVE + extra, number] = page.alive
+        features[lane, ALIVE + extra, number] = page.alive
 
 
 @inlined()
-def write_sources(shown: ObservationArray, counts: NDArray[np.int32], lane: int) -> None:
-    """Write the signals of all pages by source, in place of the total."""
+def write_sources(features: ObservationArray, counts: NDArray[np.int32], lane: int) -> None:
+    """Write the signals of all pages by source."""
     for source in range(counts.shape[1]):
         for number in range(counts.shape[2]):
-            shown[lane, SIGNALS + source, number] = min(
+            features[lane, SIGNALS + source, number] = min(
                 float(counts[lane, source, number]), SIGNAL_CAP
             )
 
@@ -177,17 +170,17 @@ def write_copy(state: State, lane: int, number: int) -> None:
     These are the number of fragments, the divergence from each base version, and its age; both are
     NO_BASE without a base version.
     """
-    bases, shown = state.bases[lane, number], state.shown
+    bases, features = state.bases[lane, number], state.observations
     count = bases.shape[0]
-    first = shown.shape[1] - 1 - 2 * count
+    first = features.shape[1] - 1 - 2 * count
     horizon = state.lanes[lane].horizon
-    shown[lane, first, number] = min(float(state.copies[lane, number].held), RATE_CAP)
+    features[lane, first, number] = min(float(state.copies[lane, number].held), RATE_CAP)
     for slot in range(count):
-        known = not np.isnan(bases[slot].made)
-        divergence = bases[slot].divergence if known else NO_BASE
-        age = min(bases[slot].age, horizon) if known else NO_BASE
-        shown[lane, first + 1 + slot, number] = divergence
-        shown[lane, first + 1 + count + slot, number] = age
+        has_base = not np.isnan(bases[slot].made)
+        divergence = bases[slot].divergence if has_base else NO_BASE
+        age = min(bases[slot].age, horizon) if has_base else NO_BASE
+        features[lane, first + 1 + slot, number] = divergence
+        features[lane, first + 1 + count + slot, number] = age
 
 
 @inlined(forceinline=True)
@@ -197,8 +190,9 @@ def write_observations(state: State) -> None:
     Elapsed times are written for all pages, 0 for pages that do not exist; other features only
     for pages with a crawl or a signal in the last slot.
     """
-    lanes, pages, last_crawl, shown = state.lanes, state.pages, state.last_crawl, state.shown
-    num_pages, extra = shown.shape[2], max(state.source_signals.shape[1] - 1, 0)
+    lanes, pages, features = state.lanes, state.pages, state.observations
+    last_crawl = state.last_crawl
+    num_pages, extra = features.shape[2], max(state.source_signals.shape[1] - 1, 0)
     priced, copied = state.prices.shape[1] > 0, state.copies.shape[1] > 0
     crawl_log, signal_log = state.crawl_log, state.signal_log
     for lane in range(lanes.shape[0]):
@@ -206,29 +200,29 @@ def write_observations(state: State) -> None:
         if not record.moved:
             continue
         record.moved = False
-        if shown.shape[1] == 0:
+        if features.shape[1] == 0:
             continue
         now, horizon, mortal = record.time, record.horizon, record.mortal
         for number in range(num_pages):
-            shown[lane, ELAPSED, number] = now - last_crawl[lane, number]
+            features[lane, ELAPSED, number] = now - last_crawl[lane, number]
         if now > horizon:
             for number in range(num_pages):
-                shown[lane, ELAPSED, number] = min(shown[lane, ELAPSED, number], horizon)
+                features[lane, ELAPSED, number] = min(features[lane, ELAPSED, number], horizon)
         if mortal:
             for number in range(num_pages):
-                shown[lane, ELAPSED, number] *= pages[lane, number].alive
+                features[lane, ELAPSED, number] *= pages[lane, number].alive
         count = num_pages if record.reshaped else record.slot_crawls
         for position in range(count):
             number = position if record.reshaped else crawl_log[lane, position].page
             page = pages[lane, number]
             if priced:
-                shown[lane, OFFER_CHANGED, number] = page.changed
+                features[lane, OFFER_CHANGED, number] = page.changed
                 continue
-            write_page(page, shown, lane, number, extra, mortal)
+            write_page(page, features, lane, number, extra, mortal)
             if copied:
                 write_copy(state, lane, number)
         for position in range(record.logged * (not record.reshaped)):
             number = signal_log[lane, position].page
-            write_page(pages[lane, number], shown, lane, number, extra, mortal)
+            write_page(pages[lane, number], features, lane, number, extra, mortal)
         if extra > 0:
-            write_sources(shown, state.source_signals, lane)
+            write_sources(features, state.source_signals, lane)

@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from crawl_envs.sim.divergence import Penalty, penalty_increments
-from crawl_envs.sim.state import (
-    CRAWLS,
-    DIVERGENCE,
-    FRESHNESS,
-    HITS,
-    SIMILARITY,
-)
+from crawl_envs.sim.state import CRAWLS, DIVERGENCE, FRESHNESS, HITS, SIMILARITY
 from crawl_envs.types import FloatArray, FragmentLedger, Ledger, OfferLedger
 from crawl_envs.types.arguments import one_of, quantity
 

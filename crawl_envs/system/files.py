@@ -1,4 +1,4 @@
-"""Files that are replaced at once or not at all, and folders that one process writes to."""
+"""Replace files atomically, and lock folders for one process."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CLAIMED: dict[Path, int] = {}
 
 
 def claim(folder: str | Path) -> None:
-    """Keep other processes that claim a folder out of it, until the end of :func:`claiming`.
+    """Lock a folder against other processes that claim it, until the end of :func:`claiming`.
 
-    Nothing is written, and nothing is left after a crash. File systems without locks are not
-    protected.
+    The operating system holds the lock and releases it after a crash. File systems without locks
+    are not protected.
 
     Raises:
         ValueError: another process has claimed the folder.
@@ -44,7 +44,7 @@ def claim(folder: str | Path) -> None:
 
 @contextmanager
 def claiming() -> Iterator[None]:
-    """Release, at the end of the block, the folders that were claimed in it."""
+    """Release the folders claimed in the block when it ends."""
     before = set(_CLAIMED)
     try:
         yield
@@ -55,9 +55,9 @@ def claiming() -> Iterator[None]:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield the path of a temporary file beside ``path``, which replaces it if the block succeeds.
+    """Yield a temporary path in the same folder; the file replaces ``path`` if the block succeeds.
 
-    If the block fails, ``path`` stays as it was and the temporary file is removed.
+    If the block fails, ``path`` is unchanged and the temporary file is removed.
 
     Raises:
         OSError: the file cannot be written. Its ``filename`` is ``path`` if the system names none.

@@ -1,7 +1,7 @@
-"""That the packages ``policies``, ``agents`` and ``scripts`` are those of the suite.
+"""Check that the packages ``policies``, ``agents`` and ``scripts`` belong to this project.
 
-The names are common: other distributions install packages of the same names, and pip then mixes the
-files of both in one folder without a word.
+The names are common. If another distribution has a package of the same name, pip silently merges
+the files of both in one folder.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ MARK = 'SUITE = "crawl_envs"'
 
 
 class ForeignPackage(ImportError):
-    """A package of somebody else has the name of one of the suite's."""
+    """Another distribution uses one of our package names."""
 
 
 def check_own(*names: str) -> None:
-    """Check that packages are those of the suite, without importing them.
+    """Check that packages belong to this project, without importing them.
 
     Raises:
-        ForeignPackage: one is missing, or of somebody else.
+        ForeignPackage: one is missing, or belongs to another distribution.
     """
     for name in names:
-        found = find_spec(name)
-        if found is None:
+        spec = find_spec(name)
+        if spec is None:
             raise ForeignPackage(f"the package {name!r} of crawl-envs is not installed")
-        if found.origin is None or MARK not in Path(found.origin).read_text("utf-8"):
-            where = found.origin or ", ".join(found.submodule_search_locations or ())
+        if spec.origin is None or MARK not in Path(spec.origin).read_text("utf-8"):
+            where = spec.origin or ", ".join(spec.submodule_search_locations or ())
             raise ForeignPackage(
-                f"the package {name!r} in {where} is somebody else's, not that of crawl-envs: "
-                "install crawl-envs into a virtual environment of its own"
+                f"the package {name!r} in {where} belongs to another distribution: install "
+                "crawl-envs into a separate virtual environment"
             )

@@ -14,10 +14,10 @@ from typing import Any
 
 @contextmanager
 def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool of spawned processes that ends with the block: at once after an exception.
+    """Yield a pool of spawned processes; an exception in the block kills them.
 
-    Workers compute with one thread each, unless OMP_NUM_THREADS says otherwise: threads of several
-    workers would wait for each other.
+    Each worker uses one thread, unless OMP_NUM_THREADS is set: threads of several workers would
+    wait for each other.
     """
     context = multiprocessing.get_context("spawn")
     executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin)

@@ -14,8 +14,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-FEW, MANY = 8, 30
-"""Most words that an error lists in any case, and where none is similar to the value."""
+MAX_LISTED, MAX_CHOICES = 8, 30
+"""Largest number of words that an error lists: always, and if none is similar to the value."""
 SMALLEST, LARGEST = 1e-12, 1e12
 """The supported domain: times, rates, bandwidths, weights and prices are 0 or lie between these,
 so that products and ratios of a few of them neither overflow nor vanish."""
@@ -34,8 +34,8 @@ def check_domain(name: str, values: ArrayLike) -> None:
 
 def within_domain(rates: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return estimated or simulated rates, those below the domain as 0 and none above it."""
-    kept: NDArray[np.float64] = np.where(abs(rates) < SMALLEST, 0.0, np.minimum(rates, LARGEST))
-    return kept
+    limited: NDArray[np.float64] = np.where(abs(rates) < SMALLEST, 0.0, np.minimum(rates, LARGEST))
+    return limited
 
 
 def real(name: str, value: Any, *, above: float | None = None, least: float = -math.inf) -> float:
@@ -95,22 +95,23 @@ def one_of(name: str, value: Any, allowed: Any, also: str = "") -> Any:
     Raises:
         ValueError: ``value`` is none of the words.
     """
-    known = get_args(allowed) or tuple(allowed)
-    if not isinstance(value, str) or value not in known:
-        raise ValueError(_unknown(name, value, known, f", or {also}" if also else ""))
+    choices = get_args(allowed) or tuple(allowed)
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(_unknown(name, value, choices, f", or {also}" if also else ""))
     return value
 
 
-def _unknown(name: str, value: Any, known: Sequence[str], also: str) -> str:
+def _unknown(name: str, value: Any, choices: Sequence[str], also: str) -> str:
     """Return what is wrong; of many words, the most similar ones are named."""
-    if len(known) <= FEW:
-        return f"{name} must be one of {', '.join(known)}{also}, got {value!r}"
-    near = get_close_matches(str(value), known, 3, 0.5)
+    if len(choices) <= MAX_LISTED:
+        return f"{name} must be one of {', '.join(choices)}{also}, got {value!r}"
+    near = get_close_matches(str(value), choices, 3, 0.5)
     if near:
         return f"{name} {value!r} is unknown; did you mean {' or '.join(near)}?"
-    some = f"{', '.join(known[:3])} or one of {len(known) - 3} others"
-    every = f"one of {', '.join(known)}"
-    return f"{name} {value!r} is unknown; it must be {every if len(known) <= MANY else some}{also}"
+    some = f"{', '.join(choices[:3])} or one of {len(choices) - 3} others"
+    if len(choices) <= MAX_CHOICES:
+        some = f"one of {', '.join(choices)}"
+    return f"{name} {value!r} is unknown; it must be {some}{also}"
 
 
 def file_path(name: str, value: Any) -> Path:
@@ -188,9 +189,9 @@ def amounts(name: str, value: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def common_length(given: Mapping[str, NDArray[Any]]) -> int:
+def common_length(columns: Mapping[str, NDArray[Any]]) -> int:
     """Return the number of pages, the last length of the first array; 1 if all are scalars."""
-    name, shape = next(((name, a.shape) for name, a in given.items() if a.ndim), ("", (1,)))
+    name, shape = next(((name, a.shape) for name, a in columns.items() if a.ndim), ("", (1,)))
     if shape[-1] == 0:
         raise ValueError(f"{name} must be of at least one page, got shape {shape}")
     return int(shape[-1])

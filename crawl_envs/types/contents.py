@@ -16,11 +16,11 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 KeyArray = NDArray[np.uint64]
 
-MOST_FRAGMENTS = 2**31 - 1
+MAX_FRAGMENTS = 2**31 - 1
 """Largest number of fragments of a page, counted exactly."""
 
 
-def _rows(name: str, value: ArrayLike, kinds: str, least: int) -> NDArray[Any]:
+def _rows(name: str, value: ArrayLike, kinds: str, minimum: int) -> NDArray[Any]:
     """Return an array of finite numbers, (m, G); raise ValueError unless it is one."""
     array = np.asarray(value)
     if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in kinds:
@@ -28,8 +28,8 @@ def _rows(name: str, value: ArrayLike, kinds: str, least: int) -> NDArray[Any]:
             f"{name} must have a row per page and a column per region, shape (m, G), got "
             f"dtype {array.dtype} and shape {array.shape}"
         )
-    if not np.all(np.isfinite(array) & (array >= least)):
-        raise ValueError(f"{name} must be finite and >= {least}, got {array.min()}")
+    if not np.all(np.isfinite(array) & (array >= minimum)):
+        raise ValueError(f"{name} must be finite and >= {minimum}, got {array.min()}")
     return array
 
 
@@ -50,7 +50,7 @@ class Regions:
 
     Raises:
         ValueError: shapes disagree, a number is outside its range, or a page has no fragment or
-            more than MOST_FRAGMENTS.
+            more than MAX_FRAGMENTS.
     """
 
     items: IntArray
@@ -68,11 +68,11 @@ class Regions:
                 expected = arrays["rate"].shape
                 raise ValueError(f"{name} must have the shape {expected}, got {array.shape}")
         total = (arrays["items"].astype(np.float64) * arrays["size"]).sum(axis=1)
-        outside = (total < 1) | (total > MOST_FRAGMENTS)
+        outside = (total < 1) | (total > MAX_FRAGMENTS)
         if outside.any():
             page = int(np.argmax(outside))
             raise ValueError(
-                f"a page must have 1 to {MOST_FRAGMENTS} fragments, got {total[page]:.0f} for "
+                f"a page must have 1 to {MAX_FRAGMENTS} fragments, got {total[page]:.0f} for "
                 f"page {page}"
             )
         arrays["rate"][arrays["size"] == 0] = 0.0
@@ -194,8 +194,8 @@ def _earlier(
     """Return the previous spell of the same page and key, -1 for none, (n,)."""
     order = np.lexsort((birth, key, page))
     before, after = order[:-1], order[1:]
-    again = (page[before] == page[after]) & (key[before] == key[after])
-    before, after = before[again], after[again]
+    repeats = (page[before] == page[after]) & (key[before] == key[after])
+    before, after = before[repeats], after[repeats]
     wrong = (death[before] > birth[after]) | (size[before] != size[after])
     if wrong.any():
         row = int(np.argmax(wrong))

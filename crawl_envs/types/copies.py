@@ -122,20 +122,20 @@ def divergence(first: HashArray, second: HashArray, size: int) -> float:
     Returns:
         A number in [0, 1]; 0 if both are empty.
     """
-    most = first.size + second.size
-    limit = size if 0 < size <= max(first.size, second.size) else most
-    one, other, common, union = 0, 0, 0, 0
-    while union < limit and one < first.size and other < second.size:
+    total = first.size + second.size
+    limit = size if 0 < size <= max(first.size, second.size) else total
+    row, column, common, union = 0, 0, 0, 0
+    while union < limit and row < first.size and column < second.size:
         union += 1
-        if first[one] == second[other]:
+        if first[row] == second[column]:
             common += 1
-            one += 1
-            other += 1
-        elif first[one] < second[other]:
-            one += 1
+            row += 1
+            column += 1
+        elif first[row] < second[column]:
+            row += 1
         else:
-            other += 1
-    union = min(limit, union + first.size - one + second.size - other)
+            column += 1
+    union = min(limit, union + first.size - row + second.size - column)
     return 1.0 - common / union if union > 0 else 0.0
 
 

@@ -25,9 +25,10 @@ def signal_evidence(
         recall: shares of changes that emit a signal of the source, (m,) or (S, m).
         false_signal_rate: rates of signals without a change, like ``recall``.
     """
-    seen = recall * change_rate
+    true_rate = recall * change_rate
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        evidence: FloatArray = np.log1p(np.where(seen > 0.0, seen / false_signal_rate, 0.0))
+        ratio = np.where(true_rate > 0.0, true_rate / false_signal_rate, 0.0)
+        evidence: FloatArray = np.log1p(ratio)
     return evidence
 
 

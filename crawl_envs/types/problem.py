@@ -53,7 +53,7 @@ from crawl_envs.types.contents import Regions
 from crawl_envs.types.copies import Copies, Sketches
 from crawl_envs.types.offer_features import OfferFeatures
 
-MOST_SOURCES = 15
+MAX_SOURCES = 15
 """Largest number of sources: with it, a page has 32 kinds of events."""
 OF_SOURCES = ("recall", "false_signal_rate")
 """Parameters of an instance that may differ between sources."""
@@ -135,7 +135,7 @@ class Instance:
 
     Raises:
         ValueError: a rate is negative, not finite or outside the supported domain, recall or its
-            sum over sources is outside [0, 1], there are more than MOST_SOURCES sources, the
+            sum over sources is outside [0, 1], there are more than MAX_SOURCES sources, the
             bandwidth is not positive, an argument is not of real numbers, or shapes disagree.
     """
 
@@ -166,17 +166,17 @@ class Instance:
             "recall": recall,
             "false_signal_rate": false_signal_rate,
         }
-        given = {name: floats(name, value) for name, value in named.items()}
-        num_pages = common_length(given)
-        rows = {name: len(given[name]) for name in OF_SOURCES if given[name].ndim == 2}
+        columns = {name: floats(name, value) for name, value in named.items()}
+        num_pages = common_length(columns)
+        rows = {name: len(columns[name]) for name in OF_SOURCES if columns[name].ndim == 2}
         for name, count in rows.items():
-            whole(f"number of sources of {name}", count, 1, MOST_SOURCES)
+            whole(f"number of sources of {name}", count, 1, MAX_SOURCES)
         sources = dict.fromkeys(OF_SOURCES, max(rows.values(), default=1))
         rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
         if not isinstance(delay, Delay | None):
             raise ValueError(f"delay must be a Delay or None, got {delay!r}")
         vars(self).update(
-            {name: per_page(name, x, num_pages, sources.get(name)) for name, x in given.items()},
+            {name: per_page(name, x, num_pages, sources.get(name)) for name, x in columns.items()},
             bandwidth=rate,
             bandwidth_steps=steps,
             delay=Delay() if delay is None else delay,
@@ -296,8 +296,8 @@ class Problem:
     regions: Regions | None = None
 
     def __post_init__(self) -> None:
-        known = 1.0 if math.isnan(self.bandwidth) else self.bandwidth
-        bandwidth_function(known, self.bandwidth_steps)
+        finite = 1.0 if math.isnan(self.bandwidth) else self.bandwidth
+        bandwidth_function(finite, self.bandwidth_steps)
         if self.recall is not None and self.recall.ndim == 2:
             object.__setattr__(self, "num_sources", int(self.recall.shape[0]))
 

@@ -20,7 +20,7 @@ from crawl_envs.types.arguments import one_of, per_page, real, whole
 from crawl_envs.types.compiled_policies import CompiledRates
 
 Overspend: TypeAlias = Literal["scale", "error"]
-MOST_CRAWLS = 1e8
+MAX_CRAWLS = 1e8
 """Largest mean number of crawls of an epoch, and of a compiled episode; their log takes 5 GB."""
 
 SPEND_ROUNDING = 1e-9
@@ -110,9 +110,9 @@ class RateBudget:
         """Raise ValueError if an epoch would have too many crawls."""
         steps = (rate for _, rate in instance.bandwidth_steps)
         crawls = max(instance.bandwidth, *steps, 0.0) * self.epoch
-        if crawls > MOST_CRAWLS:
+        if crawls > MAX_CRAWLS:
             raise ValueError(
-                f"bandwidth must give at most {MOST_CRAWLS:g} crawls in an epoch, got {crawls:g}"
+                f"bandwidth must give at most {MAX_CRAWLS:g} crawls in an epoch, got {crawls:g}"
             )
 
     def start(self, lane: int, instance: Instance) -> None:
@@ -139,7 +139,7 @@ class RateBudget:
     def allowed(
         self, wanted: FloatArray, bandwidth: FloatArray, time: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the actions (N, m) within the budgets, and the declared spending of each lane."""
+        """Return the actions within the budgets, (N, m), and the declared spending, (N,)."""
         believed = self.change_rate
         if self.reveal != "parameters":
             believed = (self.signals + 0.5) / (time[:, None] + 0.5)
@@ -164,7 +164,7 @@ class RateBudget:
         return crawls_between(clock, start, end) / (end - start)
 
     def keeps_to(self, form: CompiledRates, instance: Instance, length: int) -> bool:
-        """Return whether a policy of rates would be applied unchanged, in ``length`` epochs.
+        """Return whether lanes would apply a policy of rates unchanged, in ``length`` epochs.
 
         True if there is no bucket, change rates are revealed, the rules start with epochs and
         respond to signals only of pages with complete observation, and no rule declares more than

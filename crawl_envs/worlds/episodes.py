@@ -57,7 +57,7 @@ class Episodes:
         most_steps: steps after which an episode is truncated; None for those of the horizon alone.
     """
 
-    _OWN: tuple[str, ...] = (
+    _ATTRIBUTES: tuple[str, ...] = (
         *("_roots", "_instances", "_pinned", "_last_slot"),
         *("episodes", "ended", "any_ended", "steps_left"),
     )
@@ -88,22 +88,23 @@ class Episodes:
         """
         slots, stride = slots_until(self.world.clock_of(instance), self.horizon), self.world.batch
         if slots < stride:
-            what, given = f"{stride} crawls", f"bandwidth {instance.bandwidth}"
+            what, setting = f"{stride} crawls", f"bandwidth {instance.bandwidth}"
             if self.epoch is not None:
-                what, given = "one epoch", f"epoch {self.epoch}"
+                what, setting = "one epoch", f"epoch {self.epoch}"
             raise ValueError(
                 f"horizon must hold at least {what}, got {slots} with horizon {self.horizon} and "
-                f"{given}"
+                f"{setting}"
             )
         return slots // stride * stride - (self.epoch is not None)
 
     def _decisions_left(self) -> IntArray:
         """Return the number of decisions left in each lane, including the current one, (N,)."""
-        left: IntArray = (self._last_slot - self.world.state.lanes["slot"]) // self.world.batch + 1
+        slots = self._last_slot - self.world.state.lanes["slot"]
+        decisions: IntArray = slots // self.world.batch + 1
         if self.most_steps is not None:
             steps = self._last_slot // self.world.batch + (self.epoch is not None)
-            left -= np.maximum(steps - self.most_steps, 0)
-        return left
+            decisions -= np.maximum(steps - self.most_steps, 0)
+        return decisions
 
     def steps_per_episode(self) -> int | None:
         """Return the number of steps of an episode at the bandwidth of the generator.
@@ -139,34 +140,34 @@ class Episodes:
         allowed, instance = self.crawls_allowed(lane), self.instance(lane)
         if ledger.time < self.horizon:  # a limit of its steps ended it, before this decision
             clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
-            ahead = self.world.batch if self.epoch is None else 0
-            allowed = min(allowed, crawls_between(clock, 0.0, ledger.time) - ahead)
+            first_decision = self.world.batch if self.epoch is None else 0
+            allowed = min(allowed, crawls_between(clock, 0.0, ledger.time) - first_decision)
         return ledger.crawls / allowed
 
     # Seeds and instances
 
     def _plan(self, lane: int, seed: int | None, instance: Instance | None) -> Plan:
         """Return the checked plan of a lane's next episode, without changing the lane."""
-        known, pinned, episode = self._roots[lane], bool(self._pinned[lane]), 0
-        if seed is None and known is not None:
+        lane_roots, pinned, episode = self._roots[lane], bool(self._pinned[lane]), 0
+        if seed is None and lane_roots is not None:
             episode = int(self.world.state.lanes[lane]["episode"]) + 1
         else:
-            known, pinned = roots(seed or 0), False
+            lane_roots, pinned = roots(seed or 0), False
         if instance is not None:
             pinned = True
         elif not pinned and (seed is not None or self.resample):
-            instance = self._generator(generator(known.instance, episode))
+            instance = self._generator(generator(lane_roots.instance, episode))
         if instance is not None:
             self._check(instance)
-        return Plan(lane, known, episode, instance, pinned)
+        return Plan(lane, lane_roots, episode, instance, pinned)
 
     def _check(self, instance: Instance) -> None:
         """Raise ValueError unless an instance fits the lanes."""
-        given = (instance.num_pages, instance.num_sources)
-        if given != (self.num_pages, self.num_sources):
+        size = (instance.num_pages, instance.num_sources)
+        if size != (self.num_pages, self.num_sources):
             raise ValueError(
                 f"instance must have {self.num_pages} pages and {self.num_sources} sources of "
-                f"signals like the environment, got {given[0]} and {given[1]}"
+                f"signals like the environment, got {size[0]} and {size[1]}"
             )
         self._last_slot_of(instance)
 
@@ -204,10 +205,10 @@ class Episodes:
 
     # Ends
 
-    def _start(self, chosen: BoolArray) -> None:
+    def _start(self, lane_mask: BoolArray) -> None:
         """Number the new episodes of the chosen lanes, which are at their first decision."""
-        self.episodes[chosen] += 1
-        self.ended[chosen] = False
+        self.episodes[lane_mask] += 1
+        self.ended[lane_mask] = False
         self._count_steps_left()
 
     def _count_steps_left(self) -> None:
@@ -217,10 +218,10 @@ class Episodes:
         """
         self.any_ended = bool(self.ended.any())
         self.world.state.lanes["idle"] = self.ended
-        left = self._decisions_left()
+        decisions = self._decisions_left()
         if self.any_ended:
-            left = np.where(self.ended, NEVER, left)
-        self.steps_left = int(left.min()) if self.episodes.all() else 0
+            decisions = np.where(self.ended, NEVER, decisions)
+        self.steps_left = int(decisions.min()) if self.episodes.all() else 0
 
     def newly_ended(self) -> BoolArray | None:
         """Count a step; return the mask of lanes that it ended, None if there are none."""

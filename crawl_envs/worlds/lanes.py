@@ -1,4 +1,4 @@
-"""A batch of lanes that step together: their actions, and what is shown and known of them.
+"""A batch of lanes that step together: actions, observations, trackers and ledgers.
 
 This is the environment without Gymnasium's API, which the vector and single classes add. Pages of
 fragments and offers are subclasses: they draw other events and show other columns.
@@ -19,14 +19,7 @@ from numpy.typing import ArrayLike
 from crawl_envs.sim.advance import DONE, UNFINISHED
 from crawl_envs.sim.divergence import Penalty, penalty_increments
 from crawl_envs.sim.law import CustomEvents, check_events
-from crawl_envs.sim.state import (
-    CRAWLS,
-    DECLARED,
-    DENIED,
-    HITS,
-    LANE,
-    REQUESTS,
-)
+from crawl_envs.sim.state import CRAWLS, DECLARED, DENIED, HITS, LANE, REQUESTS
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import World
 from crawl_envs.spaces.actions import ActionForm, Actions, CrawlRates
@@ -63,7 +56,7 @@ Reported: TypeAlias = tuple[tuple[str, int], ...]
 """Entries of the info of a step besides the reward: names, and rows of the outcomes."""
 
 LANE_BYTES = np.dtype((np.void, LANE.itemsize))
-MOST_LANES = 1_000_000
+MAX_LANES = 1_000_000
 """Largest number of lanes."""
 
 
@@ -100,7 +93,7 @@ class Lanes(Episodes):
         ValueError: an argument outside its range.
     """
 
-    _OWN = (*Episodes._OWN, "finished")
+    _ATTRIBUTES = (*Episodes._ATTRIBUTES, "finished")
     _SAVED: tuple[str, ...] = ("kind", "world", "budget")
 
     def __init__(
@@ -123,7 +116,7 @@ class Lanes(Episodes):
         observation: ObservationForm = "table",
         **layout: Any,
     ) -> None:
-        num_lanes, num_pages = whole("num_envs", num_lanes, 1, MOST_LANES), generator.num_pages
+        num_lanes, num_pages = whole("num_envs", num_lanes, 1, MAX_LANES), generator.num_pages
         horizon, resample = quantity("horizon", horizon, above=0.0), flag("resample", resample)
         self.form, self.reveal, self.tape = form, reveal, tape
         self.penalty, self.mortal = penalty, tape is not None
@@ -146,7 +139,7 @@ class Lanes(Episodes):
             bucket=np.inf if bucket is None else bucket,
             num_sources=self.num_sources,
             num_features=len(self.features) * observed,
-            crawls_per_slot=form.most,
+            crawls_per_slot=form.max_pages,
             increments=None if penalty is None else penalty_increments(penalty),
             tape=tape,
             **{"at_random": self.budget is not None, **layout},
@@ -176,7 +169,7 @@ class Lanes(Episodes):
 
     def begin(
         self,
-        chosen: BoolArray,
+        lane_mask: BoolArray,
         seeds: Sequence[int | None],
         instances: Sequence[Instance | None],
         fallback: np.random.Generator | None = None,
@@ -193,29 +186,30 @@ class Lanes(Episodes):
             ValueError: an instance that does not fit; nothing is changed in this case.
         """
         plans = []
-        for lane in chosen.nonzero()[0].tolist():
+        for lane in lane_mask.nonzero()[0].tolist():
             seed = seeds[lane]
             if seed is None and self._roots[lane] is None and fallback is not None:
                 seed = int(fallback.integers(2**63))
             plans.append(self._plan(lane, seed, instances[lane]))
-        self._keep_totals(chosen)
+        self._keep_totals(lane_mask)
         for plan in plans:
             self._prepare(plan)
-        self._restart(chosen, play)
+        self._restart(lane_mask, play)
 
-    def begin_next(self, chosen: BoolArray) -> None:
+    def begin_next(self, lane_mask: BoolArray) -> None:
         """Start the next episode of the chosen lanes, which have had one."""
         if self.resample:
             nothing = [None] * self.num_lanes
-            self.begin(chosen, nothing, nothing)
+            self.begin(lane_mask, nothing, nothing)
             return
-        self._keep_totals(chosen)
-        self.world.state.lanes["episode"][chosen] += np.uint64(1)
-        self._restart(chosen)
+        self._keep_totals(lane_mask)
+        self.world.state.lanes["episode"][lane_mask] += np.uint64(1)
+        self._restart(lane_mask)
 
-    def _keep_totals(self, chosen: BoolArray) -> None:
-        """Keep the records of lanes whose episodes end, as bytes, which NumPy copies fast."""
-        self.finished.view(LANE_BYTES)[chosen] = self.world.state.lanes.view(LANE_BYTES)[chosen]
+    def _keep_totals(self, lane_mask: BoolArray) -> None:
+        """Copy the records of lanes whose episodes end; NumPy copies bytes faster than fields."""
+        records = self.world.state.lanes.view(LANE_BYTES)
+        self.finished.view(LANE_BYTES)[lane_mask] = records[lane_mask]
 
     def _check(self, instance: Instance) -> None:
         super()._check(instance)
@@ -229,25 +223,25 @@ class Lanes(Episodes):
 
     def _prepare(self, plan: Plan) -> None:
         super()._prepare(plan)
-        shown = self.world.shown[plan.lane]
-        if plan.instance is not None and shown.size:
-            write_parameters(shown, plan.instance, self.features)
+        observation = self.world.observations[plan.lane]
+        if plan.instance is not None and observation.size:
+            write_parameters(observation, plan.instance, self.features)
 
-    def _restart(self, chosen: BoolArray, play: bool = True) -> None:
-        for lane in chosen.nonzero()[0].tolist():
+    def _restart(self, lane_mask: BoolArray, play: bool = True) -> None:
+        for lane in lane_mask.nonzero()[0].tolist():
             if self.budget is not None:
                 self.budget.start(lane, self.instance(lane))
             self._provide_events(lane)
-        restart_lanes(self.world.table, chosen)
+        restart_lanes(self.world.table, lane_mask)
         self.steps_left = 0  # an interrupted lane needs a reset
         if not play:
             return
         player = play_lanes_at_rates if self.crawls_at_random else play_lanes
         self._finish(player(self.world.table), player)
-        self._start(chosen)
+        self._start(lane_mask)
 
     def _provide_events(self, lane: int) -> None:
-        """Provide the events of a lane's next episode, if they are not drawn while it is played."""
+        """Provide the events of a lane's next episode, unless they are drawn during play."""
         instance = self.instance(lane)
         if isinstance(instance, CustomEvents):
             self.world.set_tape(lane, instance.draw_tape(self.rng(lane, "root"), self.horizon))
@@ -281,7 +275,7 @@ class Lanes(Episodes):
         return self.world.outcomes
 
     def _play_at_rates(self, budget: RateBudget, wanted: FloatArray) -> None:
-        """Crawl at the wanted rates for an epoch, as far as the budget allows."""
+        """Crawl at the wanted rates for an epoch, within the budget."""
         lanes = self.world.state.lanes
         if self.any_ended:
             wanted = np.where(self.ended[:, None], 0.0, wanted)
@@ -310,7 +304,7 @@ class Lanes(Episodes):
         self.steps_left = steps_left
 
     def supply(self) -> None:
-        """Give lanes that are held up larger logs, or their next events."""
+        """Enlarge full logs, and supply the next events, of lanes that wait."""
         self.world.grow_logs()
 
     # Observations
@@ -325,19 +319,19 @@ class Lanes(Episodes):
 
         Without ``copy`` they are read-only and the next step overwrites them, unless they are flat.
         """
-        shown = self.world.state.shown
+        observations = self.world.state.observations
         if "flat" in self.observation_form:
-            rows = self._buffers.copy(shown.transpose(0, 2, 1)).reshape(self.num_lanes, -1)
+            rows = self._buffers.copy(observations.transpose(0, 2, 1)).reshape(self.num_lanes, -1)
         else:
-            rows = self._buffers.copy(shown) if copy else self.world.read_only
+            rows = self._buffers.copy(observations) if copy else self.world.read_only
             rows = rows.transpose(0, 2, 1)
         return self._with_mask(rows, slice(None)) if "dict" in self.observation_form else rows
 
     def observation(self, lane: int) -> Any:
         """Return the observation of a lane in its form, as new arrays."""
         if self.observation_form == "table":
-            return self.world.shown[lane].copy().T
-        rows = self.world.shown[lane].T.copy()
+            return self.world.observations[lane].copy().T
+        rows = self.world.observations[lane].T.copy()
         if "flat" in self.observation_form:
             rows = rows.reshape(-1)
         return self._with_mask(rows, lane) if "dict" in self.observation_form else rows
@@ -351,7 +345,7 @@ class Lanes(Episodes):
         return alive.copy()
 
     def choice_masks(self) -> BoolArray:
-        """Return the mask as learners expect it: with bits of pages a pair for each, (N, 2 m)."""
+        """Return the mask that learners expect, (N, m); for ``refresh`` pairs of bits, (N, 2 m)."""
         masks = self.action_masks()
         if self.form.name != "refresh":
             return masks
@@ -398,7 +392,7 @@ class Lanes(Episodes):
         return current
 
     def similarity(self, lane: int) -> FloatArray:
-        """Return the share of each copy that is right, 0 or 1, or 1 minus its penalty, (m,)."""
+        """Return 1 for current copies and 0 for stale ones, or 1 minus the penalty, (m,)."""
         if self.penalty is None:
             return self.fresh(lane).astype(np.float64)
         similar: FloatArray = 1.0 - self.world.state.divergence[lane]
@@ -418,16 +412,16 @@ class Lanes(Episodes):
         return self.finished[lane]
 
     def _is_past(self, lane: int, finished: bool) -> bool:
-        """Return whether the last finished episode is wanted, and another one has begun."""
+        """Return whether the requested totals are of an episode before the current one."""
         return finished and not self.ended[lane]
 
     # State
 
     def get_state(self) -> dict[str, Any]:
         """Return a copy of the complete state."""
-        own = {name: copy(getattr(self, name)) for name in self._OWN}
+        attributes = {name: copy(getattr(self, name)) for name in self._ATTRIBUTES}
         world, budget = self.world.get_state(), deepcopy(self.budget)
-        return {**own, "kind": self._kind(), "world": world, "budget": budget}
+        return {**attributes, "kind": self._kind(), "world": world, "budget": budget}
 
     def _kind(self) -> dict[str, Any]:
         """Return the settings that must agree between lanes to share states, by name."""
@@ -452,20 +446,20 @@ class Lanes(Episodes):
         Raises:
             ValueError: a state of lanes of another kind; nothing is changed in this case.
         """
-        names = {*self._OWN, *self._SAVED}
+        names = {*self._ATTRIBUTES, *self._SAVED}
         if names != set(state):
             raise ValueError(f"state must have {sorted(names)}, got {sorted(map(str, state))}")
-        own = {**self._kind(), "lanes": (self.num_lanes,), "budget": type(self.budget)}
-        given = {**dict(state["kind"]), "lanes": np.shape(state["episodes"])}
-        given["budget"] = type(state["budget"])
-        for name, value in own.items():
-            if given.get(name) != value:
+        expected = {**self._kind(), "lanes": (self.num_lanes,), "budget": type(self.budget)}
+        settings = {**dict(state["kind"]), "lanes": np.shape(state["episodes"])}
+        settings["budget"] = type(state["budget"])
+        for name, value in expected.items():
+            if settings.get(name) != value:
                 raise ValueError(
                     f"state must be of lanes like these, with {name} {value!r}, got "
-                    f"{given.get(name)!r}"
+                    f"{settings.get(name)!r}"
                 )
         episodes = np.maximum(self.episodes, state["episodes"]) + 1
         self.world.set_state(state["world"])
-        for name in self._OWN:
+        for name in self._ATTRIBUTES:
             setattr(self, name, copy(state[name]))
         self.episodes, self.budget = episodes, deepcopy(state["budget"])

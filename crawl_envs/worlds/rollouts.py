@@ -144,11 +144,11 @@ def roll(lanes: Lanes, form: Compiled) -> Rollout:
         crawls, times = _roll_timed(lanes, form, end)
     else:
         crawls, times = np.zeros(slots, np.int64), slot_times(state.clock[0], slots)
-        kernel, arguments, held = _slotted(form, lanes)
+        kernel, arguments, queue = _slotted(form, lanes)
         while not kernel(lanes.world.table.view(np.int64), *arguments, crawls):
             lanes.supply()
-        if held is not None and held.search[0]["undefined"]:
-            raise ValueError(UNDEFINED.format(held.search[0]["undefined"] - 1))
+        if queue is not None and queue.search[0]["undefined"]:
+            raise ValueError(UNDEFINED.format(queue.search[0]["undefined"] - 1))
     return Rollout(crawls, times, lanes.ledger(0), lanes.num_pages)
 
 
@@ -161,8 +161,8 @@ def _slotted(
     """
     num_pages = lanes.num_pages
     if isinstance(form, CompiledLearner):
-        known = np.zeros(num_pages), np.ones(num_pages, np.bool_)
-        return ready(roll_learner), (*map(ready, form[:4]), form.memory, *known), None
+        elapsed_state = np.zeros(num_pages), np.ones(num_pages, np.bool_)
+        return ready(roll_learner), (*map(ready, form[:4]), form.memory, *elapsed_state), None
     if isinstance(form, CompiledIndex):
         lazy = new_lazy_argmax(form.parameters, num_pages)
         weight = ready(form.signal_weight or count_alike)
@@ -205,7 +205,7 @@ def _roll_timed(
     return np.concatenate(pages), np.concatenate(times)
 
 
-MOST = {"rates": np.finfo(np.float64).max, "chances": 1.0, "later_share": 1.0}
+UPPER_LIMITS = {"rates": np.finfo(np.float64).max, "chances": 1.0, "later_share": 1.0}
 """Largest numbers of the arrays of rules; others may be infinite."""
 
 
@@ -218,17 +218,17 @@ def check_rule(rule: ThresholdRule | RateRule, instance: Instance, horizon: floa
         shape = (instance.num_sources, num_pages) if name == "signal_weight" else (num_pages,)
         if array.shape != shape:
             raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
-        most = MOST.get(name, np.inf)
-        sound = (array >= 0.0) & (array <= most)
+        limit = UPPER_LIMITS.get(name, np.inf)
+        sound = (array >= 0.0) & (array <= limit)
         if not np.all(sound):
-            raise ValueError(f"{name} must lie in [0, {most:g}], got {array[~sound].flat[0]}")
+            raise ValueError(f"{name} must lie in [0, {limit:g}], got {array[~sound].flat[0]}")
     if isinstance(rule, RateRule):
         return
-    least = np.where(rule.timed, TIME_RESOLUTION * horizon, 0.0)
-    if not np.all(rule.threshold > least):
+    min_threshold = np.where(rule.timed, TIME_RESOLUTION * horizon, 0.0)
+    if not np.all(rule.threshold > min_threshold):
         raise ValueError(
-            f"threshold must be > {least.max():g} up to the horizon {horizon:g}, so that crawls of "
-            f"a page are apart in time, got {rule.threshold.min()}"
+            f"threshold must be > {min_threshold.max():g} up to the horizon {horizon:g}, so that "
+            f"crawls of a page differ in time, got {rule.threshold.min()}"
         )
     if not np.all(rule.later_threshold >= rule.threshold):
         raise ValueError("later_threshold must be >= threshold")

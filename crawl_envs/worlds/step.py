@@ -69,11 +69,11 @@ def play_lanes(table: IntArray) -> int:
 
 
 @compiled()
-def restart_lanes(table: IntArray, chosen: BoolArray) -> None:
-    """Start an episode in the lanes where ``chosen``, at time 0."""
+def restart_lanes(table: IntArray, lane_mask: BoolArray) -> None:
+    """Start an episode in the lanes where ``lane_mask``, at time 0."""
     state = state_at(table)
-    for lane in range(chosen.shape[0]):
-        if chosen[lane]:
+    for lane in range(lane_mask.shape[0]):
+        if lane_mask[lane]:
             restart(state, lane)
             if state.crawl_alias.shape[1] > 0:
                 start_rates(state, lane)
@@ -96,10 +96,10 @@ def step_rates(
             open_slot(record, slot_time(state.clock[lane], record.slot))
             record.token_rate = token_rates[lane]
             set_rates(state, lane, rates[lane], chances[lane])
-    complete, left = True, AT_ONCE
+    complete, remaining = True, AT_ONCE
     for lane in range(state.lanes.shape[0]):
         if state.lanes[lane].busy:
-            status, left = play_rates(state, lane, left)
+            status, remaining = play_rates(state, lane, remaining)
             complete = complete and status == DONE
     if not complete:
         return UNFINISHED

@@ -17,7 +17,7 @@ from policies.base.allocated import complete_pages
 from policies.base.bandwidths import bandwidth_at
 from policies.base.policy import RATE_FORMS, Pages, Policy
 from policies.base.schedules import response_share
-from policies.estimators.histories import MOST_CRAWLS, Histories
+from policies.estimators.histories import MAX_CRAWLS, Histories
 from policies.lambdacrawl.even_slots import EvenSlots
 from policies.solvers import Allocation
 
@@ -30,7 +30,7 @@ class LearnedRates:
 
     Algorithm 4 of Kolobov et al. (2019). Before any crawl the estimates from crawls are
     ``initial``; from the first crawl of any page on, a page without crawls has that of its
-    imaginary intervals. Of each page the last MOST_CRAWLS crawls are used. Where observation is
+    imaginary intervals. Of each page the last MAX_CRAWLS crawls are used. Where observation is
     complete, the estimate is :func:`policies.estimators.complete_observation_rates` of the signals;
     the crawls of such pages add no information.
 
@@ -64,7 +64,7 @@ class LearnedRates:
         self._logs: list[CrawlLog] = []
         timed = {} if window is None else {"time": np.float64}
         self._crawls = estimators.CrawlHistories(
-            complete.size, MOST_CRAWLS, elapsed=np.float64, changed=np.bool_, **timed
+            complete.size, MAX_CRAWLS, elapsed=np.float64, changed=np.bool_, **timed
         )
         self._signals: tuple[IntArray, FloatArray] = (np.zeros(0, np.int64), np.zeros(0))
         self._counts: IntArray = np.zeros(complete.size, np.int64)

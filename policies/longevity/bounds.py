@@ -15,11 +15,11 @@ from crawl_envs.types.arguments import flag, real, whole
 from policies.base.policy import Pages
 from policies.base.registry import registered
 from policies.estimators.divergence.profiles import (
-    MOST,
+    MAX_DIVERGENCE,
     SAME_AGE,
     ChangeProfiles,
     Footprint,
-    HeldProfiles,
+    ProfileArrays,
     at_first_copy,
     bounds_of_page,
 )
@@ -120,7 +120,7 @@ class DivergenceBounds(RefreshPolicy):
         assert self.limit is not None
         pages = self.profiles.learn(log)
         reset_periods(
-            *(pages, log.time, log.elapsed, self.profiles.kept, self.limit, self.risk),
+            *(pages, log.time, log.elapsed, self.profiles.arrays, self.limit, self.risk),
             *(tracker.problem.importance, self.reference, self.period, self.cut_short),
         )
         if self.form.action != "refresh" and pages.size:
@@ -143,7 +143,7 @@ def reset_periods(
     pages: IntArray,
     times: FloatArray,
     elapsed: FloatArray,
-    kept: HeldProfiles,
+    kept: ProfileArrays,
     threshold: float,
     risk: float,
     importance: FloatArray,
@@ -173,4 +173,4 @@ def reset_periods(
         elif least >= wanted * (1.0 - SAME_AGE):
             reference[page] = times[k]
             period[page] *= 0.5
-        period[page] = min(period[page], risk * wanted / MOST)
+        period[page] = min(period[page], risk * wanted / MAX_DIVERGENCE)

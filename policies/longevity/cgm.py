@@ -16,7 +16,7 @@ from policies.base.registry import registered
 from policies.estimators import CrawlHistories, improved_rate
 from policies.estimators.change_rates import fit_histories
 from policies.estimators.divergence.profiles import Footprint
-from policies.estimators.histories import MOST_CRAWLS
+from policies.estimators.histories import MAX_CRAWLS
 from policies.longevity.refreshing import (
     RefreshPolicy,
     Urgency,
@@ -98,7 +98,7 @@ class ChoGarciaMolina(RefreshPolicy):
         self.histories: CrawlHistories | None = None
         if self.estimator == "mle":
             self.histories = CrawlHistories(
-                num_pages, MOST_CRAWLS, elapsed=np.float64, changed=np.bool_
+                num_pages, MAX_CRAWLS, elapsed=np.float64, changed=np.bool_
             )
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:

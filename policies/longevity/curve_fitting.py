@@ -16,7 +16,12 @@ from crawl_envs.types.arguments import flag, real, whole
 from policies.base.policy import Pages
 from policies.base.registry import registered
 from policies.estimators.divergence.curve_fit import Shapes, fit_observations, shapes
-from policies.estimators.divergence.profiles import ChangeProfiles, Footprint, HeldProfiles, combine
+from policies.estimators.divergence.profiles import (
+    ChangeProfiles,
+    Footprint,
+    ProfileArrays,
+    combine,
+)
 from policies.longevity.refreshing import (
     RefreshPolicy,
     Urgency,
@@ -131,7 +136,7 @@ class CurveFitting(RefreshPolicy):
         np.add.at(self.crawls, pages, 1)
         threshold = 0.0 if self.threshold is None else self.threshold
         weights = tracker.problem.importance
-        fit_pages(pages, self.profiles.kept, shapes(), threshold, weights, self.curves)
+        fit_pages(pages, self.profiles.arrays, shapes(), threshold, weights, self.curves)
 
     def _urgency(self, tracker: Tracker) -> Urgency:
         learning = learning_period(self.learning, self.crawls, tracker.problem, self.form.action)
@@ -159,7 +164,7 @@ class CurveFitting(RefreshPolicy):
 @compiled()
 def fit_pages(
     pages: IntArray,
-    kept: HeldProfiles,
+    kept: ProfileArrays,
     shapes: Shapes,
     threshold: float,
     importance: FloatArray,

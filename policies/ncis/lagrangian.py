@@ -40,7 +40,7 @@ from policies.base.registry import registered
 from policies.ncis.delayed import evidence_value
 from policies.ncis.greedy import GreedyNCIS, several_sources
 from policies.values.series import ALPHA, EVIDENCE, SATURATED, TERMS, TOP
-from policies.values.sources.kernels import OWN, START, greedy_ncis_sources_value
+from policies.values.sources.kernels import START, greedy_ncis_sources_value
 
 LEVEL, SURPLUS, WEIGHT = 0, 1, 2
 """Columns that are added to the table of GREEDY-NCIS: y*, V(y*) - Lambda and mu."""
@@ -77,7 +77,7 @@ def lagrangian_sources_value(
 ) -> float:
     """Return the index of a page with several sources; ``signals`` is their total evidence."""
     first = int(parameters[page, START]) - 3
-    y: float = parameters[page, OWN] * elapsed + signals
+    y: float = parameters[page, ALPHA] * elapsed + signals
     left = max(parameters[page, first + LEVEL] - y, 0.0)
     later = greedy_ncis_sources_value(parameters, page, 0.0, left)
     return _advantage(parameters, page, first, y, later)

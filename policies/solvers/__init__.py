@@ -1,4 +1,4 @@
-"""Optimal allocations of crawl rates; their objectives bound those of policies.
+"""Optimal crawl rates of pages; their objectives bound those of policies.
 
 =====================  ==========================================================
 here                   in the papers

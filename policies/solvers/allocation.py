@@ -19,15 +19,15 @@ class Allocation:
         probabilities: probability of a crawl on a signal, shape (m,), in [0, 1]; None where the
             problem has none.
         multiplier: price of one crawl per unit time, in units of the objective (normalised
-            importance for freshness); 0 where the budget is more than is useful.
+            importance for freshness); 0 where the budget exceeds what is useful.
         objective: value of the objective at ``rates``.
         iterations: passes over all pages.
-        converged: whether the budget is spent to 1e-9 (relative), or is more than is useful.
+        converged: whether the budget is spent to 1e-9 (relative), or exceeds what is useful.
         thresholds: effective elapsed time at which each page is crawled, shape (m,), > 0; inf
             where time alone never leads to a crawl; None if the solver returns rates only.
         signals: number of signals since the last crawl that lead to a crawl at any time, shape
             (m,), float64, >= 1; inf where no number does; None like ``thresholds``. With several
-            sources: of each source alone, shape (S, m).
+            sources: the numbers for signals of one source only, shape (S, m).
         evidence: ``-ln`` of the probability that a page is fresh, in nats, at which it is crawled,
             shape (m,), >= 0; inf where only certainty leads to a crawl; None like ``thresholds``.
     """
@@ -43,14 +43,14 @@ class Allocation:
     evidence: FloatArray | None = None
 
 
-def known_sources(given: Instance | Problem) -> tuple[FloatArray, ...]:
+def source_parameters(problem: Instance | Problem) -> tuple[FloatArray, ...]:
     """Return importance and change rate, (m,), recall and false-signal rate, (S, m)."""
-    if not isinstance(given, Instance | Problem):
-        raise ValueError(f"given must be an Instance or a Problem, got {given!r}")
-    change_rate, recall, false_rate = given.change_rate, given.recall, given.false_signal_rate
+    if not isinstance(problem, Instance | Problem):
+        raise ValueError(f"problem must be an Instance or a Problem, got {problem!r}")
+    change_rate, recall, false_rate = problem.change_rate, problem.recall, problem.false_signal_rate
     if change_rate is None or recall is None or false_rate is None:
-        raise ValueError("given must reveal the parameters of the pages, got change_rate=None")
-    importance, change_rate = page_arrays(importance=given.importance, change_rate=change_rate)
+        raise ValueError("problem must reveal the parameters of the pages, got change_rate=None")
+    importance, change_rate = page_arrays(importance=problem.importance, change_rate=change_rate)
     sources = [
         page_arrays(recall=share, false_signal_rate=rate)
         for share, rate in zip(np.atleast_2d(recall), np.atleast_2d(false_rate), strict=True)

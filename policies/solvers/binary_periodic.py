@@ -46,12 +46,12 @@ def solve_periodic(weight: FloatArray, change_rate: FloatArray, bandwidth: float
     rates = np.zeros(len(weight))
     multiplier, iterations, converged = 0.0, 0, True
     if useful.any():
-        changing = _kept(change_rate, useful)
-        scale = np.sqrt(2.0 * changing / _kept(weight, useful))
+        changing = _select(change_rate, useful)
+        scale = np.sqrt(2.0 * changing / _select(weight, useful))
         spent = np.empty(len(scale))
-        found = allocate(_crawls, (changing, scale), bandwidth, _first_guess, spent)
+        optimum = allocate(_crawls, (changing, scale), bandwidth, _first_guess, spent)
         rates[useful] = spent * (bandwidth / spent.sum())
-        multiplier, iterations = found.at**-2.0, found.iterations
+        multiplier, iterations = optimum.point**-2.0, optimum.iterations
         converged = bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9)
     return Allocation(
         rates=rates,
@@ -79,7 +79,7 @@ def _share_fresh(weight: FloatArray, change_rate: FloatArray, rates: FloatArray)
     return min(float(_freshness(weight, change_rate, rates)), 1.0)
 
 
-def _kept(array: FloatArray, mask: BoolArray) -> FloatArray:
+def _select(array: FloatArray, mask: BoolArray) -> FloatArray:
     return array if mask.all() else np.ascontiguousarray(array[mask])
 
 
@@ -89,10 +89,10 @@ def _first_guess(change_rate: FloatArray, scale: FloatArray, bandwidth: float) -
 
 
 def _crawls(
-    change_rate: FloatArray, scale: FloatArray, at: float, rates: FloatArray
+    change_rate: FloatArray, scale: FloatArray, point: float, rates: FloatArray
 ) -> tuple[float, float]:
     """Return the sum of the rates, and its slope, at one over sqrt(Lambda)."""
-    return _pass(change_rate, scale, 1.0 / at, pieces(), rates)
+    return _pass(change_rate, scale, 1.0 / point, pieces(), rates)
 
 
 @compiled()

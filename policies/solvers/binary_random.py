@@ -21,9 +21,9 @@ def binary_poisson(
     r"""Return crawl rates that maximise freshness for crawls at random times.
 
     Maximises ``sum mu~ rho/(rho + Delta)`` with ``sum rho = R`` and rho at least the floor: the
-    problem of Azar et al. 2018 (their Algorithm 1; BinaryLambdaCrawl in Kolobov et al. 2019), and
-    with a floor BLC-eps of the latter's code (floor 0.4). Every page is crawled at the times of a
-    Poisson process, independently of its signals. With m the floor, a page of value
+    problem of Azar et al. 2018 (their Algorithm 1; BinaryLambdaCrawl in Kolobov et al. 2019). With
+    a floor of 0.4 it is BLC-eps of the code of Kolobov et al. Every page is crawled at the times of
+    a Poisson process, independently of its signals. With m the floor, a page of value
     ``mu Delta/(Delta + m)^2`` above the multiplier is crawled at the rate
     ``sqrt(mu Delta/lambda) - Delta``, the others at the rate m.
 
@@ -48,15 +48,15 @@ def binary_poisson(
     floor = share("floor", floor)
     pages = page_totals(importance, change_rate, None)
     weight, change = pages.importance, pages.change_rate
-    least = floor * (bandwidth / len(weight))
+    min_rate = floor * (bandwidth / len(weight))
     value, reach = np.empty(len(weight)), np.empty(len(weight))
-    top, _ = _continuous(weight, change, least, value, reach)
-    rates, multiplier, iterations = np.full(len(weight), least), 0.0, 0
+    top, _ = _continuous(weight, change, min_rate, value, reach)
+    rates, multiplier, iterations = np.full(len(weight), min_rate), 0.0, 0
     if top > 0.0:
         above = np.zeros(len(weight))
         if floor < 1.0:
-            found = _search(value, reach, bandwidth * (1.0 - floor), math.inf, above)
-            top, iterations = top / (1.0 + found.at), found.iterations
+            optimum = _search(value, reach, bandwidth * (1.0 - floor), math.inf, above)
+            top, iterations = top / (1.0 + optimum.point), optimum.iterations
         rates += above
         multiplier = top * top / pages.total
     return Allocation(
@@ -84,13 +84,12 @@ def binary_discrete(
     ``sum rho = b`` and rho in [0, ceiling]. With lambda the price of a crawl,
     ``rho = (sqrt(mu Delta/lambda) - Delta)/(1 - Delta)``, cut to [0, ceiling].
 
-    This is the LambdaCrawl of Han et al. 2020, Table 2, in a corrected form: the printed radical
-    seems to cover ``- Delta`` too, and such a rate follows neither from this F nor from the table's
-    own lambda, which is that of rates without a cut. For short steps it equals
-    :func:`binary_poisson`.
+    This is the LambdaCrawl of Han et al. 2020, Table 2, corrected: the printed radical seems to
+    cover ``- Delta`` too, which contradicts this F and the lambda of the table (that of rates
+    without a cut). For short steps it equals :func:`binary_poisson`.
 
-    Where Delta = 1, F = rho: every crawl has the value mu~, so such pages get all or nothing; those
-    with mu~ equal to the price share the rest equally. Pages that never change or have no
+    Where Delta = 1, F = rho: every crawl has the value mu~. Such pages get the ceiling or nothing;
+    those with mu~ equal to the price share the rest equally. Pages that never change or have no
     importance get nothing. The search takes 2 to 15 passes, or about 50 if rates jump at the root,
     without sorting pages.
 
@@ -124,8 +123,8 @@ def binary_discrete(
         rates = np.where(value > 0.0, ceiling, 0.0)
     else:
         rates = np.empty(len(weight))
-        found = _search(value, reach, budget, ceiling, rates)
-        multiplier, iterations = (top / (1.0 + found.at)) ** 2 / total, found.iterations
+        optimum = _search(value, reach, budget, ceiling, rates)
+        multiplier, iterations = (top / (1.0 + optimum.point)) ** 2 / total, optimum.iterations
         converged = bool(abs(rates.sum() / budget - 1.0) <= 1e-9)
     return Allocation(
         rates=rates,
@@ -141,13 +140,13 @@ def binary_discrete(
 def _continuous(
     importance: FloatArray,
     change_rate: FloatArray,
-    least: float,
+    min_rate: float,
     value: FloatArray,
     reach: FloatArray,
 ) -> tuple[float, int]:
     """Fill in reach Delta + m, and roots of mu Delta/(Delta + m)^2; see :func:`_scaled`."""
     for i in range(value.size):
-        reach[i] = change_rate[i] + least
+        reach[i] = change_rate[i] + min_rate
         root = math.sqrt(importance[i] * change_rate[i])
         value[i] = root / reach[i] if root > 0.0 else 0.0
     return _scaled(value)
@@ -178,24 +177,24 @@ def _scaled(value: FloatArray) -> tuple[float, int]:
 def _search(
     value: FloatArray, reach: FloatArray, budget: float, ceiling: float, rates: FloatArray
 ) -> Root:
-    """Fill in rates that spend the budget; ``at`` is the root of the top value's price, less 1.
+    """Fill in rates that spend the budget; ``point`` is the root of the top value's price, less 1.
 
-    Rates are ``reach (value (1 + at) - 1)``, cut to [0, ceiling], with ``value`` at most 1.
+    Rates are ``reach (value (1 + point) - 1)``, cut to [0, ceiling], with ``value`` at most 1.
     """
 
     def crawls(
-        value: FloatArray, reach: FloatArray, at: float, out: FloatArray
+        value: FloatArray, reach: FloatArray, point: float, out: FloatArray
     ) -> tuple[float, float]:
-        return _pass(value, reach, at, ceiling, out)
+        return _pass(value, reach, point, ceiling, out)
 
     return allocate(crawls, (value, reach), budget, _all_crawled, rates)
 
 
 def _all_crawled(value: FloatArray, reach: FloatArray, budget: float) -> float:
-    """Return the ``at`` of the budget if all useful pages were crawled, of finite reach.
+    """Return the ``point`` of the budget if all useful pages of finite reach were crawled.
 
-    Sums are not products of BLAS, whose threads wait for each other where all processors are busy:
-    then such a product of 20,000 pages takes 28 ms, and all of a search without it 0.2 ms.
+    Sums avoid BLAS, whose threads wait for each other if all processors are busy: such a product
+    of 20,000 pages then takes 28 ms, a search without it 0.2 ms.
     """
     finite = np.where((value > 0.0) & np.isfinite(reach), reach, 0.0)
     slope, missing = np.einsum("i,i", finite, value), np.einsum("i,i", finite, 1.0 - value)
@@ -204,29 +203,29 @@ def _all_crawled(value: FloatArray, reach: FloatArray, budget: float) -> float:
 
 @compiled()
 def _pass(
-    value: FloatArray, reach: FloatArray, at: float, ceiling: float, rates: FloatArray
+    value: FloatArray, reach: FloatArray, point: float, ceiling: float, rates: FloatArray
 ) -> tuple[float, float]:
-    """Return the spent budget and its derivative by ln ``at``; fill in rates unless empty."""
+    """Return the spent budget and its derivative by ln ``point``; fill in rates unless empty."""
     spent = slope = 0.0
     unused = np.empty(BLOCK)
     for begin in range(0, value.size, BLOCK):
         part = slice(begin, begin + BLOCK)
         some = value[part]
         out = rates[part] if rates.size > 0 else unused[: some.size]
-        more, steepness = _block(some, reach[part], at, ceiling, out)
+        more, steepness = _block(some, reach[part], point, ceiling, out)
         spent += more
-        slope += steepness * at
+        slope += steepness * point
     return spent, slope
 
 
 @inlined(fastmath={"contract", "nsz", "reassoc"})
 def _block(
-    value: FloatArray, reach: FloatArray, at: float, ceiling: float, rates: FloatArray
+    value: FloatArray, reach: FloatArray, point: float, ceiling: float, rates: FloatArray
 ) -> tuple[float, float]:
-    """Fill in the rates of some pages; return the sums of them and of their derivatives by at."""
+    """Fill in the rates of some pages; return their sum and that of their slopes in ``point``."""
     spent = slope = 0.0
     for i in range(value.size):
-        beyond = value[i] * at - (1.0 - value[i])
+        beyond = value[i] * point - (1.0 - value[i])
         rate = reach[i] * beyond
         rate = rate if rate < ceiling else ceiling
         rate = rate if beyond > 0.0 else 0.0
@@ -242,7 +241,7 @@ def _freshness(
 ) -> float:
     """Return the summed freshness, by importance.
 
-    ``before`` is 1 if a crawl at the end of a step keeps its changes from being seen, else 0.
+    ``before`` is 1 if a crawl at the end of a step hides the changes of the step, else 0.
     """
     total = 0.0
     for i in range(importance.size):

@@ -24,19 +24,19 @@ from policies.solvers.page_totals import page_mask, page_totals, spend
 Penalty: TypeAlias = ArrayLike | Callable[[FloatArray], ArrayLike]
 
 PER_UNIT = 64
-"""Points per unit of ln x of a curve; its splines are exact to about 1e-10."""
-LEAST = -24.0
-"""Least ln x of a curve; below, its logarithm is linear to 1e-10."""
+"""Points of a curve per unit of ln x; its splines are exact to about 1e-10."""
+MIN_LOG = -24.0
+"""Least ln x of a curve; below it the logarithm of the curve is linear to 1e-10."""
 TABLE_END, FUNCTION_END = 35.0, 15.0
-"""Largest ln x: rounding in the sums of a function, unlike those of a table, grows with x."""
+"""Largest ln x of curves; rounding in the sums of a function grows with x."""
 EXACT, NODES, PANELS = 64, 16, 22
 """A function is summed over each n up to EXACT, then by NODES points in each of PANELS octaves."""
 STEPS = 3
 """Steps of Newton's method within a piece of a spline, which is nearly straight."""
-FOREVER = 1e18
+MAX_MISSED = 1e18
 """Missed changes of a page that is never crawled."""
 ROUNDING = 1e-12
-"""Relative rounding of C, by which its increments may rise or fall below 0."""
+"""Relative rounding of C: its increments may rise, or fall below 0, by as much."""
 
 
 class Curve(NamedTuple):
@@ -46,11 +46,11 @@ class Curve(NamedTuple):
     values: FloatArray
     spline: Any
 
-    def at(self, changes: FloatArray) -> FloatArray:
+    def evaluate(self, changes: FloatArray) -> FloatArray:
         """Return the quantity at x, 0 < x < inf; beyond the ends its logarithm is linear."""
-        at = np.log(changes)
-        near = np.clip(at, self.logs[0], self.logs[-1])
-        result: FloatArray = np.exp(self.spline(near) + self.spline(near, 1) * (at - near))
+        log = np.log(changes)
+        near = np.clip(log, self.logs[0], self.logs[-1])
+        result: FloatArray = np.exp(self.spline(near) + self.spline(near, 1) * (log - near))
         return result
 
     def inverse(self, quantity: FloatArray) -> FloatArray:
@@ -58,15 +58,15 @@ class Curve(NamedTuple):
         value = np.log(quantity)
         cell = np.clip(np.searchsorted(self.values, value) - 1, 0, len(self.logs) - 2)
         low, high = self.logs[cell], self.logs[cell + 1]
-        at = np.interp(value, self.values, self.logs)
+        log = np.interp(value, self.values, self.logs)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             for _ in range(STEPS):
-                steep = self.spline(at, 1)
-                step = np.where(steep > 0.0, (value - self.spline(at)) / steep, 0.0)
-                at = np.clip(at + step, low, high)
+                steep = self.spline(log, 1)
+                step = np.where(steep > 0.0, (value - self.spline(log)) / steep, 0.0)
+                log = np.clip(log + step, low, high)
             past = value - np.clip(value, self.values[0], self.values[-1])
-            steep = np.maximum(self.spline(at, 1), 0.0)
-            result: FloatArray = np.exp(at + np.where(past == 0.0, 0.0, past / steep))
+            steep = np.maximum(self.spline(log, 1), 0.0)
+            result: FloatArray = np.exp(log + np.where(past == 0.0, 0.0, past / steep))
         return result
 
 
@@ -75,10 +75,10 @@ class PenaltyCurves(NamedTuple):
 
     Attributes:
         cost: G, which is the harmonic or binary cost of a page over its importance.
-        saving: ``q^2 G'``: what one more crawl per change saves, with crawls at random times.
-        slope: ``G'``: the same with crawls on signals.
+        saving: ``q^2 G'``: the saving of one more crawl per change, with crawls at random times.
+        slope: ``G'``: that saving with crawls on signals.
         first: C(1), the least slope.
-        most: the limit of saving and slope; inf for a function, whose curves show it.
+        limit: the limit of saving and slope for a table; inf for a function.
         never: the penalty of a page that is never crawled.
     """
 
@@ -86,22 +86,22 @@ class PenaltyCurves(NamedTuple):
     saving: Curve
     slope: Curve
     first: float
-    most: float
+    limit: float
     never: float
 
     def at_random(self, needed: FloatArray) -> FloatArray:
         """Return Delta/rho at which crawls at random times save as much as is needed."""
-        return np.where(needed < self.most, self.saving.inverse(needed), math.inf)
+        return np.where(needed < self.limit, self.saving.inverse(needed), math.inf)
 
     def on_signals(self, needed: FloatArray) -> FloatArray:
         """Return Delta/rho >= 1 at which crawls on signals save as much as is needed."""
-        more = np.where(needed < self.most, self.slope.inverse(needed), math.inf)
+        more = np.where(needed < self.limit, self.slope.inverse(needed), math.inf)
         return np.where(needed <= self.first, 1.0, 1.0 + more)
 
     def costs(self, missed: FloatArray) -> FloatArray:
         """Return the mean penalty by x >= 0, the expected number of missed changes."""
-        some = np.clip(missed, 1e-100, FOREVER)
-        near = np.where(missed > 0.0, self.cost.at(some), 0.0)
+        some = np.clip(missed, 1e-100, MAX_MISSED)
+        near = np.where(missed > 0.0, self.cost.evaluate(some), 0.0)
         return np.where(missed < math.inf, near, self.never)
 
 
@@ -116,15 +116,15 @@ def concave_penalty(
 
     Minimises J of eq. 1 of Kolobov et al. 2019 over their class of policies (crawls at random
     times, and on a random share of the signals of pages with complete observation), for the
-    penalties of which section 3 says that the approach is valid. With the mean penalty ``G(q)`` and
-    ``q = x/(1 + x)`` as above, all pages share one multiplier lambda:
+    penalties that their section 3 allows. With the mean penalty ``G(q)`` and ``q = x/(1 + x)`` as
+    above, all pages share one multiplier lambda:
 
     - incomplete observation: ``rho = Delta/x`` with ``q^2 G'(q) = lambda Delta/mu``,
     - complete observation: ``p = 1/(1 + x)`` with ``G'(q) = lambda Delta/mu``; p = 1 where the
       slope ``G'(0) = C(1)`` is above that.
 
-    Both left sides rise with x. They are inverted by splines that are the same for all pages; rates
-    are exact to about 1e-9. For ``C(n) = H(n)`` this is :func:`policies.solvers.harmonic`, for
+    Both left sides rise with x. The same splines invert them for all pages; rates are exact to
+    about 1e-9. For ``C(n) = H(n)`` this is :func:`policies.solvers.harmonic`, for
     ``C(n) = 1`` from n = 1 on :func:`policies.solvers.binary_poisson`, which are faster.
 
     If ``sum n c_n`` of the increments is finite, as for every table, pages with
@@ -136,8 +136,8 @@ def concave_penalty(
         change_rate: changes per unit time, >= 0, shape (m,), or a scalar.
         bandwidth: crawls per unit time, > 0.
         penalty: a table C(0), C(1), ..., C(K) of at least two numbers, after which it stays at
-            C(K); or a smooth function of arrays of real numbers n >= 0, as ``np.log1p``. It rises
-            from 0 to C(1) and is concave.
+            C(K); or a smooth function of arrays of real numbers n >= 0, such as ``np.log1p``. It
+            rises from 0 to C(1) and is concave.
         complete: which pages have complete observation, (m,) bool, or a scalar; None for no page.
 
     Returns:
@@ -249,27 +249,29 @@ def penalty_curves(penalty: Penalty) -> PenaltyCurves:
     from scipy.interpolate import CubicSpline
 
     end = FUNCTION_END if callable(penalty) else TABLE_END
-    logs = np.linspace(LEAST, end, round((end - LEAST) * PER_UNIT) + 1)
+    logs = np.linspace(MIN_LOG, end, round((end - MIN_LOG) * PER_UNIT) + 1)
     if callable(penalty):
         number, weight = _nodes()
-        ends = np.concatenate([[0.0], number, [FOREVER]])
+        ends = np.concatenate([[0.0], number, [MAX_MISSED]])
         values = _checked(ends, floats("penalty", penalty(ends)))
-        most = math.inf
-        sums = [_function_sums(number, weight * values[1:-1], at) for at in logs]
+        limit = math.inf
+        sums = [_function_sums(number, weight * values[1:-1], log) for log in logs]
     else:
         table = floats("penalty", penalty)
         values = _checked(np.arange(float(table.size)), table)
         number, increments = np.arange(1.0, len(values)), np.diff(values)
-        most = float(number @ increments)
-        sums = [_table_sums(number, increments, at) for at in logs]
+        limit = float(number @ increments)
+        sums = [_table_sums(number, increments, log) for log in logs]
     cost, slope = np.maximum.accumulate(np.log(np.array(sums)), axis=0).T
     saving = np.maximum.accumulate(slope - 2.0 * np.log1p(np.exp(-logs)))
     curves = [Curve(logs, one, CubicSpline(logs, one)) for one in (cost, saving, slope)]
-    return PenaltyCurves(curves[0], curves[1], curves[2], float(values[1]), most, float(values[-1]))
+    return PenaltyCurves(
+        curves[0], curves[1], curves[2], float(values[1]), limit, float(values[-1])
+    )
 
 
 def _checked(number: FloatArray, values: FloatArray) -> FloatArray:
-    """Return C at increasing numbers, 0 and 1 first; ValueError unless it is a penalty there."""
+    """Return C at increasing numbers, 0 and 1 first; ValueError unless it rises and is concave."""
     if values.shape != number.shape or values.size < 2 or not np.isfinite(values).all():
         raise ValueError(
             "penalty must be a table of at least two finite numbers, or a function that returns "
@@ -285,9 +287,9 @@ def _checked(number: FloatArray, values: FloatArray) -> FloatArray:
 
 
 def _nodes() -> tuple[FloatArray, FloatArray]:
-    """Return numbers and weights: sums of smooth functions over whole numbers n >= 1.
+    """Return numbers and weights for sums of smooth functions over all integers n >= 1.
 
-    Gauss quadrature for sums over the a numbers of a panel (a, 2a], by the recurrence of Gram's
+    Gauss quadrature for sums over the a integers of a panel (a, 2a], by the recurrence of Gram's
     polynomials (DLMF 18.22, Hahn polynomials with alpha = beta = 0).
     """
     from scipy.linalg import eigh_tridiagonal
@@ -296,8 +298,8 @@ def _nodes() -> tuple[FloatArray, FloatArray]:
     numbers, weights = [np.arange(1.0, EXACT + 1.0)], [np.ones(EXACT)]
     for panel in range(PANELS):
         count = EXACT * 2.0**panel
-        beside = 0.5 * order * np.sqrt((count**2 - order**2) / (4.0 * order**2 - 1.0))
-        places, vectors = eigh_tridiagonal(np.zeros(NODES), beside)
+        off_diagonal = 0.5 * order * np.sqrt((count**2 - order**2) / (4.0 * order**2 - 1.0))
+        places, vectors = eigh_tridiagonal(np.zeros(NODES), off_diagonal)
         numbers.append(1.5 * count + 0.5 + places)
         weights.append(count * vectors[0] ** 2)
     return np.concatenate(numbers), np.concatenate(weights)
@@ -310,7 +312,7 @@ def _table_sums(number: FloatArray, increments: FloatArray, log: float) -> tuple
 
 
 def _function_sums(number: FloatArray, values: FloatArray, log: float) -> tuple[float, float]:
-    """Return G and G' at ln x, summed by parts, as increments of large n are differences.
+    """Return G and G' at ln x, summed by parts, because increments of large n cancel.
 
     ``G = (1 - q) sum C(n) q^n``, and its derivative is ``sum C(n) q^(n - 1) (n (1 - q) - q)``.
     """

@@ -24,9 +24,9 @@ def fragments(curves: DivergenceCurves, importance: ArrayLike, bandwidth: float)
     r"""Return crawl rates that minimise divergence for pages crawled at even intervals.
 
     Minimises ``sum mu~ (1/tau) int_0^tau D*(x) dx`` subject to ``sum 1/tau = R``: section 2.2 of
-    Olston and Pandey (2008). At the optimum ``mu~ U(tau) = Lambda`` with U their eq. 4 for all
-    pages that are crawled; those with ``mu~ U(inf) <= Lambda`` never are. With holistic curves it
-    is :func:`policies.solvers.binary_periodic`, with those of fragments the policy FS-S.
+    Olston and Pandey (2008). At the optimum all crawled pages have ``mu~ U(tau) = Lambda``, with U
+    their eq. 4; pages with ``mu~ U(inf) <= Lambda`` are never crawled. Holistic curves give
+    :func:`policies.solvers.binary_periodic`, curves of fragments the policy FS-S.
 
     Where U is flat, all periods of the flat part are equally good: such pages take the rest of the
     budget.
@@ -40,7 +40,7 @@ def fragments(curves: DivergenceCurves, importance: ArrayLike, bandwidth: float)
         Rates that sum to the bandwidth, ``thresholds`` tau (inf where never crawled), and as
         objective the importance-weighted mean of 1 - divergence over time, in [0, 1] where
         divergence is. All rates are 0 where no page of importance diverges. Where divergence stays
-        0 for a while after each crawl, some of the bandwidth may be of no use: it is not spent, and
+        0 for a while after each crawl, some of the bandwidth may be useless: it is not spent, and
         the multiplier is 0.
 
     Raises:
@@ -57,17 +57,18 @@ def fragments(curves: DivergenceCurves, importance: ArrayLike, bandwidth: float)
     if rates.sum() <= bandwidth:
         return _allocation(curves, weight, rates, 0.0, 0, converged=True)
 
-    def spend(at: float, out: FloatArray) -> tuple[float, float]:
-        crawls = _rates(curves, weight, 1.0 / at)
+    def spend(point: float, out: FloatArray) -> tuple[float, float]:
+        crawls = _rates(curves, weight, 1.0 / point)
         out[:] = crawls[: out.size]
         return float(crawls.sum()) / bandwidth, math.nan
 
-    found = root(spend, 1.0 / _first_guess(curves, weight, bandwidth, unit), rates)
+    optimum = root(spend, 1.0 / _first_guess(curves, weight, bandwidth, unit), rates)
     total = rates.sum()
     if total > 0.0:
         rates *= bandwidth / total
+    solution = 1.0 / optimum.point, optimum.iterations
     converged = bool(abs(rates.sum() / bandwidth - 1.0) <= 1e-9)
-    return _allocation(curves, weight, rates, 1.0 / found.at, found.iterations, converged=converged)
+    return _allocation(curves, weight, rates, *solution, converged=converged)
 
 
 def _importance(curves: DivergenceCurves, importance: ArrayLike) -> FloatArray:

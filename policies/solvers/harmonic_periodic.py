@@ -1,4 +1,4 @@
-"""Optimal deterministic crawling for harmonic staleness: even intervals, or n-th signals."""
+"""Optimal crawling for harmonic staleness at even intervals, or at every n-th signal."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from policies.solvers.multiplier import BLOCK
 from policies.solvers.page_totals import PageTotals, page_mask, page_totals, spend
 from policies.values.lambert import harmonic_interval
 
-WHOLE = 1e-11
-"""Relative tolerance for mean cycles of a whole number of signals."""
+CYCLE_TOLERANCE = 1e-11
+"""Relative rounding of a mean cycle in signals that counts as an integer."""
 
 SMALL = 1.0
 """Changes per interval below which the cost is summed as a series."""
@@ -39,8 +39,8 @@ def harmonic_periodic(
     - incomplete observation: ``mu (T - (1 - exp(-Delta T))/Delta) = lambda``,
     - complete observation: the least n with ``mu n/Delta >= lambda``.
 
-    No policy based on observations of each page has a lower long-run cost at this crawl rate; the
-    random crawls of :func:`harmonic` cost more.
+    No policy that observes the pages has a lower long-run cost at this crawl rate. The random
+    crawls of :func:`harmonic` cost more.
 
     Rates of pages with complete observation decrease in steps, Delta/n. If the budget ends within a
     step, pages at the step are crawled at the n-th signal with a probability, and otherwise at the
@@ -91,7 +91,7 @@ def harmonic_periodic_cost(
     With x = Delta/rho changes per interval, a page costs
     ``mu (gamma_E + ln x + E_1(x) - 1 + (1 - e^-x)/x)``: the mean over it of ``E[H(N)] = Ein``, the
     entire exponential integral. With complete observation and a crawl at the n-th signal it costs
-    ``mu (H(n) - 1)``; between two whole numbers, the mixture with this crawl rate.
+    ``mu (H(n) - 1)``; between two integers, the mixture with this crawl rate.
 
     Args, units and errors as for :func:`policies.solvers.harmonic_cost`; inf where a page that
     changes and has importance is never crawled.
@@ -141,15 +141,15 @@ def _pass(
 def _numbers(pages: PageTotals, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return numbers of signals, inf without complete observation or crawls, and probabilities.
 
-    Cycles within rounding of a whole number of signals are rounded to it.
+    Cycles within rounding of an integer number of signals are rounded to it.
     """
     crawled = pages.complete & (rates > 0.0)
     signals = np.full(len(rates), math.inf)
     probabilities = np.ones(len(rates))
-    with np.errstate(over="ignore", invalid="ignore"):  # an infinite cycle is whole
+    with np.errstate(over="ignore", invalid="ignore"):  # an infinite cycle counts as an integer
         cycles = pages.change_rate[crawled] / rates[crawled]
         nearest = np.rint(cycles)
-        broken = np.abs(cycles - nearest) > WHOLE * cycles
+        broken = np.abs(cycles - nearest) > CYCLE_TOLERANCE * cycles
         number = np.where(broken, np.floor(cycles), nearest)
         probabilities[crawled] = np.where(broken, number + 1.0 - cycles, 1.0)
     signals[crawled] = number

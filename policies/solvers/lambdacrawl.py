@@ -33,15 +33,15 @@ def harmonic(
     - incomplete observation: ``rho = (sqrt(Delta^2 + 4 mu Delta/lambda) - Delta) / 2`` (eq. 5),
     - complete observation: ``p = min(1, mu/(lambda Delta))`` (Prop. 5 and Algorithm 2),
 
-    so that the split of the budget needs no search (Algorithm 3). The search for lambda takes 3 to
-    6 passes, of about 0.6 ns per page.
+    so the split of the budget needs no search (Algorithm 3). The search for lambda takes 3 to 6
+    passes of about 0.6 ns per page.
 
     Pages that never change or have no importance get no crawl (the paper excludes them). If all
     others have complete observation and the bandwidth exceeds their changes, they are crawled on
-    every signal, the multiplier is 0 and the rest is not spent; otherwise pages without complete
+    every signal, the multiplier is 0 and the rest is not spent. Otherwise pages without complete
     observation take the rest.
 
-    Memory beyond the arguments: the rates, and the probabilities if ``complete`` is given.
+    Memory beyond the arguments: the rates, and the probabilities if ``complete`` is an argument.
     Arguments that are not contiguous, writeable float64 (or bool) arrays are copied.
 
     Args:
@@ -88,18 +88,18 @@ def harmonic_approx(
     pages with complete observation get the rates of :func:`harmonic`. The split of the bandwidth
     minimises J of eq. 8 over all such policies: the multiplier of the pages with complete
     observation equals ``-dJ/dR- = sum mu Delta/(rho + Delta) / R-`` of the others, or all of them
-    are crawled on every signal. The published code finds the same split by golden sections.
+    are crawled on every signal. The published code searches this split by golden sections.
 
-    Change rates of pages with complete observation are the rates of their signals. Those of the
-    others affect the split only, if any page has complete observation; they may be estimates. Pages
-    without complete observation get their share of crawls even if they never change; pages with
+    Change rates of pages with complete observation are the rates of their signals. The other change
+    rates may be estimates: they affect the split only, if any page has complete observation. Pages
+    without complete observation get their share of crawls even if they never change. Pages with
     complete observation that never change or have no importance get none.
 
     Args, units and errors as for :func:`harmonic`.
 
     Returns:
-        As :func:`harmonic`; the multiplier is the saving of one more crawl per unit time, split
-        like the rest.
+        As :func:`harmonic`; the multiplier is the saving of one more crawl per unit time, which is
+        split like the bandwidth.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     pages = page_totals(importance, change_rate, complete)
@@ -112,8 +112,8 @@ def harmonic_approx(
     if pages.unobserved == 0:  # changes are seen by signals only
         rates[:] = np.where(mask, change * (weight > 0.0), weight * (rest / pages.blind))
     else:
-        found, multiplier = _split(pages, bandwidth, rates)
-        iterations, converged = found.iterations, found.converged
+        optimum, multiplier = _split(pages, bandwidth, rates)
+        iterations, converged = optimum.iterations, optimum.converged
     return Allocation(
         rates=rates,
         probabilities=None if complete is None else _probabilities(change, rates, mask),
@@ -133,8 +133,8 @@ def _split(pages: PageTotals, bandwidth: float, rates: FloatArray) -> tuple[Root
         spent, rising = _signalled(*pages[:3], price, crawls / pages.blind, out)
         return (crawls + spent) / bandwidth, (crawls + rising * steepness) / bandwidth
 
-    found = root(both, 0.5, rates)
-    return found, _price(*pages[:3], bandwidth * found.at / pages.blind)[0]
+    optimum = root(both, 0.5, rates)
+    return optimum, _price(*pages[:3], bandwidth * optimum.point / pages.blind)[0]
 
 
 @compiled(fastmath={"nsz"})
@@ -187,13 +187,13 @@ def _block(
     """
     total = slope = 0.0
     for i in range(importance.size):
-        most = importance[i] * price
+        uncapped = importance[i] * price
         change = change_rate[i]
-        root = math.sqrt(change * (change + 4.0 * most))
-        shared = most * change / (root * (root + change))
+        root = math.sqrt(change * (change + 4.0 * uncapped))
+        shared = uncapped * change / (root * (root + change))
         shared = shared if change > 0.0 else 0.0
-        capped = most if most < change else change
-        rising = most if most < change else 0.0
+        capped = uncapped if uncapped < change else change
+        rising = uncapped if uncapped < change else 0.0
         rate = capped if complete[i] else 2.0 * shared * root
         rates[i] = rate
         total += rate
@@ -237,10 +237,10 @@ def _signalled(
     total = rising = 0.0
     inverse = 1.0 / price
     for i in range(importance.size):
-        most = importance[i] * inverse
+        uncapped = importance[i] * inverse
         change = change_rate[i]
-        capped = most if most < change else change
-        growing = most if most < change else 0.0
+        capped = uncapped if uncapped < change else change
+        growing = uncapped if uncapped < change else 0.0
         total += capped if complete[i] else 0.0
         rising += growing if complete[i] else 0.0
         if rates.size > 0:

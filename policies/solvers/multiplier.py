@@ -1,4 +1,4 @@
-"""The search for the multiplier at which pages spend their budget."""
+"""The search for the price of a crawl at which pages spend their budget."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from crawl_envs.types import FloatArray
 TOLERANCE = 1e-12
 """Relative error of the budget at which the search ends."""
 
-NARROW = 1e-13
-"""Relative width of a bracket at which the search ends: its ends are mixed."""
+MIN_WIDTH = 1e-13
+"""Relative width of a bracket at which the search ends and the rates at both ends are mixed."""
 
-CLOSE = 1e-5
-"""Relative error from which one more step of Newton's method is expected to be the last."""
+FINAL_GAP = 1e-5
+"""Relative error below which one more step of Newton's method should reach the tolerance."""
 
 STEPS = 16
-"""Iterations after which the bracket, if there is one, is halved in every step."""
+"""Iterations after which every step halves the bracket, if there is one."""
 
-MOST = 500
+MAX_ITERATIONS = 500
 """Limit of iterations."""
 
-LEAST, LARGEST = 1e-100, 1e100
+SMALLEST, LARGEST = 1e-100, 1e100
 """Ends of the search if no point spends the budget."""
 
 SAMPLED_ABOVE = 200_000
-"""Number of pages from which on a search starts from the solution for a sample."""
+"""Number of pages above which a search starts from the solution for a sample."""
 
 SAMPLE = 20_000
 
@@ -40,23 +40,23 @@ BLOCK = 4096
 NOTHING = np.empty(0)
 
 Spend = Callable[[float, FloatArray], tuple[float, float]]
-"""``spend(at, rates)``: the spent share of the budget, and its derivative by ln ``at`` or NaN.
+"""``spend(point, rates)``: the spent share of the budget, and its slope in ln ``point`` or NaN.
 
-The share does not decrease with ``at`` >= 0. The rates are filled in unless the array is empty.
+The share does not decrease with ``point`` >= 0. Rates are filled in unless the array is empty.
 """
 
 Crawls = Callable[..., tuple[float, float]]
-"""``crawls(*columns, at, rates)``: the same for the sum of the rates of pages."""
+"""``crawls(*columns, point, rates)``: the sum of the rates of pages and its slope, likewise."""
 
 
 class Root(NamedTuple):
-    """A multiplier, or its inverse: ``converged`` tells whether the budget is spent at it.
+    """A multiplier, or its inverse; ``converged`` if the budget is spent at this point.
 
-    It is not where the share jumps: ``low`` and ``high`` are the sides of the jump, and the rates
+    Where the share jumps, it is not: ``low`` and ``high`` are the sides of the jump, and the rates
     are mixed.
     """
 
-    at: float
+    point: float
     iterations: int
     converged: bool
     low: float
@@ -68,8 +68,9 @@ def root(
 ) -> Root:
     """Return the point > 0 at which the budget is spent, and fill in the rates there.
 
-    Newton's method on ln(spent share) against ln(point), with secants for slopes that are unknown;
-    if steps leave the bracket or converge slowly, it is halved. At a jump the rates are mixed.
+    Newton's method on ln(spent share) against ln(point), with secants where slopes are unknown. A
+    step that leaves the bracket or converges slowly is replaced by halving. Rates are mixed at a
+    jump.
 
     Args:
         spend: see :data:`Spend`.
@@ -78,15 +79,15 @@ def root(
         tolerance: relative error of the budget at which the search ends.
     """
     bracket = _Bracket()
-    at, last, before = start, False, math.inf
+    point, last, before = start, False, math.inf
     secant = _Secant()
     for iterations in itertools.count(1):
-        spent, slope = spend(at, rates if last else NOTHING)
+        spent, slope = spend(point, rates if last else NOTHING)
         gap = math.log(spent) if spent > 0.0 else -math.inf
         converged = abs(gap) <= tolerance
-        if (converged and last) or bracket.closed or iterations > MOST:
+        if (converged and last) or bracket.closed or iterations > MAX_ITERATIONS:
             break
-        bracket.narrow(at, gap)
+        bracket.narrow(point, gap)
         if converged:
             last = True
             continue
@@ -95,18 +96,18 @@ def root(
         before = abs(gap)
         steep = slope / spent if spent > 0.0 else 0.0
         if math.isnan(slope):
-            steep = secant.slope(math.log(at), gap)
-        newton = _newton(at, steep, gap)
-        at = bracket.following(at, newton, slow=slow, late=late)
-        close = before <= CLOSE and not slow and at == newton
-        last = close or bracket.closed or iterations >= MOST
+            steep = secant.slope(math.log(point), gap)
+        newton = _newton(point, steep, gap)
+        point = bracket.following(point, newton, slow=slow, late=late)
+        final = before <= FINAL_GAP and not slow and point == newton
+        last = final or bracket.closed or iterations >= MAX_ITERATIONS
     if not converged and bracket.high < math.inf:
         mix(spend, bracket.low, bracket.high, rates)
-    return Root(at, iterations, converged, bracket.low, bracket.high)
+    return Root(point, iterations, converged, bracket.low, bracket.high)
 
 
 def mix(spend: Spend, low: float, high: float, rates: FloatArray) -> None:
-    """Fill in the mixture of the rates at both sides of a jump, or at 0, that spends the budget."""
+    """Fill in the mixture of the rates at both sides of a jump that spends the budget."""
     more = np.empty_like(rates)
     (few, _), (many, _) = spend(low, rates), spend(high, more)
     rates += (1.0 - few) / (many - few) * (more - rates)
@@ -121,13 +122,13 @@ def allocate(
 ) -> Root:
     """Return the point at which pages spend a budget, and fill in their rates there.
 
-    The search starts at ``guess(*columns, budget)``; for many pages, at the root for an evenly
+    The search starts at ``guess(*columns, budget)``, or for many pages at the root for an evenly
     spaced sample.
 
     Args:
         crawls: see :data:`Crawls`.
         columns: arrays (m,) of the pages.
-        budget: their budget.
+        budget: crawls per unit of time, > 0.
         guess: first point for few pages.
         rates: filled in, (m,).
     """
@@ -139,22 +140,22 @@ def allocate(
             first = guess(*some, share)
         if 0.0 < first < math.inf:
             sampled = root(_share_of(crawls, some, share), first)
-            start = sampled.at if sampled.converged else 0.0
+            start = sampled.point if sampled.converged else 0.0
     return root(_share_of(crawls, columns, budget), start or guess(*columns, budget), rates)
 
 
 def _share_of(crawls: Crawls, columns: tuple[Any, ...], budget: float) -> Spend:
-    def spend(at: float, rates: FloatArray) -> tuple[float, float]:
-        total, slope = crawls(*columns, at, rates)
+    def spend(point: float, rates: FloatArray) -> tuple[float, float]:
+        total, slope = crawls(*columns, point, rates)
         return total / budget, slope / budget
 
     return spend
 
 
-def _newton(at: float, steep: float, gap: float) -> float:
+def _newton(point: float, steep: float, gap: float) -> float:
     """Return the root of the tangent in logarithms, at most a factor e^99 away."""
     step = -gap / steep if steep > 0.0 else math.copysign(math.inf, -gap)
-    return at * math.exp(max(min(step, 99.0), -99.0))
+    return point * math.exp(max(min(step, 99.0), -99.0))
 
 
 class _Secant:
@@ -163,10 +164,10 @@ class _Secant:
     def __init__(self) -> None:
         self._before = (math.nan, math.nan)
 
-    def slope(self, at: float, gap: float) -> float:
+    def slope(self, log_point: float, gap: float) -> float:
         """Return the slope at a new point."""
-        run, rise = at - self._before[0], gap - self._before[1]
-        self._before = at, gap
+        run, rise = log_point - self._before[0], gap - self._before[1]
+        self._before = log_point, gap
         steep = rise / run if run != 0.0 else math.nan
         return steep if 0.0 < steep < math.inf else 1.0
 
@@ -181,26 +182,26 @@ class _Bracket:
         self.low, self.high, self.closed = 0.0, math.inf, False
         self._reach = 4.0
 
-    def narrow(self, at: float, gap: float) -> None:
+    def narrow(self, point: float, gap: float) -> None:
         """Add a point and its gap, > 0 if it spends too much."""
         if gap <= 0.0:
-            self.low = at
+            self.low = point
         if gap >= 0.0:
-            self.high = at
+            self.high = point
 
-    def following(self, at: float, newton: float, *, slow: bool, late: bool) -> float:
-        """Return the next point after ``at``: Newton's, if it lies within and converges."""
+    def following(self, current: float, newton: float, *, slow: bool, late: bool) -> float:
+        """Return the next point: Newton's, if it lies in the bracket and converges."""
         within = self.low < newton < self.high
         if self.low == 0.0 or self.high == math.inf:
-            point = newton if within and not late else self._outwards(at)
-            point = min(max(point, LEAST), LARGEST)
-            self.closed = point == at
+            point = newton if within and not late else self._outwards(current)
+            point = min(max(point, SMALLEST), LARGEST)
+            self.closed = point == current
             return point
-        self.closed = self.high - self.low <= NARROW * self.low
+        self.closed = self.high - self.low <= MIN_WIDTH * self.low
         return newton if within and not slow else math.sqrt(self.low * self.high)
 
-    def _outwards(self, at: float) -> float:
-        """Return a point beyond ``at`` on the open side, further each time."""
-        point = at * self._reach if self.low > 0.0 else at / self._reach
+    def _outwards(self, current: float) -> float:
+        """Return a point beyond ``current`` on the open side, further each time."""
+        point = current * self._reach if self.low > 0.0 else current / self._reach
         self._reach = min(self._reach * self._reach, 1e60)
         return point

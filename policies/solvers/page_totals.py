@@ -1,4 +1,4 @@
-"""Arrays of pages with and without complete observation, checked and summed in one pass."""
+"""Parameters of pages with and without complete observation, checked and summed in one pass."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def page_totals(
 def spend(
     pages: PageTotals, bandwidth: float, crawls: Crawls, rates: FloatArray
 ) -> tuple[float, int, bool]:
-    """Fill in the rates of the harmonic optimum, as a function ``crawls`` of 1/lambda.
+    """Fill in the rates of an optimum, from rates ``crawls`` as a function of 1/lambda.
 
-    Returns lambda, the number of passes, and whether the bandwidth is spent, or is more than all
-    signals of pages with complete observation need, where there are no others.
+    Returns lambda, the number of passes, and whether the bandwidth is spent. It also counts as
+    spent if all pages have complete observation and it exceeds their signals.
     """
     if pages.unobserved == 0 and pages.signalled <= bandwidth:
         np.multiply(pages.change_rate, pages.importance > 0.0, out=rates)
@@ -70,8 +70,8 @@ def spend(
     def guess(importance: FloatArray, _: FloatArray, complete: BoolArray, budget: float) -> float:
         return float(budget / importance.sum())
 
-    found = allocate(crawls, pages[:3], bandwidth, guess, rates)
-    return 1.0 / found.at, found.iterations, found.converged
+    optimum = allocate(crawls, pages[:3], bandwidth, guess, rates)
+    return 1.0 / optimum.point, optimum.iterations, optimum.converged
 
 
 def page_mask(complete: ArrayLike | None, num_pages: int) -> BoolArray:
@@ -88,7 +88,7 @@ def page_mask(complete: ArrayLike | None, num_pages: int) -> BoolArray:
 
 
 def _plain(column: FloatArray) -> bool:
-    """Return whether a column needs no copy; if so, its values are checked on the way."""
+    """Return whether a column needs no copy; its values are checked later."""
     flags = column.flags
     return (
         column.ndim == 1
@@ -120,7 +120,7 @@ def _page_totals(
 
 @inlined()
 def _outside(bits: IntArray) -> int:
-    """Return how many numbers, given by their bits, are neither 0 nor in the domain."""
+    """Return how many numbers, as their bits, are outside the domain and not 0."""
     count = 0
     for i in range(bits.size):
         count += (bits[i] != 0) & ((bits[i] < LOW) | (bits[i] > HIGH))
@@ -135,9 +135,9 @@ def _sums(
     total = blind = signalled = unobserved = 0.0
     for i in range(importance.size):
         rate = change_rate[i] if importance[i] > 0.0 else 0.0
-        seen = rate if complete[i] else 0.0
+        observed = rate if complete[i] else 0.0
         total += importance[i]
         blind += 0.0 if complete[i] else importance[i]
-        signalled += seen
-        unobserved += 1.0 if rate > seen else 0.0
+        signalled += observed
+        unobserved += 1.0 if rate > observed else 0.0
     return total, blind, signalled, unobserved

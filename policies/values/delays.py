@@ -1,12 +1,12 @@
-r"""Signals under way: the delay of signals and the time since a crawl.
+r"""Delays of signals: the share that has arrived by an age, and the time that is not yet signalled.
 
 A delay D (:class:`crawl_envs.types.Delay`) runs from the change of a page to the arrival of
-its signal. At age x the signal has arrived with probability G(x) = P(D <= x). Of changes at a
-constant rate since time 0, those with signals still under way at time t correspond to
+its signal. At age x the signal has arrived with probability G(x) = P(D <= x). If changes occur at a
+constant rate from time 0 on, the signals still under way at time t are those of a time of
 
-    H(t) = integral from 0 to t of P(D > x) dx = E[min(D, t)]
+    H(t) = integral from 0 to t of P(D > x) dx = E[min(D, t)].
 
-units of time. The compiled functions take a delay as the numbers of :func:`delay_numbers`. Their
+The compiled functions take a delay as the numbers of :func:`delay_numbers`. Their
 relative error is at most 1e-12 (worst case: a Poisson delay of 500 quanta).
 """
 
@@ -35,21 +35,21 @@ def delay_numbers(delay: Delay) -> tuple[float, float, float]:
 @inlined()
 def poisson_split(index: float, mean: float) -> tuple[float, float, float]:
     """Return P(N < index), P(N = index) and P(N > index) for N Poisson of a mean > 0."""
-    at = pmf(index, mean)
-    term, side = at, 0.0
+    mass = pmf(index, mean)
+    term, side = mass, 0.0
     if index < mean:
         j = index
         while j > 0.0 and term > NEGLIGIBLE * side:
             term *= j / mean
             side += term
             j -= 1.0
-        return side, at, 1.0 - side - at
+        return side, mass, 1.0 - side - mass
     j = index + 1.0
     while term > NEGLIGIBLE * side:
         term *= mean / j
         side += term
         j += 1.0
-    return 1.0 - side - at, at, side
+    return 1.0 - side - mass, mass, side
 
 
 @compiled()
@@ -60,8 +60,8 @@ def arrived(kind: float, mean: float, quantum: float, age: float) -> tuple[float
     if kind == EXPONENTIAL:
         return -math.expm1(-age / mean), math.exp(-age / mean)
     if kind == POISSON:
-        below, at, above = poisson_split(math.floor(age / quantum), mean / quantum)
-        return below + at, above
+        below, mass, above = poisson_split(math.floor(age / quantum), mean / quantum)
+        return below + mass, above
     return (1.0, 0.0) if age >= mean else (0.0, 1.0)
 
 

@@ -1,4 +1,4 @@
-r"""Crawl values: the value of one crawl of a page now, given the observed state.
+r"""Crawl values: what one crawl of a page is worth now, by the time and signals since the last one.
 
 Busa-Fekete et al., "A Scalable Crawling Algorithm Utilizing Noisy Change-Indicating Signals",
 sections 4, 5.1 and appendix A. The discrete policy crawls the page of largest value (Algorithm 1);
@@ -82,12 +82,12 @@ def evaluate(
     return out.reshape(spread[0].shape)
 
 
-def _known(*known: ArrayLike) -> Any:
-    """Return PARAMETERS of pages, or the first of them; ValueError outside the supported domain."""
-    for name, given in zip(PARAMETERS, known, strict=False):
+def _checked(*parameters: ArrayLike) -> Any:
+    """Return the first of PARAMETERS, or all; ValueError outside the supported domain."""
+    for name, value in zip(PARAMETERS, parameters, strict=False):
         if name != "recall":
-            check_domain(name, floats(name, given))
-    return known
+            check_domain(name, floats(name, value))
+    return parameters
 
 
 def _times(name: str, times: ArrayLike, *, finite: bool = True) -> FloatArray:
@@ -110,7 +110,7 @@ def greedy(elapsed: ArrayLike, *, importance: ArrayLike, change_rate: ArrayLike)
 
     V = (mu / Delta) R^1_exp(Delta t) = (mu / Delta) (1 - exp(-Delta t) (1 + Delta t)).
     """
-    pages = _known(importance, change_rate)
+    pages = _checked(importance, change_rate)
     table = tables.greedy_table(*pages)
     time = _times("elapsed", elapsed, finite=False)
     return evaluate(kernel.greedy_value, table, pages, time, 0.0)
@@ -134,7 +134,7 @@ def harmonic(
     ``signals`` are used where ``complete`` is True.
     """
     table = tables.harmonic_table(importance, change_rate, complete)
-    pages = (*_known(importance, change_rate), complete)
+    pages = (*_checked(importance, change_rate), complete)
     time = _times("elapsed", elapsed)
     return evaluate(kernel.harmonic_value, table, pages, time, _counts(signals))
 
@@ -159,7 +159,7 @@ def greedy_cis(
     * ``"I2"`` (the formula as printed) uses the true gamma = lambda Delta + nu;
     * ``"I3"`` is I2 with its own limit after a signal, mu / (Delta + nu).
     """
-    pages = _known(importance, change_rate, recall, false_signal_rate)
+    pages = _checked(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_cis_table(*pages, reading=reading)
     time = _times("elapsed", elapsed)
     return evaluate(kernel.greedy_cis_value, table, pages, time, _counts(signals))
@@ -183,7 +183,7 @@ def greedy_cis_plus(
     ``precision_above`` and its recall exceeds ``recall_above``. Other arguments and errors are
     those of :func:`greedy_cis`.
     """
-    pages = _known(importance, change_rate, recall, false_signal_rate)
+    pages = _checked(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_cis_plus_table(
         *pages, reading=reading, precision_above=precision_above, recall_above=recall_above
     )
@@ -208,7 +208,7 @@ def greedy_ncis(
     At an infinite effective elapsed time V is mu / Delta, its limit; with lambda = 1 that is the
     limit of many signals; :func:`greedy_ncis_observed` takes their number.
     """
-    pages = _known(importance, change_rate, recall, false_signal_rate)
+    pages = _checked(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_ncis_table(*pages)
     iota = check_nonnegative("effective_elapsed", effective_elapsed, finite=False)
     return _effective(kernel.greedy_ncis_value, table, pages, iota)
@@ -229,7 +229,7 @@ def greedy_ncis_observed(
     after n signals, at any time; with lambda = 1 and nu = 0 it is 0 before a signal and
     mu / Delta after.
     """
-    pages = _known(importance, change_rate, recall, false_signal_rate)
+    pages = _checked(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_ncis_table(*pages)
     time = _times("elapsed", elapsed)
     return evaluate(kernel.greedy_ncis_value, table, pages, time, _counts(signals))
@@ -249,7 +249,7 @@ def greedy_ncis_approx(
     With recall 0 and false signals, beta is 0 and the number of summands is infinite; the policy
     :class:`policies.GreedyNCISApprox` treats such a page as one without signals.
     """
-    pages = _known(importance, change_rate, recall, false_signal_rate)
+    pages = _checked(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_ncis_approx_table(*pages, terms=terms)
     iota = check_nonnegative("effective_elapsed", effective_elapsed, finite=False)
     return _effective(kernel.greedy_ncis_approx_value, table, pages, iota)
@@ -286,7 +286,7 @@ def effective_elapsed(
     Infinite after a signal if beta is infinite: without false signals, or with recall 1. Signals
     that are pure noise (recall 0) add nothing.
     """
-    _known(0.0, change_rate, recall, false_signal_rate)
+    _checked(0.0, change_rate, recall, false_signal_rate)
     beta = tables.signal_time(change_rate, recall, false_signal_rate)
     count = _counts(signals)
     time = _times("elapsed", elapsed, finite=False)
@@ -307,7 +307,7 @@ def cycle_length(
     f = 1 / psi. Without signals psi = iota. At an infinite iota psi is infinite, except that nu = 0
     gives 1 / gamma, because every signal ends the cycle.
     """
-    pages = _known(0.0, change_rate, recall, false_signal_rate)[1:]
+    pages = _checked(0.0, change_rate, recall, false_signal_rate)[1:]
     table = tables.cycle_length_table(*pages)
     iota = check_nonnegative("effective_elapsed", effective_elapsed, finite=False)
     length = evaluate(kernel.cycle_length_value, table, pages, iota, 0.0)

@@ -155,15 +155,15 @@ def cycle_length_value(parameters: FloatArray, page: int, elapsed: float, signal
     if iota >= parameters[page, LENGTH_SWITCH] and spacing < math.inf:
         pace = 1.0 / (1.0 + spacing)
         return pace * (iota + 0.5 * pace * spacing * beta)
-    own = gamma * elapsed
-    x = own + spacing * signals if signals > 0 else own
+    expected = gamma * elapsed
+    x = expected + spacing * signals if signals > 0 else expected
     index = 0
     if iota > SHORT * beta or signals > SHORT:
         index = int(signals) if spacing == math.inf else deep_count(x, spacing, iota / beta)
     total = float(index)
     while index < ENDLESS:
-        ahead = signals - index
-        x = own + ahead * spacing if ahead != 0 else own
+        remaining = signals - index
+        x = expected + remaining * spacing if remaining != 0 else expected
         if not x > 0.0:
             break
         added = reaches(index, x)

@@ -1,4 +1,4 @@
-"""Crawl intervals at a given price: Lambert's function, of binary and harmonic staleness.
+"""Crawl intervals at a price per crawl, for binary and harmonic staleness, by Lambert's function.
 
 A page with change rate 1 and a crawl every ``x`` units of time has the marginal value
 ``1 - (1 + x) e^-x`` (the value of GREEDY, Busa-Fekete et al., section 5.1). At price ``c`` the

@@ -1,4 +1,4 @@
-"""The pages of the largest crawl values, and the weights of their signals."""
+"""The pages with the largest crawl values, and the weights of signals in these values."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def first_undefined(values: FloatArray) -> int:
 def weighted_signals(
     signal_weight: Any, parameters: FloatArray, page: IntArray, age: FloatArray, source: IntArray
 ) -> FloatArray:
-    """Return the weight of each signal, by its page, age and source, (n,)."""
+    """Return the weights of signals, by page, age and source, (n,)."""
     counts = np.empty(page.size)
     for signal in range(page.size):
         counts[signal] = signal_weight(parameters, page[signal], age[signal], source[signal])
@@ -80,10 +80,10 @@ def ignore_signal(parameters: FloatArray, page: int, age: float, source: int) ->
 
 
 class ValuePointer(types.WrapperAddressProtocol):
-    """A compiled value with its address, for the choice among few pages.
+    """A compiled value with its address, for choices among few pages.
 
-    Numba takes compiled functions as arguments, but looks up their address at every call, which
-    takes 20 us; with the stored address, a page can take 20 ns more. Both run the same arithmetic.
+    Numba looks up the address of a function argument at every call, which takes 20 us. A stored
+    address costs no lookup, but up to 20 ns more per page. Both run the same arithmetic.
     """
 
     def __init__(self, value: Any) -> None:
@@ -121,7 +121,7 @@ def counts_at_unknown_age(index: CompiledIndex, signals: IntArray) -> FloatArray
 def signal_weights(
     index: CompiledIndex, page: IntArray, age: FloatArray, source: IntArray
 ) -> FloatArray:
-    """Return the weight of each signal, (n,)."""
+    """Return the weights of signals, (n,)."""
     if index.signal_weight is None:
         return np.ones(page.size)
     signals = page, age, source

@@ -1,4 +1,4 @@
-r"""The sums behind the crawl values, in forms that neither cancel nor overflow.
+r"""The sums of the crawl values, in forms without cancellation or overflow.
 
 The sum of Theorem 1 in numerically safe form. Write x_i = gamma (iota - i beta), r = alpha / gamma,
 q = nu / gamma, y = alpha iota (so that exp(-y) is the probability that the page is fresh), and
@@ -64,7 +64,7 @@ SATURATED = 45.0
 
 NEGLIGIBLE = 1e-17
 MANY = 16
-"""Number of summands from which on the closed sum of those deep in the money is faster."""
+"""Number of summands from which a closed sum for those deep in the money is faster."""
 
 SHORT = 64
 """Summands with a larger index start from the Poisson pmf instead of from 1."""
@@ -73,7 +73,7 @@ LONG = 1_000_000
 """Summands with a larger index add under 4e-12 of the value to their intrinsic part."""
 
 ENDLESS = 1e15
-"""Number of summands deep in the money after which the others are negligible."""
+"""Number of summands deep in the money after which further ones are negligible."""
 
 # Chebyshev fits on [0, 1], relative error below 1e-16, of (1 - exp(-y) (1 + y)) / y^2 and of
 # (exp(-x) - 1 + x) / x^2; constants first.
@@ -311,16 +311,16 @@ def _later(
     total = before
     later = 0.0
     fresh = math.exp(-y)
-    own = page.gamma * elapsed
-    own_y = page.alpha * elapsed
+    expected = page.gamma * elapsed
+    y_elapsed = page.alpha * elapsed
     limit = math.exp(-start * (page.evidence + page.log_growth) - page.log_growth)
     index = start
     while index < terms:
-        ahead = signals - index
-        x = own + ahead * page.spacing
+        remaining = signals - index
+        x = expected + remaining * page.spacing
         if not x > 0.0:
             break
-        z = own_y + ahead * page.evidence - (index + 1) * page.log_growth
+        z = y_elapsed + remaining * page.evidence - (index + 1) * page.log_growth
         added = summand(index, x, page.ratio, z, limit, fresh, total)
         later += added
         total = before + later

@@ -54,9 +54,9 @@ def check_share(name: str, value: ArrayLike) -> FloatArray:
     return array
 
 
-def broadcast_pages(*known: ArrayLike, **more: ArrayLike) -> list[FloatArray]:
-    """Check PARAMETERS of pages, or the first of them, and more, and broadcast them."""
-    parameters = dict(zip(PARAMETERS, known, strict=False)) | more
+def broadcast_pages(*arrays: ArrayLike, **extra: ArrayLike) -> list[FloatArray]:
+    """Check and broadcast the first of PARAMETERS, or all, and extra ones."""
+    parameters = dict(zip(PARAMETERS, arrays, strict=False)) | extra
     checked = [
         check_share(name, value) if name == "recall" else check_nonnegative(name, value)
         for name, value in parameters.items()
@@ -70,9 +70,9 @@ def broadcast_pages(*known: ArrayLike, **more: ArrayLike) -> list[FloatArray]:
         raise ValueError(f"page parameters must broadcast, got shapes {shapes}") from None
 
 
-def _pages(*known: ArrayLike, **more: ArrayLike) -> list[FloatArray]:
-    """Return the same as arrays of one flat shape."""
-    return [np.ravel(array) for array in broadcast_pages(*known, **more)]
+def _pages(*arrays: ArrayLike, **extra: ArrayLike) -> list[FloatArray]:
+    """Return the results of :func:`broadcast_pages`, flattened."""
+    return [np.ravel(array) for array in broadcast_pages(*arrays, **extra)]
 
 
 def _table(*columns: ArrayLike) -> FloatArray:
@@ -129,9 +129,9 @@ class _Signals:
     """alpha, gamma and beta of pages, and derived quantities, as flat arrays."""
 
     def __init__(self, change_rate: FloatArray, recall: FloatArray, false_rate: FloatArray) -> None:
-        seen = recall * change_rate
+        signalled = recall * change_rate
         self.alpha = (1.0 - recall) * change_rate
-        self.gamma = seen + false_rate
+        self.gamma = signalled + false_rate
         self.evidence = signal_evidence(change_rate, recall, false_rate)
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             beta = self.evidence / self.alpha

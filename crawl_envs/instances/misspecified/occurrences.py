@@ -104,10 +104,10 @@ def delivered(
         return sent
     changes, signals = (np.flatnonzero(sent.kind & bit) for bit in (CHANGE, SIGNAL))
     arrival = sent.time[signals] + travel_times(rng, delay, signals.size)
-    kept = arrival <= horizon
+    in_time = arrival <= horizon
     return merged(
         (sent.time[changes], sent.page[changes], CHANGE),
-        (arrival[kept], sent.page[signals[kept]], SIGNAL),
+        (arrival[in_time], sent.page[signals[in_time]], SIGNAL),
     )
 
 
@@ -122,11 +122,11 @@ class Misspecified(CustomEvents):
     be wrong. The documentation of each law states which of them are true.
 
     Args:
-        pages: parameters of the pages, with a single source of signals; they are revealed, but for
-            those given below.
+        pages: parameters of the pages, with a single source of signals; they are revealed, except
+            those in ``revealed``.
         law: ``law(rng, horizon)`` draws all changes and sent signals in (0, horizon].
         true_delay: delay of signals, by default the revealed one.
-        **revealed: parameters that are revealed in place of those of ``pages``.
+        **revealed: revealed parameters that differ from those of ``pages``.
 
     Raises:
         ValueError: as for :class:`crawl_envs.types.Instance`; several sources of signals.
@@ -141,8 +141,8 @@ class Misspecified(CustomEvents):
     ) -> None:
         if pages.num_sources != 1:
             raise ValueError(f"pages must have 1 source of signals, got {pages.num_sources}")
-        given = {field.name: getattr(pages, field.name) for field in fields(Instance)}
-        super().__init__(**given | revealed)
+        parameters = {field.name: getattr(pages, field.name) for field in fields(Instance)}
+        super().__init__(**parameters | revealed)
         object.__setattr__(self, "pages", pages)
         object.__setattr__(self, "law", law)
         object.__setattr__(self, "true_delay", true_delay or self.delay)

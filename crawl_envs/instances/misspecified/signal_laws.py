@@ -56,8 +56,8 @@ def draw_late(rng: np.random.Generator, num_pages: int, **more: Any) -> Misspeci
     Revealed rates are true; the revealed delay is none.
     """
     pages = draw_noisy(rng, num_pages, **more)
-    least, most = map(math.log, MEAN_RANGE)
-    delay = Delay("exponential", math.exp(rng.uniform(least, most)))
+    low, high = map(math.log, MEAN_RANGE)
+    delay = Delay("exponential", math.exp(rng.uniform(low, high)))
     return Misspecified(pages, partial(poisson, pages), true_delay=delay)
 
 
@@ -80,15 +80,15 @@ def deploys(
 
     A deploy sends one signal for every page of its host at the same time, and changes each page
     with a probability drawn once per deploy from Beta(SHARE_BETA). There are no other signals.
-    ``host`` is that of each page, (m,), ``own_rate`` its rate of changes without a signal, (m,),
-    and ``deploy_rate`` the rate of deploys of each host, (H,).
+    ``host`` (m,) is the host of each page, ``own_rate`` (m,) its rate of changes without a signal,
+    and ``deploy_rate`` (H,) the rate of deploys of each host.
     """
-    own = arrivals(rng, own_rate, horizon)
+    unsignalled = arrivals(rng, own_rate, horizon)
     time, deployed = arrivals(rng, deploy_rate, horizon)
     share = rng.beta(*SHARE_BETA, deployed.size)
     deploy, page = members(host, deployed)
     kind = np.where(rng.random(deploy.size) < share[deploy], CHANGE_SIGNAL, SIGNAL)
-    return merged((*own, CHANGE), (time[deploy], page, kind))
+    return merged((*unsignalled, CHANGE), (time[deploy], page, kind))
 
 
 def draw_deploys(rng: np.random.Generator, num_pages: int, **more: Any) -> Misspecified:

@@ -68,13 +68,13 @@ def _check_apart(table: Table, birth: FloatArray, death: FloatArray) -> None:
     same = (page[before] == page[after]) & (fragment[before] == fragment[after])
     overlaps = np.flatnonzero(same & (birth[after] <= death[before]))
     if overlaps.size:
-        row, other = after[overlaps[0]], before[overlaps[0]]
+        row, previous = after[overlaps[0]], before[overlaps[0]]
         raise column_error(
             table.path,
             "birth",
             f"{birth[row]} in row {row}",
-            f"a time after {death[other]}, when fragment {fragment[row]} of page {page[row]} left "
-            f"(row {other})",
+            f"a time after {death[previous]}, when fragment {fragment[row]} of page {page[row]} "
+            f"left (row {previous})",
         )
 
 
@@ -100,13 +100,13 @@ def window_contents(trace: Trace, start: float, end: float) -> tuple[Contents, I
         raise ValueError(
             f"trace {trace.name!r} has no page with recorded fragments in ({start:g}, {end:g}]"
         )
-    seen = (spells.birth <= end) & (spells.death > start)
-    birth, death = spells.birth[seen], spells.death[seen]
+    in_window = (spells.birth <= end) & (spells.death > start)
+    birth, death = spells.birth[in_window], spells.death[in_window]
     contents = Contents.of_spells(
         pages.size,
-        np.searchsorted(pages, spells.page[seen]),
+        np.searchsorted(pages, spells.page[in_window]),
         np.where(birth <= start, -np.inf, birth - start),
         np.where(death > end, np.inf, death - start),
-        key=spells.fragment[seen],
+        key=spells.fragment[in_window],
     )
     return contents, pages

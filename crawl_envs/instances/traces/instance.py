@@ -63,11 +63,11 @@ def replay(
         pages: rows of the pages in the trace, (m,); by default all.
         contents: fragments of the pages.
     """
-    known = (fitted.change_rate, fitted.recall, fitted.false_signal_rate)
+    fitted_parameters = (fitted.change_rate, fitted.recall, fitted.false_signal_rate)
     draw = partial(
         _draw,
         zipf=importance == "zipf",
-        parameters=[values[..., pages] for values in known],
+        parameters=[values[..., pages] for values in fitted_parameters],
         group=trace.directory[pages],
     )
     return Recorded(
@@ -146,8 +146,8 @@ def recorded(
         window_contents(record, start, end) if fragments else (None, np.arange(record.num_pages))
     )
     events = record.window(start, end, kind).of_pages(pages)
-    usual = parameters_path(folder, kind)
-    path = usual if parameters is None else file_path("parameters", parameters)
+    default_path = parameters_path(folder, kind)
+    path = default_path if parameters is None else file_path("parameters", parameters)
     fitted = load_parameters(path, record)
     if fitted.num_sources != events.num_sources:
         raise ValueError(
@@ -157,5 +157,5 @@ def recorded(
     if bandwidth is None:
         alive = float(record.alive_days(start, end)[pages].sum()) / (end - start)
         bandwidth = alive / between
-    given: dict[str, Any] = {"importance": importance, "pages": pages, "contents": contents}
-    return replay(record, events, fitted, bandwidth=bandwidth, **given)
+    more: dict[str, Any] = {"importance": importance, "pages": pages, "contents": contents}
+    return replay(record, events, fitted, bandwidth=bandwidth, **more)

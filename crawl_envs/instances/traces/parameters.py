@@ -128,11 +128,11 @@ def load_parameters(path: str | Path, trace: Trace) -> Parameters:
         expected = f"the {trace.num_pages} of trace {trace.name!r}"
         raise column_error(path, "page_id", f"{pages['page_id'].size} pages", expected)
     highest = {**HIGHEST, "observed_days": described["end"] - described["start"]}
-    for name, most in highest.items():
+    for name, limit in highest.items():
         columns = _columns_of(name, described["signals"])
         table = read_table(path, dict.fromkeys(columns, "number"))
         for column in columns:
-            table.check_range(column, 0.0, most)
+            table.check_range(column, 0.0, limit)
         rows = list(table.columns.values())
         described[name] = rows[0] if len(rows) == 1 else np.array(rows)
     return Parameters(**described)
@@ -150,14 +150,14 @@ def _description(path: Path, metadata: dict[bytes, bytes], trace: Trace) -> dict
     """Return the metadata of a file; raise ValueError if they are invalid or of another trace."""
     try:
         described = json.loads(metadata[METADATA_KEY.encode()])
-        owner, kept = described["trace"], {name: described[name] for name in DESCRIPTION}
+        owner, metadata_values = described["trace"], {name: described[name] for name in DESCRIPTION}
     except (KeyError, ValueError, TypeError) as error:
-        raise ValueError(f"{path}: metadata {METADATA_KEY!r} is not whole: {error!r}") from None
+        raise ValueError(f"{path}: metadata {METADATA_KEY!r} is incomplete: {error!r}") from None
     if owner != trace.name:
         raise ValueError(f"{path}: metadata 'trace' holds {owner!r}, expected {trace.name!r}")
     try:
-        check_signals(kept["signals"])
-        trace.check_window(kept["start"], kept["end"])
+        check_signals(metadata_values["signals"])
+        trace.check_window(metadata_values["start"], metadata_values["end"])
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: metadata: {error}") from None
-    return kept
+    return metadata_values

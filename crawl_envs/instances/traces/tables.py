@@ -56,9 +56,9 @@ class Table:
         if wrong.any():
             row = int(np.argmax(wrong))
             value = self[name][row]
-            held = "null" if value != value else value
+            cell = "null" if value != value else value
             words = expected if isinstance(expected, str) else expected(row)
-            raise column_error(self.path, name, f"{held} in row {row}", words)
+            raise column_error(self.path, name, f"{cell} in row {row}", words)
 
     def check_rows(self, name: str, count: int, owners: str) -> None:
         """Raise ValueError unless a column lies in 0 .. count - 1, rows of plural ``owners``."""

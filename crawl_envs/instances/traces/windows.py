@@ -52,10 +52,10 @@ class RecordedFragments(NamedTuple):
     birth: FloatArray
     death: FloatArray
 
-    def of_pages(self, kept: BoolArray) -> RecordedFragments:
-        """Return the spells of pages in the mask ``kept``, (m,), with pages renumbered in order."""
-        rows = kept[self.page]
-        page = (np.cumsum(kept) - 1)[self.page[rows]]
+    def of_pages(self, mask: BoolArray) -> RecordedFragments:
+        """Return the spells of the pages in a mask, (m,), with pages renumbered in order."""
+        rows = mask[self.page]
+        page = (np.cumsum(mask) - 1)[self.page[rows]]
         return RecordedFragments(page, self.fragment[rows], self.birth[rows], self.death[rows])
 
 
@@ -110,9 +110,9 @@ class TraceWindow(Tape):
         number = np.full(self.alive.size, -1, np.int64)
         number[pages] = np.arange(pages.size)
         page, kind = np.divmod(self.code, CODE_STRIDE)
-        kept = number[page] >= 0
-        code = number[page[kept]] * CODE_STRIDE + kind[kept]
-        return replace(self, time=self.time[kept], code=code, alive=self.alive[pages])
+        event_mask = number[page] >= 0
+        code = number[page[event_mask]] * CODE_STRIDE + kind[event_mask]
+        return replace(self, time=self.time[event_mask], code=code, alive=self.alive[pages])
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,8 +35,8 @@ def draw_bing_like(rng: np.random.Generator, num_pages: int, **more: Any) -> Ins
     (about 1134 in the set: every request is an event, and only proportions matter). ``more`` are
     bandwidth, bandwidth_steps and delay of :class:`crawl_envs.Instance`.
     """
-    fame, own, other = rng.standard_normal((3, num_pages))
-    importance, change_rate, declared = urls_of(fame, own, other)
+    fame, change, declaring = rng.standard_normal((3, num_pages))
+    importance, change_rate, declared = urls_of(fame, change, declaring)
     precision = _quality(rng, declared, PRECISION_EDGES, PRECISION_SHARES)
     recall = _quality(rng, declared, RECALL_EDGES, RECALL_SHARES)
     false_signal_rate = recall * change_rate * (1.0 - precision) / precision

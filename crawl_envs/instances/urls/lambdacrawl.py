@@ -1,4 +1,4 @@
-"""A synthetic set in place of the 18.5 million URLs of the LambdaCrawl paper (Kolobov et al. 2019).
+"""A synthetic substitute for the 18.5 million URLs of the LambdaCrawl paper (Kolobov et al. 2019).
 
 The set, the Bing set, is not part of this project. Constants are fitted to its published
 statistics, or chosen; each states which. Time is in days.
@@ -42,7 +42,7 @@ IMPORTANCE_SPREAD = 1.5
 CORRELATION = math.log(WEIGHTED_MEDIAN / CHANGE_MEDIAN) / (CHANGE_SPREAD * IMPORTANCE_SPREAD)
 """Correlation of log importance and log change rate; important pages change less often."""
 
-LEAST_SPREAD = abs(CORRELATION) * IMPORTANCE_SPREAD
+MIN_SPREAD = abs(CORRELATION) * IMPORTANCE_SPREAD
 """Least spread of importance for which some correlation gives the weighted median."""
 
 DECLARED = 0.04
@@ -74,27 +74,27 @@ class Urls(NamedTuple):
 
 
 def urls_of(
-    fame: FloatArray, own: FloatArray, other: FloatArray, spread: float = IMPORTANCE_SPREAD
+    fame: FloatArray, change: FloatArray, declaring: FloatArray, spread: float = IMPORTANCE_SPREAD
 ) -> Urls:
     """Return URLs for independent standard normal scores.
 
     Args:
         fame: scores that determine importance, (m,).
-        own: scores that, with ``fame``, determine change rates, (m,).
-        other: scores that, with ``fame``, determine which URLs declare signals, (m,).
-        spread: standard deviation of log importance, >= LEAST_SPREAD. Correlation and loading are
+        change: scores that, with ``fame``, determine change rates, (m,).
+        declaring: scores that, with ``fame``, determine which URLs declare signals, (m,).
+        spread: standard deviation of log importance, >= MIN_SPREAD. Correlation and loading are
             adjusted to preserve the published means. Below 1.12 the loading is limited to 1, and
             declared URLs have less than the published importance: 16% at .75.
 
     Raises:
         ValueError: ``spread`` is too small.
     """
-    if not LEAST_SPREAD <= spread < math.inf:
-        raise ValueError(f"spread must be finite and >= {LEAST_SPREAD:.3f}, got {spread}")
+    if not MIN_SPREAD <= spread < math.inf:
+        raise ValueError(f"spread must be finite and >= {MIN_SPREAD:.3f}, got {spread}")
     correlation = CORRELATION * (IMPORTANCE_SPREAD / spread)
     loading = min(DECLARED_LOADING * (IMPORTANCE_SPREAD / spread), 1.0)
-    pace = correlation * fame + math.sqrt(max(1.0 - correlation**2, 0.0)) * own
-    score = loading * fame + math.sqrt(1.0 - loading**2) * other
+    pace = correlation * fame + math.sqrt(max(1.0 - correlation**2, 0.0)) * change
+    score = loading * fame + math.sqrt(1.0 - loading**2) * declaring
     return Urls(
         np.exp(spread * (fame - 0.5 * spread)),
         np.clip(CHANGE_MEDIAN * np.exp(CHANGE_SPREAD * pace), *CHANGE_RANGE),
@@ -106,10 +106,10 @@ def draw_urls(rng: np.random.Generator, num_pages: int, block: int = BLOCK) -> U
     """Draw pages, ``block`` at a time; needs 17 bytes per page and 100 per page of the block."""
     urls = Urls(np.empty(num_pages), np.empty(num_pages), np.empty(num_pages, np.bool_))
     for start in range(0, num_pages, block):
-        kept = slice(start, min(start + block, num_pages))
-        scores = rng.standard_normal((kept.stop - start, 3))
+        rows = slice(start, min(start + block, num_pages))
+        scores = rng.standard_normal((rows.stop - start, 3))
         for whole_set, drawn in zip(urls, urls_of(*scores.T), strict=True):
-            whole_set[kept] = drawn
+            whole_set[rows] = drawn
     return urls
 
 

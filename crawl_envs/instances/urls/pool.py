@@ -44,9 +44,9 @@ def pool_law(path: str | Path) -> Law:
 def _draw(pool: Urls, rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
     """Draw distinct pages of a pool."""
     size = pool.importance.size
-    kept = np.sort(rng.choice(size, num_pages, replace=False, shuffle=False))
-    rate, complete = pool.change_rate[kept], pool.complete[kept]
-    return complete_or_not(pool.importance[kept], rate, complete, **more)
+    rows = np.sort(rng.choice(size, num_pages, replace=False, shuffle=False))
+    rate, complete = pool.change_rate[rows], pool.complete[rows]
+    return complete_or_not(pool.importance[rows], rate, complete, **more)
 
 
 def url_pool(path: str | Path) -> Urls:

@@ -108,16 +108,16 @@ def roll_index(
     if it must be called again, with a larger log of signals if that is full.
     """
     state, lazy = state_at(table), lazy_at(search)
-    record, left = state.lanes[0], AT_ONCE
-    while left > 0:
-        complete, left = advance(state, left)
+    record, remaining = state.lanes[0], AT_ONCE
+    while remaining > 0:
+        complete, remaining = advance(state, remaining)
         if not complete:
             break
         close_slots(state)
         if record.reshaped:
             start = slot_time(state.clock[0], record.slot - record.batch)
             follow_births_and_deaths(state, lazy, value, start)
-            left -= lazy.pages.shape[0]
+            remaining -= lazy.pages.shape[0]
         add_signals(state, lazy, value, signal_weight, delay_window)
         if record.slot > crawls.shape[0]:
             return True
@@ -126,7 +126,7 @@ def roll_index(
         crawl_one(state, page, crawls)
         if lazy.pages[page].place != ABSENT:
             count_crawl(lazy, value, page, now)
-        left -= 1 + lazy.search[0].evaluated - before
+        remaining -= 1 + lazy.search[0].evaluated - before
     return False
 
 
@@ -180,9 +180,9 @@ def roll_sequence(table: IntArray, pages: IntArray, responses: Responses, crawls
     :func:`roll_index`.
     """
     state = state_at(table)
-    record, left = state.lanes[0], AT_ONCE
-    while left > 0:
-        complete, left = advance(state, left)
+    record, remaining = state.lanes[0], AT_ONCE
+    while remaining > 0:
+        complete, remaining = advance(state, remaining)
         if not complete:
             break
         close_slots(state)
@@ -191,7 +191,7 @@ def roll_sequence(table: IntArray, pages: IntArray, responses: Responses, crawls
         if record.slot > crawls.shape[0]:
             return True
         crawl_one(state, next_page(pages, responses), crawls)
-        left -= 1
+        remaining -= 1
     return False
 
 
@@ -212,17 +212,17 @@ LEARNER_SIGNATURE = types.boolean(
 
 @inlined()
 def changed_pages(
-    elapsed: FloatArray, alive: BoolArray, now: float, since: FloatArray, known: BoolArray
+    elapsed: FloatArray, alive: BoolArray, now: float, since: FloatArray, was_alive: BoolArray
 ) -> IntArray:
     """Return the pages born or dead since the last call, also those that died and were born again.
 
-    Updates ``since`` (m,), the start of each page's elapsed time, and ``known`` (m,), whether it
-    existed.
+    Updates ``since`` (m,), the start of each page's elapsed time, and ``was_alive`` (m,), whether
+    it existed.
     """
     start = np.where(alive, now - elapsed, since)
     newer = alive & (start > since + AGE_ROUNDING * now)
-    changed = np.flatnonzero((alive != known) | newer)
-    since[:], known[:] = start, alive
+    changed = np.flatnonzero((alive != was_alive) | newer)
+    since[:], was_alive[:] = start, alive
     return changed
 
 
@@ -235,7 +235,7 @@ def roll_learner(
     score: Any,
     memory: Memory,
     since: FloatArray,
-    known: BoolArray,
+    was_alive: BoolArray,
     crawls: IntArray,
 ) -> bool:
     """Play lane 0 to the end of ``crawls``, one page per slot, by the largest score.
@@ -245,15 +245,15 @@ def roll_learner(
     largest score is crawled, the lowest among equals. Scores may decrease, so every decision scores
     all pages.
 
-    ``since`` and ``known``, both (m,), are those of :func:`changed_pages`. Returns False if it must
-    be called again, with a larger log of signals if that is full.
+    ``since`` and ``was_alive``, both (m,), are those of :func:`changed_pages`. Returns False if it
+    must be called again, with a larger log of signals if that is full.
     """
     state = state_at(table)
-    record, apart = state.lanes[0], state.source_signals.shape[1]
-    scores, received = np.empty(since.shape), np.empty(max(apart, 1))
-    left = AT_ONCE
-    while left > 0:
-        complete, left = advance(state, left)
+    record, num_sources = state.lanes[0], state.source_signals.shape[1]
+    scores, received = np.empty(since.shape), np.empty(max(num_sources, 1))
+    remaining = AT_ONCE
+    while remaining > 0:
+        complete, remaining = advance(state, remaining)
         if not complete:
             break
         close_slots(state)
@@ -262,14 +262,14 @@ def roll_learner(
         if record.slot_crawls > 0:
             entry = state.crawl_log[0, 0]
             received[0] = entry.signals
-            for source in range(apart):
+            for source in range(num_sources):
                 received[source] = state.crawl_signals[0, source, 0]
             learn(memory, entry.page, entry.time, entry.elapsed, received, entry.changed)
             since[entry.page] = entry.time
         alive = state.pages[0]["alive"].copy()
         elapsed = np.where(alive, record.time - state.last_crawl[0], 0.0)
         if record.reshaped:
-            for page in changed_pages(elapsed, alive, record.time, since, known):
+            for page in changed_pages(elapsed, alive, record.time, since, was_alive):
                 start = record.time - elapsed[page]
                 on_birth_or_death(memory, page, start, alive[page])
         log = state.signal_log[0, : record.logged]
@@ -279,5 +279,5 @@ def roll_learner(
         if math.isnan(scores[best]) and alive[best]:
             raise ValueError("the score of every page must be a number, got NaN")
         crawl_one(state, best, crawls)
-        left -= since.size
+        remaining -= since.size
     return False

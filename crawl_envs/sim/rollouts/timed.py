@@ -50,14 +50,14 @@ EVENT, CRAWL = 0, 1
 
 
 @inlined(forceinline=True)
-def next_in_slot(state: State, lane: int, due: float, left: int) -> int:
+def next_in_slot(state: State, lane: int, due: float, remaining: int) -> int:
     """Return what comes next in a busy lane whose next crawl is due at ``due``.
 
     EVENT, the next one of the tape; CRAWL, after passing the time; DONE at the target; UNFINISHED
-    if a log is full or the day is over; or PAUSED if ``left``, the events and crawls left, is 0.
+    if a log is full or the day is over; or PAUSED if no events and crawls are ``remaining``.
     """
     record, signals, crawls = state.lanes[lane], state.signal_log.shape[1], state.crawl_log.shape[1]
-    if left == 0:
+    if remaining == 0:
         return PAUSED
     if record.logged == signals or record.slot_crawls == crawls:
         return UNFINISHED
@@ -124,18 +124,18 @@ def crawl_if_allowed(state: State, lane: int, number: int) -> None:
 
 
 @inlined()
-def play_rates(state: State, lane: int, left: int) -> tuple[int, int]:
+def play_rates(state: State, lane: int, remaining: int) -> tuple[int, int]:
     """Play a busy lane up to its target, with crawls at random instants.
 
-    Returns DONE, UNFINISHED if a log is full or the day is over, or PAUSED after ``left`` events
-    and crawls; and the number of them left.
+    Returns DONE, UNFINISHED if a log is full or the day is over, or PAUSED after ``remaining``
+    events and crawls; and the number of them left.
     """
     record, rng = state.lanes[lane], state.rng[lane]
     while True:
-        status = next_in_slot(state, lane, record.crawl_due, left)
+        status = next_in_slot(state, lane, record.crawl_due, remaining)
         if status < EVENT:
-            return status, left
-        left -= 1
+            return status, remaining
+        remaining -= 1
         if status == CRAWL:
             code, stream = draw_code(loaded(rng), state.crawl_alias[lane], 0)
             store(stream, rng)
@@ -195,13 +195,13 @@ def signals_count(state: State, lane: int, rule: ThresholdRule, page: int) -> fl
     total = state.pages[lane, page].signals
     if total == 0:
         return 0.0
-    held = state.source_signals
-    if held.shape[1] == 0:
+    counts = state.source_signals
+    if counts.shape[1] == 0:
         return float(rule.signal_weight[0, page] * total)
     counted = 0.0
-    for source in range(held.shape[1]):
-        if held[lane, source, page] > 0:
-            counted += rule.signal_weight[source, page] * held[lane, source, page]
+    for source in range(counts.shape[1]):
+        if counts[lane, source, page] > 0:
+            counted += rule.signal_weight[source, page] * counts[lane, source, page]
     return counted
 
 
@@ -227,18 +227,18 @@ def start_cycles(state: State, lane: int, agenda: Agenda) -> None:
 
 
 @inlined()
-def play_thresholds(state: State, lane: int, agenda: Agenda, left: int) -> int:
+def play_thresholds(state: State, lane: int, agenda: Agenda, remaining: int) -> int:
     """Play a lane up to its target, and crawl every page when it is due.
 
-    Returns DONE, UNFINISHED if a log is full or the day is over, or PAUSED after ``left`` events
-    and crawls.
+    Returns DONE, UNFINISHED if a log is full or the day is over, or PAUSED after ``remaining``
+    events and crawls.
     """
     heap = agenda.heap
     while True:
-        status = next_in_slot(state, lane, first_due(heap), left)
+        status = next_in_slot(state, lane, first_due(heap), remaining)
         if status < EVENT:
             return status
-        left -= 1
+        remaining -= 1
         if status == CRAWL:
             page = heap.entries[0]
             crawl_page(state, lane, page)

@@ -18,7 +18,7 @@ from crawl_envs.spaces.actions import ActionForm, Actions
 from crawl_envs.spaces.observations import write_copy
 from crawl_envs.types import CrawlLog, FloatArray, FragmentLedger, Instance, IntArray, Tracker
 from crawl_envs.types.arguments import whole
-from crawl_envs.types.contents import MOST_FRAGMENTS, Contents
+from crawl_envs.types.contents import MAX_FRAGMENTS, Contents
 from crawl_envs.types.copies import Copies, Sketches, TrueDivergence, divergence
 from crawl_envs.worlds.episodes import InstanceGenerator, Plan
 from crawl_envs.worlds.fragments.regions import RegionPages
@@ -52,22 +52,22 @@ def estimate_divergences(table: IntArray, sketch_size: int) -> None:
         spells, start = state.spells[row], state.spell_start[row]
         for position in range(record.slot_crawls * (not record.idle)):
             entry = state.crawl_log[lane, position]
-            seen, held = state.crawl_bases[lane, position], state.bases[lane, entry.page]
+            crawl_bases, bases = state.crawl_bases[lane, position], state.bases[lane, entry.page]
             first, last = start[entry.page], start[entry.page + 1]
             newest = smallest_at(spells, first, last, entry.time, sketch_size)
-            for slot in range(seen.shape[0]):
-                base = seen[slot]
+            for slot in range(crawl_bases.shape[0]):
+                base = crawl_bases[slot]
                 if np.isnan(base.made):
                     break
                 older = smallest_at(spells, first, last, base.made, sketch_size)
                 base.divergence = divergence(older, newest, sketch_size)
-                if held[slot].made == base.made:
-                    held[slot].divergence = base.divergence
-            if state.shown.shape[1] > 0:
+                if bases[slot].made == base.made:
+                    bases[slot].divergence = base.divergence
+            if state.observations.shape[1] > 0:
                 write_copy(state, lane, entry.page)
 
 
-MOST_VERSIONS = 1000
+MAX_VERSIONS = 1000
 """Largest number of base versions of a page."""
 
 
@@ -101,9 +101,9 @@ class FragmentLanes(Lanes):
         contents: Contents | None = None,
         **arguments: Any,
     ) -> None:
-        self.base_versions = whole("base_versions", base_versions, 0, MOST_VERSIONS)
+        self.base_versions = whole("base_versions", base_versions, 0, MAX_VERSIONS)
         if sketch_size is not None:
-            whole("sketch_size", sketch_size, 1, MOST_FRAGMENTS)
+            whole("sketch_size", sketch_size, 1, MAX_FRAGMENTS)
         self.sketch_size = sketch_size
         if tape is not None and contents is not None:
             tape = with_contents(tape, contents)
@@ -119,8 +119,8 @@ class FragmentLanes(Lanes):
         )
 
     def _entries(self) -> Reported:
-        own = (("divergence", DIVERGENCE), ("holistic_freshness", FRESHNESS))
-        return (*super()._entries(), *own)
+        fragment_entries = (("divergence", DIVERGENCE), ("holistic_freshness", FRESHNESS))
+        return (*super()._entries(), *fragment_entries)
 
     def _columns(self, complete: bool) -> tuple[str, ...]:
         by_base = [
@@ -169,22 +169,22 @@ class FragmentLanes(Lanes):
 
     def tracker(self, lane: int) -> Tracker:
         """Return the current knowledge of the tracker of a lane, as new arrays."""
-        known = super().tracker(lane)
+        tracker = super().tracker(lane)
         bases = self.world.state.bases[lane].T
         copies = Copies(
             self.world.state.copies[lane]["held"].astype(np.int64),
             bases["divergence"].copy(),
             bases["age"].copy(),
         )
-        return known._replace(copies=copies)
+        return tracker._replace(copies=copies)
 
     def last_log(self, lane: int) -> CrawlLog:
         """Return the crawls and signals of the last step, or reset, of a lane."""
         log = super().last_log(lane)
-        seen = self.world.state.crawl_bases[lane, : log.page.size]
+        bases = self.world.state.crawl_bases[lane, : log.page.size]
         return log._replace(
-            divergence=seen["divergence"].copy(),
-            age=seen["age"].copy(),
+            divergence=bases["divergence"].copy(),
+            age=bases["age"].copy(),
             sketch=self._sketches(lane, log.page, log.time),
         )
 
@@ -261,5 +261,5 @@ class FragmentLanes(Lanes):
     # State
 
     def _kind(self) -> dict[str, Any]:
-        own = {"base_versions": self.base_versions, "sketch_size": self.sketch_size}
-        return {**super()._kind(), **own}
+        settings = {"base_versions": self.base_versions, "sketch_size": self.sketch_size}
+        return {**super()._kind(), **settings}

@@ -60,22 +60,22 @@ def next_gap(stream: Stream, rate: float) -> tuple[float, Stream]:
 def draw_sources(sources: Sources, seeds: UintArray, horizon: float, room: int) -> Draws:
     """Draw the updates and false signals of n sources in (0, horizon], at most ``room`` rows.
 
-    ``seeds`` are those of their streams, (n,).
+    ``seeds`` (n,) are the seeds of their streams.
     """
     start, source = np.empty(seeds.size + 1, np.int64), np.empty(room, np.int32)
     times, signalled = np.empty(room), np.empty(room, np.bool_)
     counts, scale, row = np.zeros(room + 2, np.int32), room / horizon, 0
-    for own in range(seeds.size):
-        rate, recall, start[own] = sources.rate[own], sources.recall[own], row
-        for _ in range(sources.items[own]):
-            source[row], times[row], signalled[row] = own, -np.inf, False
+    for number in range(seeds.size):
+        rate, recall, start[number] = sources.rate[number], sources.recall[number], row
+        for _ in range(sources.items[number]):
+            source[row], times[row], signalled[row] = number, -np.inf, False
             row += 1
         if rate == 0.0:
             continue
-        time, stream = next_gap(stream_of(seeds[own], np.uint64(0)), rate)
+        time, stream = next_gap(stream_of(seeds[number], np.uint64(0)), rate)
         while time <= horizon:
             uniform, stream = next_uniform(stream)
-            source[row], times[row], signalled[row] = own, time, uniform <= recall
+            source[row], times[row], signalled[row] = number, time, uniform <= recall
             counts[int(time * scale) + 1] += 1
             row += 1
             gap, stream = next_gap(stream, rate)
@@ -115,7 +115,7 @@ def draw_events(
 ) -> None:
     """Draw the tape of a lane's episode, which must have room: updates, followed by their signals.
 
-    Arguments are those of :func:`draw_sources`.
+    The arguments are as for :func:`draw_sources`.
     """
     state, draws = state_at(table), draw_sources(sources, seeds, horizon, room)
     tape, event = state.tape[lane], 0
@@ -190,13 +190,13 @@ class RegionPages(CustomEvents):
         pages, none = np.arange(self.num_pages), np.zeros(self.num_pages, np.int64)
         spells = np.where(rate > 0.0, items, size > 0)
         sizes = np.where(rate > 0.0, size, items * size)
-        each = rate.shape[1]
+        per_page = rate.shape[1]
         return Sources(
             np.concatenate((rate.ravel(), self.false_signal_rate)),
-            np.concatenate((np.repeat(self.recall, each), np.ones(self.num_pages))),
+            np.concatenate((np.repeat(self.recall, per_page), np.ones(self.num_pages))),
             np.concatenate((spells.ravel(), none)),
             np.concatenate((sizes.ravel(), none)),
-            np.concatenate((np.repeat(pages, each), pages)),
+            np.concatenate((np.repeat(pages, per_page), pages)),
         )
 
     def expected_events(self, horizon: float, requests: bool = True) -> float:
@@ -253,7 +253,7 @@ class RegionPages(CustomEvents):
     def _room(self, horizon: float) -> tuple[int, int]:
         """Return the room for the rows of draws, and for the signals of updates.
 
-        Their numbers are Poisson; with this room they fit but for a probability below 1e-30.
+        Their numbers are Poisson, and exceed the room with a probability below 1e-30.
         """
         rate, recall, items, _, _ = self.sources
         draws, signals = float(rate.sum()) * horizon, float(rate @ recall) * horizon

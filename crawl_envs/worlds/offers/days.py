@@ -51,13 +51,14 @@ def start_days(
     """
     state = state_at(table)
     for lane in lanes:
-        at, day, record = market_at(tables[lane]), days[lane], state.lanes[lane]
+        market, day, record = market_at(tables[lane]), days[lane], state.lanes[lane]
         record.cursor = 0
-        record.length = draw_events(at, day, state.tape[lane], state.detail[lane])
-        weigh_lane(table, lane, click_means(at, day))
-        if state.shown.shape[1] > 0:
-            columns = state.shown[lane, first : first + COLUMNS]
-            write_features(day, at.clicks, at.views, at.sums, at.last_change, columns)
+        record.length = draw_events(market, day, state.tape[lane], state.detail[lane])
+        weigh_lane(table, lane, click_means(market, day))
+        if state.observations.shape[1] > 0:
+            columns = state.observations[lane, first : first + COLUMNS]
+            clicks, views = market.clicks, market.views
+            write_features(day, clicks, views, market.sums, market.last_change, columns)
 
 
 class MarketDays:
@@ -109,8 +110,9 @@ class MarketDays:
 
     def write(self, lane: int, columns: DailyArray) -> None:
         """Write the history features of the latest day, (11, m), in their order."""
-        at = self.state(lane)
-        write_features(self.day[lane], at.clicks, at.views, at.sums, at.last_change, columns)
+        market = self.state(lane)
+        counts = (market.clicks, market.views, market.sums, market.last_change)
+        write_features(self.day[lane], *counts, columns)
 
     def truth(self, world: World, lane: int) -> DayEvents:
         """Return the events of the latest day, with all expectations; read-only."""

@@ -28,11 +28,11 @@ CHUNK = 30.0
 BLOCK = 256
 """Number of offers whose means are computed at once."""
 UNUSUAL = 2.0
-"""Mark, in place of a share, of numbers that take more or fewer uniform numbers than one."""
+"""Mark of counts that need more or fewer uniform numbers than one."""
 ROUNDING, SIXTH = 1e-15, 1.0 / 6.0
 """Bound on the rounding errors of an exponential in [0, 1] and of its series; a coefficient."""
 DAYS_OF_YEAR = 365
-MOST_COUNTED = 60_000
+MAX_COUNTED = 60_000
 """Largest count of a day; counts saturate."""
 
 SEASON_CHANGES, SEASON_CAMPAIGNS, SEASON_DEMAND = range(3)
@@ -81,33 +81,32 @@ def next_step(stream: Stream, cumulative: FloatArray, row: int) -> tuple[int, St
 
 
 @inlined(forceinline=True)
-def demand_season(at: Any, day: int) -> float:
+def demand_season(market: Any, day: int) -> float:
     """Return the factor of the demand of a day."""
-    factor: float = at.season[(day + int(at.numbers[FIRST_DAY])) % DAYS_OF_YEAR, SEASON_DEMAND]
+    factor: float = market.season[
+        (day + int(market.numbers[FIRST_DAY])) % DAYS_OF_YEAR, SEASON_DEMAND
+    ]
     return factor
 
 
 @inlined()
 def demand_means(
-    at: Any,
-    season: float,
-    first: int,
-    mean: FloatArray,
-    zero: FloatArray,
+    market: Any, season: float, first: int, mean: FloatArray, zero: FloatArray
 ) -> None:
     """Write the expected clicks and other impressions of a block of offers, (2, size).
 
     Write the shares up to which they are 0 too; UNUSUAL if they take not one share each.
     """
     block = slice(first, first + mean.shape[1])
-    scale, level, share = at.view_scale[block], at.demand_level[block], at.click_share[block]
+    scale, level = market.view_scale[block], market.demand_level[block]
+    share = market.click_share[block]
     for place in range(scale.size):
-        shown = scale[place] * level[place] * season
-        clicks = shown * share[place]
-        others = shown - clicks
-        mean[0, place], mean[1, place] = clicks, others
-        zero[1, place] = sure_zero(others)
-        unusual = (min(clicks, others) <= 0.0) | (max(clicks, others) > CHUNK)
+        views = scale[place] * level[place] * season
+        clicks = views * share[place]
+        other_views = views - clicks
+        mean[0, place], mean[1, place] = clicks, other_views
+        zero[1, place] = sure_zero(other_views)
+        unusual = (min(clicks, other_views) <= 0.0) | (max(clicks, other_views) > CHUNK)
         zero[0, place] = UNUSUAL if unusual else sure_zero(clicks)
 
 
@@ -130,65 +129,65 @@ def draw_shares(
     for place in range(clicks.size):
         if zero[0, place] != UNUSUAL:
             share, stream = next_uniform(stream)
-            other, stream = next_uniform(stream)
-            keep = (share > zero[0, place]) | (other > zero[1, place])
+            views_share, stream = next_uniform(stream)
+            keep = (share > zero[0, place]) | (views_share > zero[1, place])
         else:
             count, stream = next_poisson(stream, mean[0, place])
-            others, stream = next_poisson(stream, mean[1, place])
-            clicks[place] = min(count, MOST_COUNTED)
-            views[place] = min(count + others, MOST_COUNTED)
-            share, other, keep = 0.0, 0.0, count + others > 0
-        some[number], shares[0, number], shares[1, number] = place, share, other
+            other_views, stream = next_poisson(stream, mean[1, place])
+            clicks[place] = min(count, MAX_COUNTED)
+            views[place] = min(count + other_views, MAX_COUNTED)
+            share, views_share, keep = 0.0, 0.0, count + other_views > 0
+        some[number], shares[0, number], shares[1, number] = place, share, views_share
         number += keep
     return number, stream
 
 
 @inlined()
-def draw_demand(at: Any, day: int, stream: Stream) -> Stream:
+def draw_demand(market: Any, day: int, stream: Stream) -> Stream:
     """Draw the clicks and impressions of a day.
 
     Write the clicked offers into ``clicked``, and their number and that of clicks into ``sizes``.
     """
-    season, number, total = demand_season(at, day), 0, 0
+    season, number, total = demand_season(market, day), 0, 0
     mean, zero, shares = np.empty((2, BLOCK)), np.empty((2, BLOCK)), np.empty((2, BLOCK))
     some = np.empty(BLOCK, np.int64)
-    all_clicks, all_views = at.clicks[day % RING], at.views[day % RING]
+    all_clicks, all_views = market.clicks[day % RING], market.views[day % RING]
     all_clicks[:] = 0
     all_views[:] = 0
     for first in range(0, all_clicks.size, BLOCK):
         clicks, views = all_clicks[first : first + BLOCK], all_views[first : first + BLOCK]
-        demand_means(at, season, first, mean, zero)
-        kept, stream = draw_shares(mean, zero, clicks, views, some, shares, stream)
-        for row in range(kept):
+        demand_means(market, season, first, mean, zero)
+        num_drawn, stream = draw_shares(mean, zero, clicks, views, some, shares, stream)
+        for row in range(num_drawn):
             place = some[row]
             count = inverted(shares[0, row], mean[0, place])
             clicks[place] += count
             views[place] += count + inverted(shares[1, row], mean[1, place])
             total += clicks[place]
-            at.clicked[number] = first + place
+            market.clicked[number] = first + place
             number += clicks[place] > 0
-    at.sizes[1], at.sizes[2] = number, total
+    market.sizes[1], market.sizes[2] = number, total
     return stream
 
 
 @inlined()
-def draw_clicks(at: Any, day: int, stream: Stream) -> tuple[PriceArray, IntArray, Stream]:
+def draw_clicks(market: Any, day: int, stream: Stream) -> tuple[PriceArray, IntArray, Stream]:
     """Draw the steps of a day's clicks.
 
     Return their offers by step, the starts of the steps, and the stream.
     """
-    total, clicks = at.sizes[2], at.clicks[day % RING]
+    total, clicks = market.sizes[2], market.clicks[day % RING]
     steps, offers = np.empty(total, np.uint8), np.empty(total, np.int32)
     start = np.zeros(STEPS_PER_DAY + 1, np.int64)
     for number in range(total):
-        step, stream = next_step(stream, at.click_hours, 0)
+        step, stream = next_step(stream, market.click_hours, 0)
         steps[number] = step
         start[step + 1] += 1
     for step in range(STEPS_PER_DAY):
         start[step + 1] += start[step]
     following, number = start[:-1].copy(), 0
-    for row in range(at.sizes[1]):
-        offer = at.clicked[row]
+    for row in range(market.sizes[1]):
+        offer = market.clicked[row]
         for _ in range(clicks[offer]):
             step = steps[number]
             offers[following[step]] = offer
@@ -198,10 +197,10 @@ def draw_clicks(at: Any, day: int, stream: Stream) -> tuple[PriceArray, IntArray
 
 
 @inlined()
-def click_means(at: Any, day: int) -> SingleArray:
+def click_means(market: Any, day: int) -> SingleArray:
     """Return the expected clicks of the latest day, (m,)."""
-    means, season = np.empty(at.price.size, np.float32), demand_season(at, day)
+    means, season = np.empty(market.price.size, np.float32), demand_season(market, day)
     for offer in range(means.size):
-        shown = at.view_scale[offer] * at.demand_level[offer] * season
-        means[offer] = shown * at.click_share[offer]
+        views = market.view_scale[offer] * market.demand_level[offer] * season
+        means[offer] = views * market.click_share[offer]
     return means

@@ -80,9 +80,9 @@ def add_day(
     rows = counts.shape[0]
     added = counts[day % rows]
     for place in range(len(spans)):
-        left, total = counts[(day - spans[place]) % rows], sums[place]
+        outgoing, total = counts[(day - spans[place]) % rows], sums[place]
         for offer in range(added.size):
-            total[offer] += np.int32(added[offer]) - np.int32(left[offer])
+            total[offer] += np.int32(added[offer]) - np.int32(outgoing[offer])
 
 
 def sums_of(counts: NDArray[Any], day: int, spans: tuple[int, ...]) -> NDArray[np.int32]:

@@ -132,7 +132,7 @@ class OfferLanes(Lanes):
         ValueError: an argument outside its range.
     """
 
-    _OWN = (*Lanes._OWN, "_records", "_finished", "_totals", "_clicks", "_bandwidths")
+    _ATTRIBUTES = (*Lanes._ATTRIBUTES, "_records", "_finished", "_totals", "_clicks", "_bandwidths")
 
     def __init__(
         self,
@@ -149,13 +149,13 @@ class OfferLanes(Lanes):
         self.objective = one_of("objective", objective, OfferObjective)
         self.price_history = one_of("price_history", price_history, PriceHistory)
         shape = (num_lanes, generator.num_pages * (price_history == "crawled"))
-        self._found = no_changes(*shape)
+        self._detected = no_changes(*shape)
         self._days = MarketDays(num_lanes)
         self._records: list[tuple[OfferDay, ...]] = [()] * num_lanes
         self._finished: list[tuple[OfferDay, ...]] = [()] * num_lanes
         self._features: list[OfferFeatures | None] = [None] * num_lanes
         self._clicks = np.zeros((num_lanes, generator.num_pages * (reveal == "history")))
-        self._chosen, self._counts = np.zeros((num_lanes, 0), np.int64), np.zeros(num_lanes, int)
+        self._sampled, self._counts = np.zeros((num_lanes, 0), np.int64), np.zeros(num_lanes, int)
         self._bandwidths, self._totals = np.ones(num_lanes), np.zeros((num_lanes, 3), np.int64)
         super().__init__(
             num_lanes,
@@ -174,8 +174,8 @@ class OfferLanes(Lanes):
 
     def _columns(self, complete: bool) -> tuple[str, ...]:
         revealed = ("change_rate",) if self.reveal == "parameters" else ()
-        known = ("elapsed", "changed", "importance", *revealed)
-        return (*known, *HISTORY_FEATURES, *METADATA_FEATURES)
+        columns = ("elapsed", "changed", "importance", *revealed)
+        return (*columns, *HISTORY_FEATURES, *METADATA_FEATURES)
 
     # Episodes
 
@@ -183,11 +183,11 @@ class OfferLanes(Lanes):
         if not isinstance(instance, Market):
             raise ValueError(f"instance must be a Market, got {type(instance).__name__}")
         instance.check_days(self.horizon)
-        most = self.form.batch / EPOCH
-        if self.form.name == "scores" and instance.bandwidth > most * (1.0 + ROUNDING):
+        max_bandwidth = self.form.batch / EPOCH
+        if self.form.name == "scores" and instance.bandwidth > max_bandwidth * (1.0 + ROUNDING):
             raise ValueError(
-                f"bandwidth must be at most {most:g} crawls per day in an environment whose "
-                f"scores choose {self.form.batch} offers per step, got {instance.bandwidth:g}"
+                f"bandwidth must be at most {max_bandwidth:g} crawls per day, since scores choose "
+                f"{self.form.batch} offers per step, got {instance.bandwidth:g}"
             )
 
     def _prepare(self, plan: Plan) -> None:
@@ -195,13 +195,13 @@ class OfferLanes(Lanes):
         if plan.instance is None:
             return
         self._bandwidths[plan.lane] = plan.instance.bandwidth
-        if self.world.shown[plan.lane].size:
+        if self.world.observations[plan.lane].size:
             self._show_market(plan.lane, cast(Market, plan.instance))
         if self.budget is not None:
             self.world.lengthen(crawled=int(plan.instance.bandwidth * EPOCH) + 2)
 
-    def _restart(self, chosen: BoolArray, play: bool = True) -> None:
-        lanes = np.flatnonzero(chosen)
+    def _restart(self, lane_mask: BoolArray, play: bool = True) -> None:
+        lanes = np.flatnonzero(lane_mask)
         numbers: list[int] = lanes.tolist()
         laws = [self._market(lane).law for lane in numbers]
         self._days.start(lanes, laws, self.world.state.lanes[lanes])
@@ -213,16 +213,16 @@ class OfferLanes(Lanes):
         self._next_day(lanes)
         for lane in numbers if self.reveal == "history" else ():
             self._clicks[lane] = self.features_of(lane).clicks_30
-            if self.world.shown[lane].size:
+            if self.world.observations[lane].size:
                 row = self.features.index("importance")
-                self.world.shown[lane][row] = np.minimum(self._clicks[lane], RATE_CAP)
-        super()._restart(chosen, play)
+                self.world.observations[lane][row] = np.minimum(self._clicks[lane], RATE_CAP)
+        super()._restart(lane_mask, play)
 
     def _provide_events(self, lane: int) -> None:
         """Do nothing: lanes have their first day."""
 
     def supply(self) -> None:
-        """Give lanes that are held up larger logs, or their next day."""
+        """Enlarge full logs, and start the next day, of lanes that wait."""
         super().supply()
         self._note_found_changes()
         lanes = self.world.state.lanes
@@ -250,16 +250,16 @@ class OfferLanes(Lanes):
         for lane in lanes.tolist():
             self._features[lane], day = None, int(self._days.day[lane])
             if self.price_history == "crawled":
-                start_day(self._found, lane, day, self._days.state(lane))
-            if self.world.shown[lane].size:
-                self._count_found(lane, self.world.shown[lane][first : first + COLUMNS])
-                self.world.shown[lane][weekday] = day_of_week(self._market(lane).law, day)
+                start_day(self._detected, lane, day, self._days.state(lane))
+            if self.world.observations[lane].size:
+                self._count_found(lane, self.world.observations[lane][first : first + COLUMNS])
+                self.world.observations[lane][weekday] = day_of_week(self._market(lane).law, day)
 
     def _market(self, lane: int) -> Market:
         return cast(Market, self.instance(lane))
 
-    def _known(self, lane: int) -> int:
-        """Return the number of a lane, which has a market."""
+    def _checked_lane(self, lane: int) -> int:
+        """Return the number of a lane; ResetNeeded before its first market."""
         self.instance(lane)
         return lane
 
@@ -285,7 +285,7 @@ class OfferLanes(Lanes):
     def _note_found_changes(self) -> None:
         """Record the price changes found by the crawls of the step, if features count them."""
         if self.price_history == "crawled":
-            note_found_changes(self.world.table, self._found)
+            note_found_changes(self.world.table, self._detected)
 
     def _due_crawls(self) -> IntArray:
         """Return the number of crawls of the next step of each lane, (N,)."""
@@ -295,12 +295,12 @@ class OfferLanes(Lanes):
         return (ends[1] - ends[0]).astype(np.int64)
 
     def _play_at_rates(self, budget: RateBudget, wanted: FloatArray) -> None:
-        """Crawl a sample of offers by the wanted rates, as far as the budget allows."""
-        if self._chosen.shape[1] != self.world.lengths["crawled"]:
-            self._chosen = np.zeros((self.num_lanes, self.world.lengths["crawled"]), np.int64)
+        """Crawl a sample of offers by the wanted rates, within the budget."""
+        if self._sampled.shape[1] != self.world.lengths["crawled"]:
+            self._sampled = np.zeros((self.num_lanes, self.world.lengths["crawled"]), np.int64)
         if self.form.of_bandwidth:
             wanted = wanted * self._bandwidths[:, None]
-        rng, sample = self.world.state.rng, (self._chosen, self._counts)
+        rng, sample = self.world.state.rng, (self._sampled, self._counts)
         before, strict = rng.copy(), budget.overspend == "error"
         lane, spent = sample_offers(wanted, self._bandwidths, strict, rng, self.ended, *sample)
         if lane >= 0:
@@ -321,18 +321,19 @@ class OfferLanes(Lanes):
         """Write the columns of the observation of a lane that are constant."""
         for row, name in enumerate(self.features):
             if name in OfferMetadata._fields:
-                self.world.shown[lane][row] = np.minimum(getattr(market.metadata, name), RATE_CAP)
+                values = np.minimum(getattr(market.metadata, name), RATE_CAP)
+                self.world.observations[lane][row] = values
 
     def _count_found(self, lane: int, columns: DailyArray) -> None:
-        """Write the features of price changes again if they are those found by crawls."""
+        """Overwrite the features of price changes if only detected changes count."""
         if self.price_history == "crawled":
             day = int(self._days.day[lane])
-            counts = sums_of(self._found.counts[lane], day, (HISTORY_DAYS,))[0]
-            write_changes(day, counts, self._found.last[lane], columns)
+            counts = sums_of(self._detected.counts[lane], day, (HISTORY_DAYS,))[0]
+            write_changes(day, counts, self._detected.last[lane], columns)
 
     def features_of(self, lane: int) -> OfferFeatures:
         """Return the features of the current day of a lane."""
-        features = self._features[self._known(lane)]
+        features = self._features[self._checked_lane(lane)]
         if features is None:
             market, day = self._market(lane), int(self._days.day[lane])
             columns = np.empty((COLUMNS, self.num_pages), np.float32)
@@ -367,16 +368,16 @@ class OfferLanes(Lanes):
 
     def held_prices(self, lane: int) -> IntArray:
         """Return the held prices of a lane in cents, (m,)."""
-        held: IntArray = self.world.state.prices[self._known(lane)]["held"].astype(np.int64)
-        return held
+        prices = self.world.state.prices[self._checked_lane(lane)]
+        return np.asarray(prices["held"], np.int64)
 
     def events(self, lane: int) -> DayEvents:
         """Return the true events of a lane's current day, and the rates behind them."""
-        return self._days.truth(self.world, self._known(lane))
+        return self._days.truth(self.world, self._checked_lane(lane))
 
     def days(self, lane: int) -> tuple[OfferDay, ...]:
         """Return the records of the finished days of a lane's episode."""
-        return self._records[self._known(lane)]
+        return self._records[self._checked_lane(lane)]
 
     def finished_days(self, lane: int) -> tuple[OfferDay, ...]:
         """Return the records of the days of a lane's previous episode."""
@@ -400,15 +401,15 @@ class OfferLanes(Lanes):
 
     def get_state(self) -> dict[str, Any]:
         """Return a copy of the complete state."""
-        return {**super().get_state(), "offers": (self._days.copy(), copied(self._found))}
+        return {**super().get_state(), "offers": (self._days.copy(), copied(self._detected))}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore a state, as :meth:`crawl_envs.worlds.lanes.Lanes.set_state`."""
         super().set_state(state)
-        days, found = state["offers"]
-        self._days, self._found = days.copy(), copied(found)
+        days, detected = state["offers"]
+        self._days, self._detected = days.copy(), copied(detected)
         self._features = [None] * self.num_lanes
 
     def _kind(self) -> dict[str, Any]:
-        own = {"objective": self.objective, "price_history": self.price_history}
-        return {**super()._kind(), **own}
+        settings = {"objective": self.objective, "price_history": self.price_history}
+        return {**super()._kind(), **settings}

@@ -90,10 +90,10 @@ def record(market: Market, num_days: int, seed: int = 0) -> MarketLog:
     state = initial_state(law, roots(whole("seed", seed, 0)).tape, 0)
     rings: list[NDArray[Any]] = [state.clicks, state.views, state.changes]
     counts: list[NDArray[Any]] = []
-    for kept in rings:
-        counts.append(np.zeros((HISTORY_DAYS + num_days, m), kept.dtype))
+    for ring in rings:
+        counts.append(np.zeros((HISTORY_DAYS + num_days, m), ring.dtype))
         for day in range(-HISTORY_DAYS, 0):
-            counts[-1][day] = kept[day % RING]
+            counts[-1][day] = ring[day % RING]
     last_change = np.empty((num_days + 1, m), np.float32)
     for day in range(num_days):
         draw_day(law, state, day)

@@ -1,7 +1,7 @@
 """A market of shopping offers, drawn day by day: price changes, promotions, clicks, impressions.
 
 It does not depend on crawls. A day is drawn in passes over merchants, offers, price changes and
-clicks, all from one stream. In kernels ``at`` is a market: its law and its state, by
+clicks, all from one stream. In kernels ``market`` is a market: its law and its state, by
 :data:`crawl_envs.worlds.offers.law.market_at`.
 """
 
@@ -86,29 +86,29 @@ def next_normal(stream: Stream) -> tuple[float, Stream]:
 
 
 @inlined()
-def draw_merchants(at: Any, day: int, stream: Stream) -> Stream:
+def draw_merchants(market: Any, day: int, stream: Stream) -> Stream:
     """Draw drifts and promotions of the merchants, and write their factors of price changes."""
-    numbers = at.numbers
+    numbers = market.numbers
     spread, memory = numbers[DRIFT_SPREAD], numbers[DRIFT_MEMORY]
     weekday = (day + int(numbers[FIRST_WEEKDAY])) % 7
-    season = at.season[(day + int(numbers[FIRST_DAY])) % DAYS_OF_YEAR]
+    season = market.season[(day + int(numbers[FIRST_DAY])) % DAYS_OF_YEAR]
     innovation = spread * math.sqrt(1.0 - memory * memory)
-    for merchant in range(at.factor.size):
+    for merchant in range(market.factor.size):
         shock, stream = next_normal(stream)
-        at.drift[merchant] = memory * at.drift[merchant] + innovation * shock
-        level = math.exp(at.drift[merchant] - 0.5 * spread * spread)
-        at.factor[merchant] = level * at.week[merchant, weekday] * season[SEASON_CHANGES]
+        market.drift[merchant] = memory * market.drift[merchant] + innovation * shock
+        level = math.exp(market.drift[merchant] - 0.5 * spread * spread)
+        market.factor[merchant] = level * market.week[merchant, weekday] * season[SEASON_CHANGES]
         begins, stream = next_uniform(stream)
-        at.campaign[merchant] = 0
-        if at.campaign_end[merchant] == day:
-            at.campaign[merchant] = ENDS
-        idle = at.campaign_end[merchant] < day
-        if idle and begins <= at.campaign_rate[merchant] * season[SEASON_CAMPAIGNS]:
+        market.campaign[merchant] = 0
+        if market.campaign_end[merchant] == day:
+            market.campaign[merchant] = ENDS
+        idle = market.campaign_end[merchant] < day
+        if idle and begins <= market.campaign_rate[merchant] * season[SEASON_CAMPAIGNS]:
             length, stream = next_uniform(stream)
             depth, stream = next_uniform(stream)
-            at.campaign[merchant] = BEGINS
-            at.campaign_end[merchant] = day + 2 + int(length * 8.999)
-            at.campaign_discount[merchant] = 10 + 5 * int(depth * 8.999)
+            market.campaign[merchant] = BEGINS
+            market.campaign_end[merchant] = day + 2 + int(length * 8.999)
+            market.campaign_discount[merchant] = 10 + 5 * int(depth * 8.999)
     return stream
 
 
@@ -130,12 +130,12 @@ def note_last_changes(
 
 
 @inlined()
-def shift_habits(at: Any, stream: Stream) -> Stream:
+def shift_habits(market: Any, stream: Stream) -> Stream:
     """Draw the offers with new levels, and the discontinued offers with their steps."""
-    numbers, price, demand_level = at.numbers, at.price, at.demand_level
+    numbers, price, demand_level = market.numbers, market.price, market.demand_level
     change, demand = numbers[CHANGE_JUMP], numbers[CHANGE_JUMP] + numbers[DEMAND_JUMP]
     gone = demand + numbers[OBSOLETE_RATE]
-    at.going[:] = 0
+    market.going[:] = 0
     for offer in range(price.size):
         demand_level[offer] *= GONE_DEMAND if price[offer] == GONE else 1.0
     for offer in range(price.size):
@@ -144,7 +144,7 @@ def shift_habits(at: Any, stream: Stream) -> Stream:
             continue
         if kind <= change:
             normal, stream = next_normal(stream)
-            at.change_level[offer] = math.exp(numbers[CHANGE_SPREAD] * normal)
+            market.change_level[offer] = math.exp(numbers[CHANGE_SPREAD] * normal)
         elif price[offer] == GONE:
             continue
         elif kind <= demand:
@@ -152,38 +152,38 @@ def shift_habits(at: Any, stream: Stream) -> Stream:
             demand_level[offer] = math.exp(numbers[DEMAND_SPREAD] * normal)
         else:
             share, stream = next_uniform(stream)
-            at.going[offer] = min(int(share * STEPS_PER_DAY), STEPS_PER_DAY - 1) + 1
+            market.going[offer] = min(int(share * STEPS_PER_DAY), STEPS_PER_DAY - 1) + 1
     return stream
 
 
 @inlined(forceinline=True)
-def change_mean(at: Any, offer: int) -> float:
+def change_mean(market: Any, offer: int) -> float:
     """Return the expected price changes of an offer on a day, if it is not discontinued."""
-    rate = at.change_scale[offer] * at.change_level[offer]
-    mean: float = rate * at.factor[at.merchant[offer]]
+    rate = market.change_scale[offer] * market.change_level[offer]
+    mean: float = rate * market.factor[market.merchant[offer]]
     return mean
 
 
 @inlined()
-def shares_without_change(at: Any, first: int, zero: FloatArray) -> None:
+def shares_without_change(market: Any, first: int, zero: FloatArray) -> None:
     """Write the shares of a block of offers up to which they have no price change, (size,)."""
     block = slice(first, first + zero.size)
-    price, scale, level = at.price[block], at.change_scale[block], at.change_level[block]
-    merchant = at.merchant[block]
+    scale, level = market.change_scale[block], market.change_level[block]
+    price, merchant = market.price[block], market.merchant[block]
     for place in range(zero.size):
-        mean = scale[place] * level[place] * at.factor[np.uint32(merchant[place])]
+        mean = scale[place] * level[place] * market.factor[np.uint32(merchant[place])]
         none = (price[place] == GONE) | (mean <= 0.0)
         zero[place] = UNUSUAL if none else sure_zero(mean)
 
 
 @inlined()
-def draw_changes(at: Any, stream: Stream) -> Stream:
+def draw_changes(market: Any, stream: Stream) -> Stream:
     """Draw the steps of price changes without promotions."""
-    mask, shares = at.mask, np.empty(BLOCK)
+    mask, shares = market.mask, np.empty(BLOCK)
     mask[:] = 0
     for first in range(0, mask.size, BLOCK):
         zero = shares[: mask.size - first]
-        shares_without_change(at, first, zero)
+        shares_without_change(market, first, zero)
         for place in range(zero.size):
             if zero[place] == UNUSUAL:
                 continue
@@ -191,55 +191,55 @@ def draw_changes(at: Any, stream: Stream) -> Stream:
             if share <= zero[place]:
                 continue
             offer = first + place
-            mean = change_mean(at, offer)
+            mean = change_mean(market, offer)
             part = min(mean, CHUNK)
             number, stream = next_poisson(stream, mean - part)
             for _ in range(inverted(share, part) + number):
-                step, stream = next_step(stream, at.hours, at.merchant[offer])
+                step, stream = next_step(stream, market.hours, market.merchant[offer])
                 mask[offer] |= 1 << step
     return stream
 
 
 @inlined()
-def draw_promotions(at: Any, stream: Stream) -> Stream:
+def draw_promotions(market: Any, stream: Stream) -> Stream:
     """Draw the steps at which offers join a new promotion, or leave one that ends.
 
     Write the offers whose price may change into ``moving``, and their number into ``sizes[0]``.
     """
-    number, promotion = 0, at.promotion
+    number, promotion = 0, market.promotion
     for offer in range(promotion.size):
         promotion[offer] = 0
-        seller = at.merchant[offer]
-        if at.campaign[seller] and at.price[offer] != GONE:
-            if at.campaign[seller] == ENDS:
-                moves = at.discount[offer] > 0
+        seller = market.merchant[offer]
+        if market.campaign[seller] and market.price[offer] != GONE:
+            if market.campaign[seller] == ENDS:
+                moves = market.discount[offer] > 0
             else:
                 joins, stream = next_uniform(stream)
-                moves = joins <= at.campaign_share[seller]
+                moves = joins <= market.campaign_share[seller]
             if moves:
-                step, stream = next_step(stream, at.hours, seller)
+                step, stream = next_step(stream, market.hours, seller)
                 promotion[offer] = step + 1
-        at.moving[number] = offer
-        number += (at.mask[offer] | promotion[offer] | at.going[offer]) != 0
-    at.sizes[0] = number
+        market.moving[number] = offer
+        number += (market.mask[offer] | promotion[offer] | market.going[offer]) != 0
+    market.sizes[0] = number
     return stream
 
 
 @inlined(forceinline=True)
-def steps_of(at: Any, offer: int) -> int:
+def steps_of(market: Any, offer: int) -> int:
     """Return the steps at which the price of an offer may change, as bits."""
-    promotion, going = 1 << at.promotion[offer] >> 1, 1 << at.going[offer] >> 1
-    steps: int = int(at.mask[offer]) | promotion | going
+    promotion, going = 1 << market.promotion[offer] >> 1, 1 << market.going[offer] >> 1
+    steps: int = int(market.mask[offer]) | promotion | going
     return steps
 
 
 @inlined()
-def count_prices(at: Any) -> None:
+def count_prices(market: Any) -> None:
     """Write into ``starts`` the first places of the price changes of each step."""
-    start = at.starts
+    start = market.starts
     start[:] = 0
-    for row in range(at.sizes[0]):
-        steps = steps_of(at, at.moving[row])
+    for row in range(market.sizes[0]):
+        steps = steps_of(market, market.moving[row])
         for step in range(STEPS_PER_DAY):
             start[step + 1] += (steps >> step) & 1
     for step in range(STEPS_PER_DAY):
@@ -247,51 +247,51 @@ def count_prices(at: Any) -> None:
 
 
 @inlined(forceinline=True)
-def new_base(at: Any, offer: int, stream: Stream) -> Stream:
+def new_base(market: Any, offer: int, stream: Stream) -> Stream:
     """Change an offer's price without promotion: to the previous one, or to a new one."""
-    base, before = at.base[offer], at.before[offer]
+    base, before = market.base[offer], market.before[offer]
     back, stream = next_uniform(stream)
-    at.before[offer] = base
-    if back <= at.numbers[BACK] and before != base:
-        at.base[offer] = before
+    market.before[offer] = base
+    if back <= market.numbers[BACK] and before != base:
+        market.base[offer] = before
         return stream
     share, stream = next_uniform(stream)
     price = max(int(base * (0.85 + 0.3 * share)), 1)
-    at.base[offer] = price + 1 if price == base else price
+    market.base[offer] = price + 1 if price == base else price
     return stream
 
 
 @inlined()
 def draw_prices(
-    at: Any, day: int, stream: Stream
+    market: Any, day: int, stream: Stream
 ) -> tuple[PriceArray, PriceArray, IntArray, Stream]:
     """Draw the new prices of the day.
 
     Return the offers and their new prices, those of each step from its start in ``starts`` on,
     the ends of the steps, and the stream.
     """
-    start, changes = at.starts, at.changes[day % RING]
+    start, changes = market.starts, market.changes[day % RING]
     offers, prices = np.empty(start[-1], np.int32), np.empty(start[-1], np.int32)
     end = start[:-1].copy()
     changes[:] = 0
-    for row in range(at.sizes[0]):
-        offer = at.moving[row]
-        drawn, promotion, going = at.mask[offer], at.promotion[offer], at.going[offer]
-        steps = steps_of(at, offer)
-        at.mask[offer] = 0
+    for row in range(market.sizes[0]):
+        offer = market.moving[row]
+        drawn, promotion, going = market.mask[offer], market.promotion[offer], market.going[offer]
+        steps = steps_of(market, offer)
+        market.mask[offer] = 0
         for step in range(STEPS_PER_DAY):
             if not (steps >> step) & 1:
                 continue
             if (drawn >> step) & 1:
-                stream = new_base(at, offer, stream)
+                stream = new_base(market, offer, stream)
             if promotion == step + 1:
-                off = at.campaign_discount[at.merchant[offer]]
-                at.discount[offer] = 0 if at.discount[offer] else off
-            price = max(at.base[offer] * (100 - at.discount[offer]) // 100, 1)
+                off = market.campaign_discount[market.merchant[offer]]
+                market.discount[offer] = 0 if market.discount[offer] else off
+            price = max(market.base[offer] * (100 - market.discount[offer]) // 100, 1)
             price = GONE if going == step + 1 else price
-            if price != at.price[offer]:
-                at.price[offer] = price
-                at.mask[offer] |= 1 << step
+            if price != market.price[offer]:
+                market.price[offer] = price
+                market.mask[offer] |= 1 << step
                 changes[offer] += 1
                 offers[end[step]], prices[end[step]] = offer, price
                 end[step] += 1
@@ -301,40 +301,40 @@ def draw_prices(
 
 
 @inlined()
-def draw_counts(at: Any, day: int) -> int:
+def draw_counts(market: Any, day: int) -> int:
     """Draw the first half of the day after the latest one: which offers change or are clicked.
 
     Return an upper bound on the number of its events.
     """
-    add_day(at.clicks, day - 1, LONG_SPANS, at.sums[CLICK_SUMS:VIEW_SUMS])
-    add_day(at.views, day - 1, LONG_SPANS, at.sums[VIEW_SUMS:CHANGE_SUM])
-    add_day(at.changes, day - 1, (HISTORY_DAYS,), at.sums[CHANGE_SUM:])
-    stream = draw_merchants(at, day, loaded(at.stream))
-    note_last_changes(at.moving[: at.sizes[0]], at.mask, day, at.last_change)
-    stream = shift_habits(at, stream)
-    stream = draw_changes(at, stream)
-    stream = draw_promotions(at, stream)
-    stream = draw_demand(at, day, stream)
-    store(stream, at.stream)
-    count_prices(at)
-    return int(at.starts[-1] + at.sizes[2] + 1)
+    add_day(market.clicks, day - 1, LONG_SPANS, market.sums[CLICK_SUMS:VIEW_SUMS])
+    add_day(market.views, day - 1, LONG_SPANS, market.sums[VIEW_SUMS:CHANGE_SUM])
+    add_day(market.changes, day - 1, (HISTORY_DAYS,), market.sums[CHANGE_SUM:])
+    stream = draw_merchants(market, day, loaded(market.stream))
+    note_last_changes(market.moving[: market.sizes[0]], market.mask, day, market.last_change)
+    stream = shift_habits(market, stream)
+    stream = draw_changes(market, stream)
+    stream = draw_promotions(market, stream)
+    stream = draw_demand(market, day, stream)
+    store(stream, market.stream)
+    count_prices(market)
+    return int(market.starts[-1] + market.sizes[2] + 1)
 
 
 @inlined()
-def draw_events(at: Any, day: int, block: Records, detail: PriceArray) -> int:
+def draw_events(market: Any, day: int, block: Records, detail: PriceArray) -> int:
     """Draw the other half of a day: its prices and clicks. Return the number of its events.
 
     Write them as records of a tape and, unless ``block`` is empty, new prices as their details.
     Prices change at the start of a step, clicks spread evenly over it, as requests. The last event
     is the end of the day.
     """
-    offers, prices, price_end, stream = draw_prices(at, day, loaded(at.stream))
-    clicked, click_start, stream = draw_clicks(at, day, stream)
-    store(stream, at.stream)
+    offers, prices, price_end, stream = draw_prices(market, day, loaded(market.stream))
+    clicked, click_start, stream = draw_clicks(market, day, stream)
+    store(stream, market.stream)
     place = 0
     for step in range(STEPS_PER_DAY * (block.size > 0)):
         start = day * STEPS_PER_DAY + step
-        for row in range(at.starts[step], price_end[step]):
+        for row in range(market.starts[step], price_end[step]):
             block[place].time = start / STEPS_PER_DAY
             block[place].code = offers[row] << KIND_BITS | PRICE
             detail[place] = prices[row]
@@ -355,21 +355,22 @@ def draw_events(at: Any, day: int, block: Records, detail: PriceArray) -> int:
 @compiled()
 def rates_of(table: IntArray, day: int) -> tuple[SingleArray, SingleArray, SingleArray]:
     """Return the expectations of the latest day, as in :class:`DayEvents`."""
-    at = market_at(table)
-    season = demand_season(at, day)
-    views, chances = np.empty(at.price.size, np.float32), np.zeros(at.price.size, np.float32)
-    for offer in range(chances.size):
-        views[offer] = at.view_scale[offer] * at.demand_level[offer] * season
-        if at.price[offer] == GONE and not at.going[offer]:
+    market = market_at(table)
+    season = demand_season(market, day)
+    offers = market.price.size
+    views, chances = np.empty(offers, np.float32), np.zeros(offers, np.float32)
+    for offer in range(offers):
+        views[offer] = market.view_scale[offer] * market.demand_level[offer] * season
+        if market.price[offer] == GONE and not market.going[offer]:
             continue
-        chances[offer] = 1.0 - math.exp(-change_mean(at, offer))
-        seller = at.merchant[offer]
-        if at.campaign[seller]:
-            likely = 1.0 if at.promotion[offer] else 0.0
-            if at.campaign[seller] == BEGINS:
-                likely = at.campaign_share[seller]
-            chances[offer] = 1.0 - (1.0 - chances[offer]) * (1.0 - likely)
-    return click_means(at, day), views, chances
+        chances[offer] = 1.0 - math.exp(-change_mean(market, offer))
+        seller = market.merchant[offer]
+        if market.campaign[seller]:
+            chance = 1.0 if market.promotion[offer] else 0.0
+            if market.campaign[seller] == BEGINS:
+                chance = market.campaign_share[seller]
+            chances[offer] = 1.0 - (1.0 - chances[offer]) * (1.0 - chance)
+    return click_means(market, day), views, chances
 
 
 @compiled()
@@ -379,14 +380,14 @@ def draw_days(tables: IntArray, lanes: IntArray, days: IntArray, number: int) ->
     ``days`` are the numbers of the next days of all lanes. Return the largest bound of
     :func:`draw_counts`.
     """
-    most, block, detail = 0, np.empty(0, EVENT), np.empty(0, np.int32)
+    max_events, block, detail = 0, np.empty(0, EVENT), np.empty(0, np.int32)
     for lane in lanes:
-        at, first = market_at(tables[lane]), days[lane]
+        market, first = market_at(tables[lane]), days[lane]
         for day in range(first, first + number):
-            most = max(most, draw_counts(at, day))
+            max_events = max(max_events, draw_counts(market, day))
             if day < 0:
-                draw_events(at, day, block, detail)
-    return most
+                draw_events(market, day, block, detail)
+    return max_events
 
 
 @compiled()

@@ -17,7 +17,7 @@ from crawl_envs.worlds.offers.law import RING, STEPS_PER_DAY, MarketState, Singl
 
 @inlined()
 def systematic(
-    rates: FloatArray, factor: float, offset: float, chosen: IntArray
+    rates: FloatArray, factor: float, offset: float, sampled: IntArray
 ) -> tuple[int, float]:
     """Sample offers by rates per day times a factor, in an almost constant number.
 
@@ -29,21 +29,21 @@ def systematic(
         rates: crawls per day, (m,).
         factor: factor of the rates, at most 1.
         offset: uniform in (0, 1].
-        chosen: output, the first chosen offers, as many as fit.
+        sampled: output, the first chosen offers, as many as fit.
 
     Returns:
         Number of chosen offers, and the sum of the probabilities; NaN if a rate is not a finite
         number >= 0.
     """
     reached, point, number, bad = 0.0, offset, 0, 0
-    most, scale = float(STEPS_PER_DAY), 1.0 / STEPS_PER_DAY
-    for offer in range(rates.size):  # apart, because this loop is vectorised
+    max_rate, scale = float(STEPS_PER_DAY), 1.0 / STEPS_PER_DAY
+    for offer in range(rates.size):  # a separate loop, which is vectorised
         bad += not 0.0 <= rates[offer] < np.inf
     for offer in range(rates.size):
-        chance = min(scale * (min(rates[offer], most) * factor), 1.0)
+        chance = min(scale * (min(rates[offer], max_rate) * factor), 1.0)
         reached += chance
         if reached >= point and chance > 0.0:
-            chosen[min(number, chosen.size - 1)] = offer
+            sampled[min(number, sampled.size - 1)] = offer
             number += 1
             point += 1.0
     return number, reached if bad == 0 else np.nan
@@ -56,7 +56,7 @@ def sample_offers(
     strict: bool,
     rng: UintArray,
     idle: BoolArray,
-    chosen: IntArray,
+    sampled: IntArray,
     counts: IntArray,
 ) -> tuple[int, float]:
     """Sample the offers of a step at rates per day, (N, m), in lanes that are not idle.
@@ -67,7 +67,7 @@ def sample_offers(
         strict: whether to stop at a lane above its budget.
         rng: states of the generators, (N, 4).
         idle: lanes to skip, (N,).
-        chosen: output, the offers, (N, B).
+        sampled: output, the offers, (N, B).
         counts: output, their numbers, (N,).
 
     Returns:
@@ -79,14 +79,14 @@ def sample_offers(
             continue
         offset, stream = next_uniform(loaded(rng[lane]))
         store(stream, rng[lane])
-        number, total = systematic(rates[lane], 1.0, offset, chosen[lane])
+        number, total = systematic(rates[lane], 1.0, offset, sampled[lane])
         spent = total * STEPS_PER_DAY
         over = spent > budgets[lane] * (1.0 + SPEND_ROUNDING)
         if np.isnan(spent) or (over and strict):
             return lane, spent
         if over:
             factor = budgets[lane] / spent
-            number, total = systematic(rates[lane], factor, offset, chosen[lane])
+            number, total = systematic(rates[lane], factor, offset, sampled[lane])
         counts[lane] = number
     return -1, 0.0
 
@@ -106,13 +106,13 @@ class FoundChanges(NamedTuple):
 
 
 def no_changes(num_lanes: int, num_pages: int) -> FoundChanges:
-    """Return the record of crawls that have found nothing."""
+    """Return an empty record of detected changes."""
     never = np.full((num_lanes, num_pages), -np.inf, np.float32)
     return FoundChanges(np.zeros((num_lanes, RING, num_pages), np.uint8), never, never.copy())
 
 
 @compiled()
-def note_found_changes(table: IntArray, found: FoundChanges) -> None:
+def note_found_changes(table: IntArray, detected: FoundChanges) -> None:
     """Record the crawls of the current step that found another price, in lanes that are not idle.
 
     A crawl is recorded once, however often this is called.
@@ -122,18 +122,18 @@ def note_found_changes(table: IntArray, found: FoundChanges) -> None:
         record = state.lanes[lane]
         for position in range(record.slot_crawls * (not record.idle)):
             entry = state.crawl_log[lane, position]
-            new = np.float32(entry.time) > found.today[lane, entry.page]
+            new = np.float32(entry.time) > detected.today[lane, entry.page]
             if new and entry.changed:
                 row = int(entry.time) % RING
-                count = found.counts[lane, row, entry.page]
-                found.counts[lane, row, entry.page] = min(count + 1, 255)
-                found.today[lane, entry.page] = entry.time
+                count = detected.counts[lane, row, entry.page]
+                detected.counts[lane, row, entry.page] = min(count + 1, 255)
+                detected.today[lane, entry.page] = entry.time
 
 
-def start_day(found: FoundChanges, lane: int, day: int, state: MarketState) -> None:
-    """Start a day of a lane: what was found before is history; before day 0 all changes were."""
+def start_day(detected: FoundChanges, lane: int, day: int, state: MarketState) -> None:
+    """Start a day of a lane; before day 0, all price changes count as detected."""
     if day == 0:
-        found.counts[lane], found.last[lane] = state.changes, state.last_change
-        found.today[lane] = -np.inf
-    np.maximum(found.last[lane], found.today[lane], out=found.last[lane])
-    found.counts[lane, day % RING] = 0
+        detected.counts[lane], detected.last[lane] = state.changes, state.last_change
+        detected.today[lane] = -np.inf
+    np.maximum(detected.last[lane], detected.today[lane], out=detected.last[lane])
+    detected.counts[lane, day % RING] = 0

@@ -9,8 +9,8 @@ import numpy as np
 from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray
 from policies.solvers.noisy_signals.search import (
-    FLAT,
-    SAME,
+    RATE_TOLERANCE,
+    VALUE_TOLERANCE,
     Levels,
     Point,
     Slope,
@@ -23,7 +23,7 @@ from policies.values.series import ALPHA, EVIDENCE, FIRST, GAMMA, SATURATED, SPA
 from policies.values.tables import cycle_length_table, greedy_ncis_table
 
 FAR_APART = 100.0
-"""Value of beta, in mean times between signals, from which on t and n are kept separate."""
+"""Value of beta, in mean times between signals, above which t and n are searched one by one."""
 
 time_of_value = value_search(greedy_ncis_value, cycle_length_value)
 time_of_length = length_search(cycle_length_value)
@@ -51,7 +51,7 @@ class OneSource:
         recall: FloatArray,
         false_signal_rate: FloatArray,
     ) -> None:
-        self.known = importance, change_rate, recall, false_signal_rate
+        self.parameters = importance, change_rate, recall, false_signal_rate
         signals = change_rate, recall[0], false_signal_rate[0]
         self._values, self._lengths = (
             greedy_ncis_table(importance, *signals),
@@ -64,15 +64,15 @@ class OneSource:
         _spend(self._values, self._lengths, price, pieces(), state, rates)
 
     def settle(self, state: FloatArray, rates: FloatArray) -> None:
-        """Move pages whose rate differs from that of their point to the point of the rate."""
+        """Move each page to the point of its rate."""
         _settle(self._values, self._lengths, state, rates)
 
     def freshness(self, state: FloatArray, rates: FloatArray) -> float:
         """Return the sum of mu~ w / psi = rate V + mu~ exp(-y), valid also between two steps."""
-        return _freshness(self._values, self.known[0], state, rates)
+        return _freshness(self._values, self.parameters[0], state, rates)
 
     def levels(self, state: FloatArray, rates: FloatArray) -> Levels:
-        """Return the crawl condition of each page."""
+        """Return the crawl conditions of the pages."""
         elapsed, received, _ = state.T
         values, crawled = self._values, rates > 0.0
         evidence, alpha, signal_rate = values[:, EVIDENCE], values[:, ALPHA], values[:, GAMMA]
@@ -115,7 +115,7 @@ def _spend(
 @compiled()
 def _settle(values: FloatArray, lengths: FloatArray, state: FloatArray, rates: FloatArray) -> None:
     for k in range(rates.size):
-        if rates[k] > 0.0 and abs(rates[k] * state[k, 2] - 1.0) > SAME:
+        if rates[k] > 0.0 and abs(rates[k] * state[k, 2] - 1.0) > RATE_TOLERANCE:
             point = _point_of_length(values, lengths, k, 1.0 / rates[k])
             state[k, 0], state[k, 1], state[k, 2] = point.elapsed, point.signals, 1.0 / rates[k]
 
@@ -145,10 +145,10 @@ def _point_of_value(
     start: Point,
     pieces: FloatArray,
 ) -> Point:
-    """Return the point at which the crawl value is ``price`` > 0; at infinity where it never is.
+    """Return the point at which the crawl value reaches ``price`` > 0; infinite if it never does.
 
-    With recall 1 the value rises in steps: the first signal that raises it to the price. ``start``
-    is the first guess if its length is positive.
+    With recall 1 the value rises in steps, and the point is the first signal that reaches the
+    price. ``start`` is the first guess if its length is positive.
     """
     top = values[page, TOP]
     if not price < top:
@@ -196,7 +196,7 @@ def _first_signal(
         step *= 2.0
     while high - low > 1.0:
         middle = np.floor(0.5 * (low + high))
-        if not low < middle < high:  # beyond 2^53 not all whole numbers are floats
+        if not low < middle < high:  # beyond 2^53 not all integers are floats
             break
         if _without_time(values, lengths, page, middle, by_value) < target:
             low = middle
@@ -222,9 +222,9 @@ def _without_time(
 def _point_of_length(values: FloatArray, lengths: FloatArray, page: int, length: float) -> Point:
     """Return the point whose mean cycle is ``length`` > 0, or the last one with a shorter cycle.
 
-    With recall 1 cycles are a whole number of signals long, rounded down (1 at least). Without
-    false signals no cycle exceeds 1 / gamma: longer ones are at infinity. For a page that never
-    changes signals have no effect.
+    With recall 1 cycles last an integer number of signals, rounded down (at least 1). Without false
+    signals no cycle exceeds 1 / gamma: longer ones are at infinity. Signals of a page that never
+    changes have no effect.
     """
     alpha: float = values[page, ALPHA]
     gamma: float = values[page, GAMMA]
@@ -233,15 +233,15 @@ def _point_of_length(values: FloatArray, lengths: FloatArray, page: int, length:
     if length == math.inf:
         return Point(math.inf, math.inf, math.inf)
     if alpha == 0.0:
-        return Point(0.0, max(np.floor(length * gamma * (1.0 + FLAT)), 1.0), length)
+        return Point(0.0, max(np.floor(length * gamma * (1.0 + VALUE_TOLERANCE)), 1.0), length)
     spacing: float = values[page, SPACING]
     if spacing == math.inf and not length * gamma < 1.0:
         return Point(math.inf, math.inf, length)
     if spacing == math.inf:
         return Point(-math.log1p(-length * gamma) / gamma, 0.0, length)
     signals, high = 0.0, SATURATED / alpha
-    if spacing > FAR_APART:  # n signals take a time of n / gamma, and are worth somewhat more
-        guess = np.floor(length * gamma * (1.0 - FLAT)) + 1.0
+    if spacing > FAR_APART:  # n signals take a time of n / gamma, and count for somewhat more
+        guess = np.floor(length * gamma * (1.0 - VALUE_TOLERANCE)) + 1.0
         above = np.nextafter(length, math.inf)
         signals = _first_signal(values, lengths, page, above, guess, False) - 1.0
         high = values[page, EVIDENCE] / alpha

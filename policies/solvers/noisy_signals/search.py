@@ -1,6 +1,6 @@
-"""Compiled: the point at which a page's value reaches a price, or its cycle a given length.
+"""Searches for the time at which a page's crawl value reaches a price, or its cycle a length.
 
-A search is made for a compiled crawl value and cycle length, of the type ``VALUE``. Both increase
+Each search is compiled for a crawl value and a cycle length of the type ``VALUE``. Both increase
 with time and with signals. The length rises in steps if every change is signalled.
 """
 
@@ -13,13 +13,13 @@ from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray
 from policies.values.lambert import fast_interval
 
-CLOSE = 1e-7
+STEP_TOLERANCE = 1e-7
 """Relative size of the last Newton step; the next one would be below rounding."""
 
-FLAT = 1e-15
-"""Relative difference of values that count as equal."""
+VALUE_TOLERANCE = 1e-15
+"""Relative difference of values, or lengths, that count as equal."""
 
-SAME = 1e-12
+RATE_TOLERANCE = 1e-12
 """Relative difference of rates that count as equal."""
 
 STEPS = 200
@@ -46,7 +46,7 @@ class Point(NamedTuple):
 
 
 class Slope(NamedTuple):
-    """What a search knows of a page besides its functions.
+    """The slope of a page's crawl value by time.
 
     V' = ``scale`` alpha exp(-y) psi with y = ``alpha`` t + ``evidence`` n, and V(inf) = ``top``.
     """
@@ -87,7 +87,7 @@ def value_search(value_at: Any, length_at: Any) -> Any:
         for _ in range(STEPS):
             value = value_at(values, page, elapsed, signals)
             off = value - price
-            if abs(off) <= FLAT * price:
+            if abs(off) <= VALUE_TOLERANCE * price:
                 return elapsed
             if off > 0.0:
                 high = elapsed
@@ -105,7 +105,7 @@ def value_search(value_at: Any, length_at: Any) -> Any:
                 moved = _between(low, high)
                 if not low < moved < high:
                     return high
-            elif abs(moved - elapsed) <= CLOSE * min(moved, elapsed):
+            elif abs(moved - elapsed) <= STEP_TOLERANCE * min(moved, elapsed):
                 return moved
             elapsed = moved
         return elapsed
@@ -149,7 +149,7 @@ def length_search(length_at: Any) -> Any:
     ) -> float:
         """Return the time, given ``signals``, at which the mean cycle reaches ``length``.
 
-        Regula falsi, from a guess of the upper end; with bisection if cycles may rise in steps.
+        Regula falsi from a guess of the upper end, with bisection if cycles may rise in steps.
         """
         low = 0.0
         while length_at(lengths, page, high, signals) < length:
@@ -164,7 +164,7 @@ def length_search(length_at: Any) -> Any:
                 if not low < middle < high:
                     break
             excess: float = length_at(lengths, page, middle, signals) - length
-            if abs(excess) <= FLAT * length and not stepped:
+            if abs(excess) <= VALUE_TOLERANCE * length and not stepped:
                 return middle
             if excess >= 0.0:
                 high, over = middle, excess

@@ -10,8 +10,8 @@ from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import FloatArray
 from crawl_envs.types.evidence import signal_evidence
 from policies.solvers.noisy_signals.search import (
-    FLAT,
-    SAME,
+    RATE_TOLERANCE,
+    VALUE_TOLERANCE,
     Levels,
     Point,
     Slope,
@@ -27,17 +27,17 @@ time_of_value = value_search(level_value, cycle_length_sources_value)
 time_of_length = length_search(cycle_length_sources_value)
 
 SIGNALLED = 1e-9
-"""Share of all signals below which the rate of unsignalled changes counts as 0: time has no effect,
-because thresholds of time would be below rounding. For several sources."""
+"""Share of all signals below which the rate of unsignalled changes counts as 0. Time then has no
+effect: thresholds of time would be below rounding."""
 
 
 def evidence_margin(level: FloatArray, evidence: FloatArray) -> FloatArray:
-    """Return the tolerance of evidence around a level, (k,), within which it equals the level.
+    """Return the difference from a level, (k,), below which evidence counts as equal to it, (k,).
 
-    It covers rounding, and is less than a quarter of the least ``evidence`` of a signal, (S, k).
+    It covers rounding, and is at most a quarter of the least ``evidence`` of a signal, (S, k).
     """
-    least = np.where(evidence > 0.0, evidence, np.inf).min(axis=0)
-    margin: FloatArray = np.minimum(1e-6 * level, 0.25 * least)
+    weakest = np.where(evidence > 0.0, evidence, np.inf).min(axis=0)
+    margin: FloatArray = np.minimum(1e-6 * level, 0.25 * weakest)
     return margin
 
 
@@ -61,9 +61,9 @@ class Sources:
         recall: FloatArray,
         false_signal_rate: FloatArray,
     ) -> None:
-        self.known = importance, change_rate, recall, false_signal_rate
-        self._table = level_table(*self.known)
-        self.evidence = signal_evidence(*self.known[1:])
+        self.parameters = importance, change_rate, recall, false_signal_rate
+        self._table = level_table(*self.parameters)
+        self.evidence = signal_evidence(*self.parameters[1:])
         gamma = np.where(self.evidence > 0.0, recall * change_rate + false_signal_rate, 0.0)
         self.signal_rate = gamma.sum(axis=0)
         self.certain_rate = np.where(np.isinf(self.evidence), gamma, 0.0).sum(axis=0)
@@ -79,7 +79,7 @@ class Sources:
         _spend(self._table, self._unit, self._shortest, price, pieces(), state, rates)
 
     def settle(self, state: FloatArray, rates: FloatArray) -> None:
-        """Move pages whose rate differs from that of their point to the point of the rate."""
+        """Move each page to the point of its rate."""
         _settle(self._table, self._unit, self.certain_rate, state, rates)
         every = (self.alpha == 0.0) & (rates >= self.signal_rate)
         lowest = np.where(self.evidence > 0.0, self.evidence, math.inf).min(axis=0)
@@ -90,12 +90,12 @@ class Sources:
 
         A page is always fresh if all changes are signalled and it is crawled at every signal.
         """
-        importance, every = self.known[0], (self.alpha == 0.0) & (rates >= self.signal_rate)
-        others = _freshness(self._table, importance, state, np.where(every, 0.0, rates))
-        return others + float(importance[every].sum())
+        importance, every = self.parameters[0], (self.alpha == 0.0) & (rates >= self.signal_rate)
+        rest = _freshness(self._table, importance, state, np.where(every, 0.0, rates))
+        return rest + float(importance[every].sum())
 
     def levels(self, state: FloatArray, rates: FloatArray) -> Levels:
-        """Return the crawl condition of each page."""
+        """Return the crawl conditions of the pages."""
         crawled = rates > 0.0
         alpha, certain_rate = self.alpha, self.certain_rate
         level = np.where(crawled, state[:, 0], math.inf)
@@ -109,7 +109,7 @@ class Sources:
         return Levels(thresholds, level, probability, np.full(len(rates), math.nan))
 
     def _probability(self, level: FloatArray, rates: FloatArray) -> FloatArray:
-        """Return the probability of a crawl at the level (else above) with mean cycle 1 / rate."""
+        """Return the probability of a crawl at the level, else above, for a cycle of 1 / rate."""
         finite = np.where(np.isfinite(level), level, 1.0)
         margin = evidence_margin(finite, self.evidence)
         ends = np.empty((2, len(rates)))
@@ -134,8 +134,8 @@ def _spend(
 ) -> None:
     """Fill in the rates at a multiplier, 0 where the value never reaches it.
 
-    Mean cycles are in ``unit``, and at least ``shortest``, of every page. No search has a first
-    guess, so that the same price has the same point at a step of the length.
+    Mean cycles are in units of ``unit``, and at least ``shortest``. No search has a first guess, so
+    that a price at a step of the length always has the same point.
     """
     for k in range(rates.size):
         level, length, top = math.inf, math.inf, table[k, TOP]
@@ -155,14 +155,14 @@ def _settle(
     state: FloatArray,
     rates: FloatArray,
 ) -> None:
-    """Move pages whose rate differs from that of their point to the point of the rate.
+    """Move each page to the point of its rate.
 
     No cycle is longer than the mean time between certain signals: longer ones are at infinity.
     """
     for k in range(rates.size):
-        if rates[k] > 0.0 and abs(rates[k] * state[k, 2] - 1.0) > SAME:
+        if rates[k] > 0.0 and abs(rates[k] * state[k, 2] - 1.0) > RATE_TOLERANCE:
             length, level = 1.0 / rates[k], math.inf
-            if not rates[k] <= certain_rate[k] * (1.0 + FLAT):
+            if not rates[k] <= certain_rate[k] * (1.0 + VALUE_TOLERANCE):
                 aim = length / unit[k]
                 level = time_of_length(table, k, aim, 0.0, SATURATED, True)
             state[k, 0], state[k, 1], state[k, 2] = level, 0.0, length

@@ -10,7 +10,7 @@ import numpy as np
 from crawl_envs.types import FloatArray, Instance, IntArray, Problem
 from crawl_envs.types.arguments import check_domain, quantity
 from crawl_envs.types.evidence import signal_evidence
-from policies.solvers.allocation import Allocation, known_sources, normalised
+from policies.solvers.allocation import Allocation, normalised, source_parameters
 from policies.solvers.binary_periodic import solve_periodic
 from policies.solvers.multiplier import root
 from policies.solvers.noisy_signals.mixed import Mixed
@@ -21,7 +21,7 @@ BUDGET_TOLERANCE = 1e-11
 """Relative error of the budget at which the search for the multiplier ends."""
 
 SILENT = 1e-30
-"""Recalls below this are taken for 0: no such signal comes, and rates would underflow."""
+"""Recalls below this count as 0: such signals never come, and rates would underflow."""
 
 SAMPLED_ABOVE = 100_000
 SAMPLE = 10_000
@@ -39,7 +39,7 @@ class _Solution(NamedTuple):
 
 
 def ncis(
-    given: Instance | Problem, bandwidth: float | None = None, *, floor: float = 0.0
+    problem: Instance | Problem, bandwidth: float | None = None, *, floor: float = 0.0
 ) -> Allocation:
     r"""Return optimal thresholds of continuous crawling with noisy signals (Theorem 1).
 
@@ -49,61 +49,60 @@ def ncis(
     page is crawled where its value V reaches Lambda.
 
     A page whose value never reaches the multiplier, V(inf) <= Lambda, has rate 0. A ``floor`` is
-    the least rate of every page; pages that never change or have no importance get exactly that.
+    the least rate of every page, and the rate of pages that never change or have no importance.
 
     Two kinds of pages are crawled on signals at any time (``thresholds`` inf, ``signals`` finite).
     With recall 1 the value increases with the number n of signals only. Without false signals one
     signal is certain: a page with a threshold of inf is then crawled on signals only, at their
-    rate. Rates between two such steps, which may be needed to spend the budget, are randomised by
-    ``probabilities`` (1 elsewhere): a page with recall 1 is crawled at its ``signals``-th signal
-    with this probability, and otherwise at the next; a page without false signals, at each signal
-    with this probability.
+    rate. To spend the budget, rates between two such steps are randomised by ``probabilities`` (1
+    elsewhere). A page with recall 1 is crawled at its ``signals``-th signal with this probability,
+    and otherwise at the next; a page without false signals, at each signal with this probability.
 
     With several sources, effective elapsed time is the time since the last crawl plus ``beta_s``
     for every signal from source s (see :mod:`policies.values.sources`). If recalls sum to 1
     (to within SIGNALLED of the rate of all signals), the state is the ``evidence`` of signals: a
     page is crawled at this level with its probability, and otherwise above it. A page with
-    ``evidence`` inf is crawled at each certain signal with its probability. Rates belong to
-    their thresholds to six digits, and fewer where recalls sum to nearly 1, as cycles then rise in
-    many steps: at random levels of random pages of two and three sources the error was below 1e-5
-    in 90 of 100, 1e-3 in 99, and at most .1, at steps. The error of the objective is of second
-    order in it; in 6,000 random pages it was above 1e-4 for 40, all with more than 250 false
-    signals per change, and at most 4.3e-4. Pages of several sources take .1 to .6 ms each; those
-    with at most one useful source are solved as pages of one.
+    ``evidence`` inf is crawled at each certain signal with its probability. Rates match their
+    thresholds to six digits, and fewer where recalls sum to nearly 1, as cycles then rise in many
+    steps: at random levels of random pages of two and three sources the error was below 1e-5 in 90
+    of 100, 1e-3 in 99, and at most .1, at steps. The error of the objective is of second order in
+    it: among 6,000 random pages it exceeded 1e-4 for 40, all with more than 250 false signals per
+    change, and was at most 4.3e-4. A page of several sources takes .1 to .6 ms; one with at most
+    one useful source is solved as a page of one.
 
     Args:
-        given: an instance, or a problem with known parameters.
-        bandwidth: crawls per unit time, > 0; that of ``given`` by default.
+        problem: an instance, or a problem that reveals the parameters of its pages.
+        bandwidth: crawls per unit time, > 0; that of ``problem`` by default.
         floor: least crawl rate of each page, >= 0 and in the supported domain.
 
     Returns:
         The allocation, with ``thresholds``, ``signals`` and ``evidence``. The multiplier is 0, and
-        the budget not fully spent, if every change is signalled and crawled immediately.
+        some of the budget unspent, if every change is signalled and crawled immediately.
 
     Raises:
         ValueError: the change rates are unknown, all importance is zero, the bandwidth is not
             positive, the floor is negative or more than the bandwidth allows.
     """
-    weight, change_rate, recall, false_rate = known_sources(given)
+    weight, change_rate, recall, false_rate = source_parameters(problem)
     recall = np.where(recall < SILENT, 0.0, recall)
     weight = normalised(weight)
-    bandwidth = given.bandwidth if bandwidth is None else bandwidth
+    bandwidth = problem.bandwidth if bandwidth is None else bandwidth
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     floor = _checked_floor(floor, len(weight), bandwidth)
     useful = np.flatnonzero((weight > 0.0) & (change_rate > 0.0))
-    kept = [array[..., useful] for array in (weight, change_rate, recall, false_rate)]
-    pages = _pages(*kept)
+    columns = [array[..., useful] for array in (weight, change_rate, recall, false_rate)]
+    pages = _pages(*columns)
     available = bandwidth - floor * (len(weight) - len(useful))
     solution = _spend(pages, floor, available)
     levels = pages.levels(solution.state, solution.rates)
     waiting = 1.0 / floor if floor > 0.0 else math.inf
     thresholds, evidence, probabilities, signals = (
-        _placed(array, useful, np.full(len(weight), other))
-        for array, other in zip(levels, (waiting, math.inf, 1.0, math.inf), strict=True)
+        _place(array, useful, np.full(len(weight), default))
+        for array, default in zip(levels, (waiting, math.inf, 1.0, math.inf), strict=True)
     )
-    rates = _placed(solution.rates, useful, np.full(len(weight), floor))
-    if given.recall is not None and given.recall.ndim > 1:
-        signals = _enough(evidence, signal_evidence(change_rate, recall, false_rate))
+    rates = _place(solution.rates, useful, np.full(len(weight), floor))
+    if problem.recall is not None and problem.recall.ndim > 1:
+        signals = _signals_needed(evidence, signal_evidence(change_rate, recall, false_rate))
         signals[:, np.isinf(evidence) & ((rates == 0.0) | (weight == 0.0))] = math.inf
     static = float(weight[change_rate == 0.0].sum())
     return Allocation(
@@ -119,20 +118,20 @@ def ncis(
     )
 
 
-def _pages(*known: FloatArray) -> Pages:
+def _pages(*parameters: FloatArray) -> Pages:
     """Return pages by importance and change rate, (k,), recall and false-signal rate, (S, k)."""
-    return OneSource(*known) if len(known[2]) == 1 else Mixed(*known)
+    return OneSource(*parameters) if len(parameters[2]) == 1 else Mixed(*parameters)
 
 
 def _freshness(pages: Pages, solution: _Solution) -> float:
-    """Return the freshness; where every change is signalled, crawls beyond signals are useless."""
+    """Return the freshness; crawls beyond signals do not help where every change is signalled."""
     rates = solution.rates
     useful = np.where(pages.alpha == 0.0, np.minimum(rates, pages.signal_rate), rates)
     return pages.freshness(solution.state, useful)
 
 
-def _enough(evidence: FloatArray, single: FloatArray) -> FloatArray:
-    """Return the number of signals of each source (S, m) that add up to ``evidence`` (m,)."""
+def _signals_needed(evidence: FloatArray, single: FloatArray) -> FloatArray:
+    """Return how many signals of one source add up to ``evidence`` (m,), (S, m)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         margin = evidence_margin(evidence, single)
         number = np.maximum(np.ceil((evidence - margin) / single), 1.0)
@@ -149,22 +148,22 @@ def _checked_floor(floor: float, num_pages: int, bandwidth: float) -> float:
     return float(floor)
 
 
-def _placed(values: FloatArray, useful: IntArray, others: FloatArray) -> FloatArray:
-    others[useful] = values
-    return others
+def _place(values: FloatArray, useful: IntArray, array: FloatArray) -> FloatArray:
+    array[useful] = values
+    return array
 
 
 def _start(pages: Pages, floor: float, bandwidth: float) -> float:
     """Return a first guess of the multiplier: that without signals, or of a sample of pages."""
-    importance, change_rate = pages.known[:2]
+    importance, change_rate = pages.parameters[:2]
     count = len(importance)
     if count > SAMPLED_ABOVE:
         step = count // SAMPLE
-        sample = _pages(*(np.ascontiguousarray(array[..., ::step]) for array in pages.known))
-        share = bandwidth * len(sample.known[0]) / count
-        found = _spend(sample, floor, share)
-        if found.multiplier > 0.0:
-            return found.multiplier
+        sample = _pages(*(np.ascontiguousarray(array[..., ::step]) for array in pages.parameters))
+        share = bandwidth * len(sample.parameters[0]) / count
+        solution = _spend(sample, floor, share)
+        if solution.multiplier > 0.0:
+            return solution.multiplier
     allocation = solve_periodic(normalised(importance), change_rate, bandwidth)
     return allocation.multiplier * float(importance.sum())
 
@@ -174,7 +173,7 @@ def _spend(pages: Pages, floor: float, bandwidth: float) -> _Solution:
 
     Rates jump at the steps of a page whose every change is signalled, or where pages drop out.
     """
-    importance, change_rate = pages.known[:2]
+    importance, change_rate = pages.parameters[:2]
     state, rates = np.zeros((len(importance), 3)), np.full(len(importance), floor)
     every = np.maximum(pages.signal_rate, floor)
     multiplier = float((importance / change_rate).max(initial=0.0))
@@ -183,14 +182,14 @@ def _spend(pages: Pages, floor: float, bandwidth: float) -> _Solution:
         multiplier, rates = 0.0, every
     elif rates.sum() < bandwidth * (1.0 - BUDGET_TOLERANCE):
 
-        def spend(at: float, out: FloatArray) -> tuple[float, float]:
+        def spend(point: float, out: FloatArray) -> tuple[float, float]:
             filled = out if out.size > 0 else rates
-            pages.spend(1.0 / at, state, filled)
+            pages.spend(1.0 / point, state, filled)
             np.maximum(filled, floor, out=filled)
             return float(filled.sum()) / bandwidth, math.nan
 
         start = 1.0 / min(_start(pages, floor, bandwidth), 0.9 * multiplier)
-        found = root(spend, start, rates, BUDGET_TOLERANCE)
-        multiplier, iterations = 1.0 / found.at, found.iterations
+        optimum = root(spend, start, rates, BUDGET_TOLERANCE)
+        multiplier, iterations = 1.0 / optimum.point, optimum.iterations
     pages.settle(state, rates)
     return _Solution(multiplier, state, rates, iterations)

@@ -1,4 +1,4 @@
-r"""Divergence and utility of a page with one changing region and a static rest.
+r"""Divergence and utility of a page with one changing region, whose other fragments are static.
 
 The region has K items, a share s of the page's fragments; updates occur at the rate l, and each
 replaces the oldest item (Olston and Pandey 2008, section 3.3). So K = 1 is churn, K > 1 scroll.

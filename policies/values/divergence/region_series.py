@@ -36,13 +36,13 @@ from crawl_envs.types.contents import Regions
 NODES = 28
 """Points of the quadrature; its error is of order 9^-NODES."""
 
-MOST_REGIONS = 8
+MAX_REGIONS = 8
 """Maximum number of changing regions of a page."""
 
-MOST_TERMS = 2**16
+MAX_TERMS = 2**16
 """Maximum number of terms of a page."""
 
-MOST_PRODUCTS = 2**24
+MAX_PRODUCTS = 2**24
 """Maximum number of products in the terms of a page, per point of the quadrature."""
 
 
@@ -90,8 +90,8 @@ def region_terms(regions: Regions) -> Terms:
     """Return the terms of pages.
 
     Raises:
-        ValueError: a page has more than MOST_REGIONS changing regions, or so many items in them
-            that it takes more than MOST_TERMS or MOST_PRODUCTS.
+        ValueError: a page has more than MAX_REGIONS changing regions, or its items need more than
+            MAX_TERMS or MAX_PRODUCTS.
     """
     dynamic = _dynamic(regions)
     first = np.concatenate([[0], np.cumsum((1 << dynamic.number) - 1)])
@@ -99,8 +99,10 @@ def region_terms(regions: Regions) -> Terms:
     _sum_lengths(first, dynamic.number, dynamic.items, start[1:])
     np.cumsum(start, out=start)
     terms = Terms(first, start, np.empty(first[-1]), np.empty(start[-1]))
-    most = int(np.diff(start[first]).max())
-    work = _Work(np.empty((most, NODES)), np.empty((most, NODES)), np.empty(dynamic.items.max()))
+    max_length = int(np.diff(start[first]).max())
+    work = _Work(
+        np.empty((max_length, NODES)), np.empty((max_length, NODES)), np.empty(dynamic.items.max())
+    )
     _fill(terms, dynamic, _quadrature(), work)
     return terms
 
@@ -135,22 +137,22 @@ def _check_sizes(regions: Regions, dynamic: BoolArray) -> None:
     terms = 2.0**count - 1.0 + 2.0 ** np.maximum(count - 1, 0) * spare.sum(axis=1)
     largest = np.sort(np.where(dynamic, regions.items, 0), axis=1)[:, -2:].astype(np.float64)
     products = terms * largest[:, 0] if largest.shape[1] > 1 else np.zeros(len(count))
-    for name, numbers, most in (
-        ("regions that change", count, MOST_REGIONS),
-        ("terms, which grow with the items of its regions that change", terms, MOST_TERMS),
-        ("products of terms, which grow alike", products, MOST_PRODUCTS),
+    for name, numbers, limit in (
+        ("regions that change", count, MAX_REGIONS),
+        ("terms, which grow with the items of its regions that change", terms, MAX_TERMS),
+        ("products of terms, which grow with the same items", products, MAX_PRODUCTS),
     ):
         page = int(np.argmax(numbers))
-        if numbers[page] > most:
+        if numbers[page] > limit:
             raise ValueError(
-                f"regions must have at most {most} {name}, per page, got {numbers[page]:.0f} for "
+                f"regions must have at most {limit} {name}, per page, got {numbers[page]:.0f} for "
                 f"page {page}"
             )
 
 
 @compiled()
 def _sum_lengths(first: IntArray, count: IntArray, items: IntArray, lengths: IntArray) -> None:
-    """Write the number of terms of each sum, (g,): one, and K - 1 more for each region in it."""
+    """Write the number of terms of each sum, (g,): one, and K - 1 more for each of its regions."""
     for page in range(count.size):
         for subset in range(1, 1 << count[page]):
             length = 1
@@ -162,7 +164,7 @@ def _sum_lengths(first: IntArray, count: IntArray, items: IntArray, lengths: Int
 
 @compiled()
 def _fill(terms: Terms, dynamic: _Dynamic, rule: _Quadrature, work: _Work) -> None:
-    """Write rates and weights of all sums, from those of one region to those of all."""
+    """Write rates and weights of all sums, by increasing number of regions."""
     for page in range(dynamic.number.size):
         for subset in range(1, 1 << dynamic.number[page]):
             top = 0
@@ -204,18 +206,16 @@ def _fill_one(
     rate = dynamic.rate[page, top]
     if rest == 0:
         terms.rate[first + subset - 1] = rate
-        _alone(dynamic.items[page, top], dynamic.share[page, top], rule.nodes, level, drop)
+        _fill_region(dynamic.items[page, top], dynamic.share[page, top], rule.nodes, level, drop)
         return low, high
     before = terms.rate[first + rest - 1]
     both = before + rate
     terms.rate[first + subset - 1] = both
-    others, own = (
-        slice(rows[rest - 1], rows[rest]),
-        slice(rows[subset - rest - 1], rows[subset - rest]),
-    )
-    _together(
-        _Work(work.level[others], work.drop[others], work.binomial),
-        _Work(work.level[own], work.drop[own], work.binomial),
+    rest_rows = slice(rows[rest - 1], rows[rest])
+    region_rows = slice(rows[subset - rest - 1], rows[subset - rest])
+    _add_region(
+        _Work(work.level[rest_rows], work.drop[rest_rows], work.binomial),
+        _Work(work.level[region_rows], work.drop[region_rows], work.binomial),
         rate / both,
         before / both,
         level,
@@ -225,28 +225,28 @@ def _fill_one(
 
 
 @compiled()
-def _alone(
+def _fill_region(
     items: int, share: float, nodes: FloatArray, level: FloatArray, drop: FloatArray
 ) -> None:
     """Write a_k = phi(k) and b_k of one region, (K, nodes)."""
     for q in range(nodes.size):
         drop[0, q] = -np.expm1(-nodes[q] * share)
-        kept = np.exp(-nodes[q] * share)
+        survival = np.exp(-nodes[q] * share)
         for k in range(1, items):
-            drop[k, q] = drop[k - 1, q] * kept
-        left = 0.0
+            drop[k, q] = drop[k - 1, q] * survival
+        total = 0.0
         for k in range(items - 1, -1, -1):
-            left += drop[k, q]
-            level[k, q] = left
+            total += drop[k, q]
+            level[k, q] = total
 
 
 @compiled()
-def _together(
-    rest: _Work, region: _Work, own: float, other: float, level: FloatArray, drop: FloatArray
+def _add_region(
+    rest: _Work, region: _Work, share: float, rest_share: float, level: FloatArray, drop: FloatArray
 ) -> None:
-    """Write a_k and b_k of a set of regions and one more region, with a share ``own`` of events.
+    """Write a_k and b_k of a set of regions and one more, whose share of events is ``share``.
 
-    ``binomial[j]`` is the probability that j of k events are in that region, by Pascal's rule.
+    ``binomial[j]`` is the probability that j of k events are in the last region, by Pascal's rule.
     """
     binomial = rest.binomial
     binomial[0] = 1.0
@@ -255,13 +255,13 @@ def _together(
         high = min(k, region.level.shape[0] - 1)
         if k > 0:
             for j in range(high, low - 1, -1):
-                before = binomial[j - 1] * own if j > 0 else 0.0
-                binomial[j] = before + (binomial[j] * other if j < k else 0.0)
+                before = binomial[j - 1] * share if j > 0 else 0.0
+                binomial[j] = before + (binomial[j] * rest_share if j < k else 0.0)
         level[k] = 0.0
         drop[k] = 0.0
         for j in range(low, high + 1):
             for q in range(level.shape[1]):
                 alike = binomial[j] * region.level[j, q]
                 level[k, q] += alike * rest.level[k - j, q]
-                drop[k, q] += other * alike * rest.drop[k - j, q]
-                drop[k, q] += own * binomial[j] * region.drop[j, q] * rest.level[k - j, q]
+                drop[k, q] += rest_share * alike * rest.drop[k - j, q]
+                drop[k, q] += share * binomial[j] * region.drop[j, q] * rest.level[k - j, q]

@@ -17,13 +17,13 @@ from policies.values.series import deep
 NEGLIGIBLE = 1e-18
 """A sum of falling terms ends at a term of this relative size."""
 
-MANY = 700.0
+LARGE_MEAN = 700.0
 """From this mean on, exp(-x) is close to underflow, and probabilities are normalised."""
 
-CLOSE = 1e-8
+STEP_TOLERANCE = 1e-8
 """Relative size of the last Newton step: the next one would be smaller than rounding."""
 
-FLAT = 4e-16
+UTILITY_TOLERANCE = 4e-16
 """Relative tolerance of equal utilities."""
 
 STEPS = 300
@@ -40,7 +40,7 @@ class RegionCurves:
         regions: regions of m pages, up to 8 changing ones per page.
 
     Attributes:
-        regions: as given.
+        regions: the argument.
         terms: the sums.
         ceiling: U(inf), (m,), finite; 0 where nothing changes.
 
@@ -114,8 +114,8 @@ def _measure(terms: Terms, page: int, elapsed: float) -> tuple[float, float, flo
 def mean_of_sums(weight: FloatArray, x: float) -> tuple[float, float, float]:
     """Return means over N ~ Poisson(x) of b_0 + ... + b_{N-1}, of b_N, and of sum (k + 1) b_k.
 
-    The last sum is over k <= N - 2. Past the end of ``weight`` the b_k are 0; they must not rise.
-    The error of the mean of b_N is 1e-17 b_0, that of the others 1e-14, relatively.
+    The last sum is over k <= N - 2. The b_k must not rise, and are 0 past the end of ``weight``.
+    The error of the mean of b_N is 1e-17 b_0; the relative error of the other two is 1e-14.
     """
     length = weight.size
     if deep(length + 1.0, x):
@@ -124,7 +124,7 @@ def mean_of_sums(weight: FloatArray, x: float) -> tuple[float, float, float]:
             reached += weight[k]
             gained += (k + 1.0) * weight[k]
         return reached, 0.0, gained
-    if x > MANY:
+    if x > LARGE_MEAN:
         return _mean_around(weight, x)
     share = math.exp(-x)
     mass, slope = share, share * weight[0]
@@ -142,21 +142,21 @@ def mean_of_sums(weight: FloatArray, x: float) -> tuple[float, float, float]:
         utility += share * gained
         if k > x and k > 1 and share * gained <= NEGLIGIBLE * utility:
             return divergence, slope, utility
-    left = _left(mass, share, length + 1, x)
-    return divergence + left * reached, slope, utility + left * gained
+    tail = _upper_tail(mass, share, length + 1, x)
+    return divergence + tail * reached, slope, utility + tail * gained
 
 
 @inlined()
-def _left(mass: float, share: float, index: int, x: float) -> float:
+def _upper_tail(mass: float, share: float, index: int, x: float) -> float:
     """Return P(N > index), given P(N <= index) and P(N = index)."""
     if 2.0 * x > index:
         return 1.0 - mass
-    left = 0.0
-    while share > NEGLIGIBLE * left:
+    tail = 0.0
+    while share > NEGLIGIBLE * tail:
         index += 1
         share *= x / index
-        left += share
-    return left
+        tail += share
+    return tail
 
 
 @inlined()
@@ -203,7 +203,7 @@ def _wait(terms: Terms, page: int, target: float, pace: float, ceiling: float) -
     for _ in range(STEPS):
         _, slope, utility = _measure(terms, page, elapsed)
         off = utility - target
-        if abs(off) <= FLAT * target:
+        if abs(off) <= UTILITY_TOLERANCE * target:
             break
         if off > 0.0:
             high = elapsed
@@ -216,7 +216,7 @@ def _wait(terms: Terms, page: int, target: float, pace: float, ceiling: float) -
             moved = 8.0 * elapsed if high == math.inf else _middle(low, high)
             if not low < moved < high:
                 return high
-        elif abs(moved - elapsed) <= CLOSE * elapsed:
+        elif abs(moved - elapsed) <= STEP_TOLERANCE * elapsed:
             return moved
         elapsed = moved
     return elapsed
@@ -236,8 +236,8 @@ def _newton(elapsed: float, utility: float, target: float, slope: float, ceiling
     if not slope > 0.0:
         return math.inf
     if 2.0 * target > ceiling and utility < ceiling:
-        left = ceiling - utility
-        return elapsed - left / slope * math.log1p((utility - target) / left)
+        gap = ceiling - utility
+        return elapsed - gap / slope * math.log1p((utility - target) / gap)
     if utility > 0.0:
         return elapsed * math.exp(-utility / (slope * elapsed) * math.log(utility / target))
     return math.inf

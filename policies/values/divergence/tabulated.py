@@ -1,4 +1,4 @@
-"""Divergence curves tabulated at some ages, such as averages of recorded content."""
+"""Divergence curves from tables by age, such as averages of recorded content."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from crawl_envs.types.arguments import floats, quantity
 from crawl_envs.types.contents import Contents
 from policies.values.divergence.curves import area_below, per_page
 
-MOST_VERSIONS = 4096
-"""Maximum number of versions of a page, all pairs of which are compared."""
+MAX_VERSIONS = 4096
+"""Maximum number of versions of a page; all pairs of versions are compared."""
 
 
 class TabulatedCurves:
-    """Divergence given at some ages, interpolated linearly from (0, 0) on.
+    """Divergence at some ages, interpolated linearly from (0, 0) on.
 
-    The given numbers are made nondecreasing first, by their running maximum. Beyond the last age
-    divergence is constant. Area, utility and period are exact for the interpolation; where
-    divergence is constant so is the utility, and the period is the start of such a stretch.
+    Their running maximum makes the numbers nondecreasing first. Beyond the last age divergence is
+    constant. Area, utility and period are exact for the interpolation. Where divergence is
+    constant, so is the utility, and the period is the start of such a stretch.
 
     Args:
         ages: times since the last crawl, (A,), > 0 and rising.
@@ -62,7 +62,7 @@ class TabulatedCurves:
 
     @classmethod
     def of_contents(cls, contents: Contents, interval: float, duration: float) -> Self:
-        """Return the mean divergence between versions of each page by their distance in time.
+        """Return curves of the mean divergence between versions of a page, by their time apart.
 
         Versions are sampled at every whole multiple of ``interval`` in (0, ``duration``]; the
         divergence at an age is the mean Jaccard distance of all pairs of versions at that distance,
@@ -74,14 +74,14 @@ class TabulatedCurves:
             duration: length of the time in which they are sampled, at least two intervals.
 
         Raises:
-            ValueError: an argument is out of its range, or there are more than MOST_VERSIONS
+            ValueError: an argument is out of its range, or there are more than MAX_VERSIONS
                 versions.
         """
         step = quantity("interval", interval, above=0.0)
         count = quantity("duration", duration, least=2.0 * step) / step * (1.0 + 1e-12)
-        if count >= MOST_VERSIONS + 1:
+        if count >= MAX_VERSIONS + 1:
             raise ValueError(
-                f"duration must be at most {MOST_VERSIONS} intervals of {step:g}, got {duration!r}"
+                f"duration must be at most {MAX_VERSIONS} intervals of {step:g}, got {duration!r}"
             )
         times = step * np.arange(1.0, int(count) + 1.0)
         return cls(times[:-1], mean_divergence(contents, times))
@@ -94,17 +94,17 @@ class TabulatedCurves:
     def divergence(self, elapsed: ArrayLike) -> FloatArray:
         """Return the divergence D*, (m,)."""
         time = per_page("elapsed", elapsed, self.num_pages)
-        return self._at(time)[0]
+        return self._interpolate(time)[0]
 
     def area(self, elapsed: ArrayLike) -> FloatArray:
         """Return the integral of D* from 0 to ``elapsed``, (m,)."""
         time = per_page("elapsed", elapsed, self.num_pages)
-        return area_below(time, *self._at(time))
+        return area_below(time, *self._interpolate(time))
 
     def utility(self, elapsed: ArrayLike) -> FloatArray:
         """Return the utility of a crawl, (m,)."""
         time = per_page("elapsed", elapsed, self.num_pages)
-        return self._at(time)[1]
+        return self._interpolate(time)[1]
 
     def period(self, threshold: ArrayLike) -> FloatArray:
         """Return the least time at which the utility reaches the threshold, (m,), or inf."""
@@ -120,7 +120,7 @@ class TabulatedCurves:
         periods[rows] = np.minimum(np.sqrt(square), end)
         return periods
 
-    def _at(self, elapsed: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _interpolate(self, elapsed: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return D* and U, (m,) each."""
         rows = np.arange(self.num_pages)
         time = np.minimum(elapsed, self.ages[-1])
@@ -180,12 +180,12 @@ def _mean_divergence(
 
 
 @inlined()
-def _add(table: IntArray, top: int, bottom: int, left: int, right: int, size: int) -> None:
+def _add(table: IntArray, row: int, row_end: int, column: int, column_end: int, size: int) -> None:
     """Add the differences whose cumulative sums (:func:`_sum_up`) add ``size`` to a rectangle."""
-    table[top, left] += size
-    table[bottom, left] -= size
-    table[top, right] -= size
-    table[bottom, right] += size
+    table[row, column] += size
+    table[row_end, column] -= size
+    table[row, column_end] -= size
+    table[row_end, column_end] += size
 
 
 @inlined()

@@ -2,8 +2,9 @@
 
 The state is the time since the last crawl and the evidence: the sum of :func:`source_evidence`,
 b_s in nats, over all signals since then. Row ``page`` of a table of
-:mod:`policies.values.sources.tables` has the columns below, and then K knots: all x = exp(-y), all
-shares of the value, all cycle lengths. Before the first knot the summand n = 0 is all.
+:mod:`policies.values.sources.tables` has the columns TOP, ALPHA and those below, then K knots: all
+x = exp(-y), all shares of the value, all cycle lengths. Before the first knot there is only the
+summand n = 0.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ import numpy as np
 
 from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
 from crawl_envs.types import FloatArray
-from policies.values.series import SATURATED, TOP, first_term
+from policies.values.series import ALPHA, SATURATED, TOP, first_term
 
-OWN = 1  # alpha, added to the level per unit of time
 START = 2  # the column where the knots start
 DRIFT, TOTAL = 3, 4  # alpha (with the weakest sources) and Gamma, in units of Delta
 PACE, CERTAIN = 5, 6  # slope of the cycle length above the knots; its limit is 1 / CERTAIN
@@ -100,7 +100,7 @@ def greedy_ncis_sources_value(
 ) -> float:
     """Return V_GREEDY_NCIS of several sources; ``signals`` is the total evidence of signals."""
     top: float = parameters[page, TOP]
-    y = parameters[page, OWN] * elapsed + signals
+    y = parameters[page, ALPHA] * elapsed + signals
     if y >= SATURATED:
         return top
     if not y > 0.0:
@@ -111,7 +111,7 @@ def greedy_ncis_sources_value(
 
 @compiled(VALUE.signature)
 def level_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return the same at the level ``elapsed``, from a table for cycle lengths."""
+    """Return the value at the level ``elapsed``, from a table for cycle lengths."""
     top: float = parameters[page, TOP]
     if elapsed >= SATURATED:
         return top

@@ -25,44 +25,44 @@ from policies.values.sources.kernels import cubic_share, first_length, first_sha
 END = 16.0
 """Level of the last cell: above it the probability of being fresh is below 2e-7."""
 
-LEAST = 0.004
-"""Least jump b: weaker sources are one of this jump, and time, with equal rates of evidence and
-of changes."""
+MIN_JUMP = 0.004
+"""Least jump b: weaker sources become one source of this jump and a drift in time, with the same
+rates of evidence and of changes."""
 
-WIDEST, SMOOTH = 0.005, 0.04
+MIN_WIDTH, MAX_WIDTH = 0.005, 0.04
 """Width of a cell at y = 0, far from bends: a tenth of alpha / Gamma within these limits.
 
 It grows with exp(y / 4)."""
 
-SHARPEST = 1e-9
-"""Least alpha / Gamma: a smaller one has no effect on the value."""
+MIN_STEEPNESS = 1e-9
+"""Least alpha / Gamma; a smaller one has no effect on the value."""
 
-BENDS = 400
+MAX_BENDS = 400
 """Largest number of bends with small cells."""
 
-SLIGHT = 2e-6
-"""Rise of psi, as a share of a mean time between signals and of the freshness, of the bends left
-out."""
+MIN_RISE = 2e-6
+"""Rise of psi below which a bend is skipped, as a share of a mean time between signals and of the
+freshness."""
 
-EQUAL = 1e-13
+LEVEL_TOLERANCE = 1e-13
 """Relative difference of levels that are the same up to rounding."""
 
-CELLS = 20_000
+MAX_CELLS = 20_000
 """Largest number of cells."""
 
 SAMPLES = 12
 """Nodes at which the error of an interval is measured."""
 
-ENOUGH = 1e-9
-"""Error of u at which an interval is not cut any more."""
+SHARE_TOLERANCE = 1e-9
+"""Largest error of u in an interval that is not cut further."""
 
 
 class Equation(NamedTuple):
     """alpha psi' = 1 - total psi + sum_s rates_s psi(y - jumps_s), in units of 1 / Delta.
 
-    ``rates`` and ``jumps`` have shape (sources,), with jumps from LEAST to END; ``total`` is Gamma;
-    ``pace`` is 1 / (alpha + sum gamma_s b_s), which psi' tends to without certain signals, and
-    ``certain`` the rate of these, which have no finite b.
+    ``rates`` and ``jumps`` have shape (sources,), with jumps from MIN_JUMP to END. ``total`` is
+    Gamma, ``pace`` is 1 / (alpha + sum gamma_s b_s), the limit of psi' without certain signals, and
+    ``certain`` is the rate of certain signals, whose b is infinite.
     """
 
     alpha: float
@@ -94,7 +94,7 @@ def equation_of(recall: FloatArray, noise: FloatArray) -> Equation:
         jump = math.log1p(recall[s] / noise[s])
         certain += rate if jump == math.inf else 0.0
         drift += rate * jump if jump < math.inf else 0.0
-        if jump < LEAST:
+        if jump < MIN_JUMP:
             alpha += rate * jump
             weak += rate * jump * jump * (0.5 - jump / 6.0)
             continue
@@ -103,20 +103,20 @@ def equation_of(recall: FloatArray, noise: FloatArray) -> Equation:
             rates[count], jumps[count] = rate, jump
             count += 1
     if weak > 0.0:
-        rates[count], jumps[count] = weak / (LEAST * LEAST * (0.5 - LEAST / 6.0)), LEAST
-        alpha -= rates[count] * LEAST
+        rates[count], jumps[count] = weak / (MIN_JUMP * MIN_JUMP * (0.5 - MIN_JUMP / 6.0)), MIN_JUMP
+        alpha -= rates[count] * MIN_JUMP
         total += rates[count]
         count += 1
-    alpha = max(alpha, SHARPEST * total)
+    alpha = max(alpha, MIN_STEEPNESS * total)
     return Equation(alpha, total, rates[:count], jumps[:count], 1.0 / drift, certain)
 
 
 @inlined()
 def bends(equation: Equation) -> FloatArray:
     """Return 0 and the sums n . b at which psi may rise steeply, in ascending order."""
-    levels, weights = np.zeros(BENDS), np.zeros(BENDS)
+    levels, weights = np.zeros(MAX_BENDS), np.zeros(MAX_BENDS)
     weights[0] = 1.0
-    smoothing = min(1.0, WIDEST * equation.total / equation.alpha)
+    smoothing = min(1.0, MIN_WIDTH * equation.total / equation.alpha)
     count = 1
     k = 0
     while k < count:
@@ -124,16 +124,16 @@ def bends(equation: Equation) -> FloatArray:
             level = levels[k] + equation.jumps[s]
             weight = weights[k] * equation.rates[s] / equation.total * smoothing
             place = count
-            while levels[place - 1] > level * (1.0 + EQUAL):
+            while levels[place - 1] > level * (1.0 + LEVEL_TOLERANCE):
                 place -= 1
-            if levels[place - 1] >= level * (1.0 - EQUAL):
+            if levels[place - 1] >= level * (1.0 - LEVEL_TOLERANCE):
                 weights[place - 1] += weight
                 continue
-            slight = weight * math.exp(-level) < SLIGHT * equation.total
+            slight = weight * math.exp(-level) < MIN_RISE * equation.total
             if level >= END or (slight and k > 0):
                 continue
-            if place < BENDS:
-                count = min(count + 1, BENDS)
+            if place < MAX_BENDS:
+                count = min(count + 1, MAX_BENDS)
                 for j in range(count - 1, place, -1):
                     levels[j], weights[j] = levels[j - 1], weights[j - 1]
                 levels[place], weights[place] = level, weight
@@ -179,7 +179,7 @@ def _delayed(
     total, slope = 1.0, 0.0
     for s in range(equation.jumps.size):
         rate, before = equation.rates[s], y - equation.jumps[s]
-        if before <= EQUAL * y:
+        if before <= LEVEL_TOLERANCE * y:
             continue
         if before <= nodes[0, LEVEL]:
             total += rate * first_length(before, alpha, gamma)
@@ -204,7 +204,7 @@ def _next_node(equation: Equation, y: float, bend: float, following: float) -> f
     steep = equation.alpha / equation.total
     past = y - bend
     width = max(steep, past if past > 50.0 * steep else 0.5 * past)
-    width = min(width, max(WIDEST, min(0.1 * steep, SMOOTH)) * math.exp(0.25 * y))
+    width = min(width, max(MIN_WIDTH, min(0.1 * steep, MAX_WIDTH)) * math.exp(0.25 * y))
     for jump in equation.jumps:
         width = min(width, jump)
     if y + width >= following:
@@ -222,14 +222,14 @@ def _step(equation: Equation, nodes: FloatArray, count: int, start: Term, end: T
     a, b, c = _cubic(before, after, width * first, width * last)
     m = _moments(total * width / alpha)
     psi = nodes[count - 1, LENGTH]
-    own = psi - total * width / alpha * m[0] * psi
-    own = max(psi, own + width / alpha * (before * m[0] + a * m[1] + b * m[2] + c * m[3]))
-    rise = max(0.0, (after - total * own) / alpha)
-    most, fresh, less = 3.0 * (own - psi), nodes[count - 1, FRESH], math.exp(-later)
-    area = 0.5 * width * (fresh * psi + less * own)
-    area += width / 12.0 * fresh * (min(width * nodes[count - 1, RISE], most) - width * psi)
-    area -= width / 12.0 * less * (min(width * rise, most) - width * own)
-    nodes[count, FRESH], nodes[count, LENGTH], nodes[count, RISE] = less, own, rise
+    length = psi - total * width / alpha * m[0] * psi
+    length = max(psi, length + width / alpha * (before * m[0] + a * m[1] + b * m[2] + c * m[3]))
+    rise = max(0.0, (after - total * length) / alpha)
+    max_rise, fresh, less = 3.0 * (length - psi), nodes[count - 1, FRESH], math.exp(-later)
+    area = 0.5 * width * (fresh * psi + less * length)
+    area += width / 12.0 * fresh * (min(width * nodes[count - 1, RISE], max_rise) - width * psi)
+    area -= width / 12.0 * less * (min(width * rise, max_rise) - width * length)
+    nodes[count, FRESH], nodes[count, LENGTH], nodes[count, RISE] = less, length, rise
     nodes[count, SHARE] = nodes[count - 1, SHARE] + area
 
 
@@ -239,7 +239,7 @@ def march(equation: Equation) -> FloatArray:
     alpha, total, jumps = equation.alpha, equation.total, equation.jumps
     corners = bends(equation)
     y = corners[1] if corners.size > 1 else END
-    nodes = np.empty((CELLS, 5))
+    nodes = np.empty((MAX_CELLS, 5))
     nodes[0, LEVEL], nodes[0, FRESH] = y, math.exp(-y)
     nodes[0, LENGTH] = first_length(y, alpha, total)
     nodes[0, RISE] = math.exp(-total * (y / alpha)) / alpha
@@ -248,9 +248,9 @@ def march(equation: Equation) -> FloatArray:
     count, corner = 1, 1
     while True:
         for s in range(jumps.size):
-            if abs(y - jumps[s]) <= EQUAL * y:
+            if abs(y - jumps[s]) <= LEVEL_TOLERANCE * y:
                 start = (start[0], start[1] + equation.rates[s] / alpha)
-        if y >= END or count == CELLS:
+        if y >= END or count == MAX_CELLS:
             return nodes[:count]
         following = corners[corner + 1] if corner + 1 < corners.size else END
         y = _next_node(equation, y, corners[corner], following)
@@ -266,7 +266,7 @@ def march(equation: Equation) -> FloatArray:
 def _between(x: FloatArray, nodes: FloatArray, i: int, j: int) -> tuple[float, int, bool]:
     """Return the error of the interval from node i to j, where to cut it, and whether it bends.
 
-    It is cut where psi reaches its mean: at the bend, if there is one.
+    The cut is where psi reaches its mean: at the bend, if there is one.
     """
     if j - i < 2:
         return -1.0, i, False
@@ -277,9 +277,9 @@ def _between(x: FloatArray, nodes: FloatArray, i: int, j: int) -> tuple[float, i
     smooth, bent = 0.0, 0.0
     ends = x[i], x[j], shares[i], shares[j], lengths[i], lengths[j]
     for k in range(i, j, max(1, (j - i) // SAMPLES)):
-        at = cut if k == i else k
-        smooth = max(smooth, abs(cubic_share(x[at], ends) - shares[at]))
-        bent = max(bent, abs(tangent_share(x[at], ends) - shares[at]))
+        node = cut if k == i else k
+        smooth = max(smooth, abs(cubic_share(x[node], ends) - shares[node]))
+        bent = max(bent, abs(tangent_share(x[node], ends) - shares[node]))
     return min(smooth, bent), cut, bent < smooth
 
 
@@ -302,12 +302,12 @@ def fill_knots(
     count = 1
     while count < number - 2:
         k = int(np.argmax(errors[:count]))
-        if errors[k] <= ENOUGH:
+        if errors[k] <= SHARE_TOLERANCE:
             break
         first[count], last[count], last[k] = cuts[k], last[k], cuts[k]
         for interval in (k, count):
-            found = _between(x, nodes, first[interval], last[interval])
-            errors[interval], cuts[interval], bent[interval] = found
+            split = _between(x, nodes, first[interval], last[interval])
+            errors[interval], cuts[interval], bent[interval] = split
         count += 1
     order = np.argsort(first[:count])
     for k in range(number):

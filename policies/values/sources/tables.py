@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import FloatArray
 from crawl_envs.types.evidence import signal_evidence
-from policies.values.series import SATURATED, TOP
+from policies.values.series import ALPHA, SATURATED, TOP
 from policies.values.sources import kernels as columns
 from policies.values.sources.recursion import fill_knots
 from policies.values.tables import broadcast_pages, greedy_table
@@ -35,9 +35,9 @@ def _fill(recall: FloatArray, noise: FloatArray, table: FloatArray, knots: Float
     ``recall`` and ``noise``, in units of Delta, have shape (m, S).
     """
     for page in range(recall.shape[0]):
-        found = fill_knots(recall[page], noise[page], knots[page])
+        constants = fill_knots(recall[page], noise[page], knots[page])
         for k in range(4):
-            table[page, columns.DRIFT + k] = found[k]
+            table[page, columns.DRIFT + k] = constants[k]
 
 
 def _checked(
@@ -47,9 +47,9 @@ def _checked(
 
     Raises ValueError like :func:`greedy_ncis_sources_table`.
     """
-    for name, given in (("recall", recall), ("false_signal_rate", false_signal_rate)):
-        if np.ndim(given) != 2:
-            raise ValueError(f"{name} must have shape (S, m), sources first, got {np.shape(given)}")
+    for name, array in (("recall", recall), ("false_signal_rate", false_signal_rate)):
+        if np.ndim(array) != 2:
+            raise ValueError(f"{name} must have shape (S, m), sources first, got {np.shape(array)}")
     mu, delta, lam, nu = broadcast_pages(importance, change_rate, recall, false_signal_rate)
     over = lam.sum(axis=0) > 1.0 + 1e-12
     if np.any(over):
@@ -91,13 +91,13 @@ def level_table(
     return _table((importance, change_rate, recall, false_signal_rate), LENGTH_KNOTS, np.float64)
 
 
-def _table(known: tuple[ArrayLike, ...], number: int, precision: Any) -> FloatArray:
+def _table(parameters: tuple[ArrayLike, ...], number: int, precision: Any) -> FloatArray:
     """Return the rows of pages, with a number of knots in a precision."""
-    mu, delta, lam, nu = _checked(*known)
+    mu, delta, lam, nu = _checked(*parameters)
     start = columns.EVIDENCES + lam.shape[0]
     table = np.zeros((mu.size, start + 3 * number * np.dtype(precision).itemsize // 8))
     table[:, TOP] = greedy_table(np.where(delta > 0.0, mu, 0.0), delta)[:, TOP]
-    table[:, columns.OWN] = np.maximum(0.0, 1.0 - lam.sum(axis=0)) * delta
+    table[:, ALPHA] = np.maximum(0.0, 1.0 - lam.sum(axis=0)) * delta
     table[:, columns.START] = start
     table[:, columns.EVIDENCES : start] = np.minimum(signal_evidence(delta, lam, nu), SATURATED).T
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

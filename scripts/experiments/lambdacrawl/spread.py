@@ -85,9 +85,8 @@ EXPERIMENT = Experiment(
     title=TITLE,
     claim=(
         "Ours: at all spreads of importance the order of harmonic costs is LC, LCA, BLC-eps, and "
-        "CC has the highest of both costs. Other results depend on the spread: differences, the "
-        "rank of UC, whether LLCA ends above LLC's start, the order of LC, LCA, BLC in the binary "
-        "cost."
+        "CC has the highest of both costs. The rest depends on the spread: differences, the rank "
+        "of UC, whether LLCA ends above LLC's start, the order of LC, LCA, BLC in the binary cost."
     ),
     metric=J_H,
     references=(LC,),

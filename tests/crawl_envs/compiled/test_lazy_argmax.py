@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crawl_envs.compiled.compiling import VALUE, compiled, ready
 from crawl_envs.compiled.lazy_argmax import (
     ABSENT,
-    FEW,
+    TOP_PAGES,
     add,
     best_page,
     count_crawl,
@@ -162,4 +162,4 @@ def test_most_choices_evaluate_few_pages():
             time += 1.0 / 2_000.0
             operate(table, value, SIGNAL, rng.integers(num_pages), time)
             operate(table, value, CRAWL, operate(table, value, CHOOSE, 0, time), time)
-    assert lazy.search["evaluated"][0] / 5_000 < 5 * FEW
+    assert lazy.search["evaluated"][0] / 5_000 < 5 * TOP_PAGES

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 import policies
 from crawl_envs import Instance
 from crawl_envs.sim.tape import Tape
-from crawl_envs.spaces.observations import MOST_BUFFERS, Buffers
+from crawl_envs.spaces.observations import MAX_BUFFERS, Buffers
 from tests.environments import (
     DELAYED,
     EVERY_ID,
@@ -184,9 +184,9 @@ FOREIGN = [
     (in_mid_delay, other(num_pages=5, horizon=6.0), "pages"),
     (in_mid_delay, lambda _: in_mid_delay_of_two_sources().get_state(), "like this one"),
     (in_mid_delay, lambda s: {**s, "kind": {**s["kind"], "horizon": 7.0}}, "horizon"),
-    (in_mid_epochs, lambda state: None, "state must be of get_state"),
-    (in_mid_epochs, lambda state: {"a": 1}, "state must be of get_state"),
-    (in_mid_epochs, lambda state: [], "state must be of get_state"),
+    (in_mid_epochs, lambda state: None, "state must come from get_state"),
+    (in_mid_epochs, lambda state: {"a": 1}, "state must come from get_state"),
+    (in_mid_epochs, lambda state: [], "state must come from get_state"),
     (partial(started, HARMONIC, action="page"), other(HARMONIC), "state"),
     (partial(started, HARMONIC), other(HARMONIC, action="page"), "state"),
     *((partial(started, HARMONIC), other(HARMONIC, **one), next(iter(one))) for one in HARMONICS),
@@ -337,7 +337,7 @@ def test_every_crawl_of_an_epoch_is_logged_with_its_own_divergences():
 def test_what_is_held_is_never_overwritten():
     buffers, source = Buffers(), np.zeros((3, 5))
     held = []
-    for step in range(3 * MOST_BUFFERS):
+    for step in range(3 * MAX_BUFFERS):
         source[:] = step
         one = buffers.copy(source)
         held.append([one, one.T, one[1:2], one.T[::2], memoryview(one), one][step % 6])

@@ -12,8 +12,8 @@ from crawl_envs.instances.market import (
     CHANCES,
     DAYS_OF_YEAR,
     MARKET,
-    MOST,
     SPREADS,
+    UPPER_LIMITS,
     MarketShape,
     click_hours,
     draw_world,
@@ -187,7 +187,10 @@ BAD_NUMBERS = [
         for value in (-1, float("nan"), "many", None)
     ),
     *((name, 1.5, r" must lie in \[0, 1\], got 1.5") for name in CHANCES),
-    *((name, 1e6, rf" must lie in \[0, {MOST[name]:g}\], got 1000000.0") for name in MOST),
+    *(
+        (name, 1e6, rf" must lie in \[0, {UPPER_LIMITS[name]:g}\], got 1000000.0")
+        for name in UPPER_LIMITS
+    ),
     ("drift_memory", 1.0, r" must lie in \[0, 1\), got 1.0"),
 ]
 
@@ -199,12 +202,12 @@ def test_bad_numbers_of_a_shape(name, value, words):
 
 
 def test_all_spreads_have_an_end():
-    MarketShape(**{name: MOST[name] for name in MOST})
+    MarketShape(**{name: UPPER_LIMITS[name] for name in UPPER_LIMITS})
     effects = ("merchant_", "category_", "brand_", "offer_")
     named = {field.name for field in dataclasses.fields(MarketShape)}
     spreads = {name for name in named if name.startswith(effects)} | {"drift"}
     assert spreads == set(SPREADS)
-    assert {name for name in named if name.endswith("_rate")} <= set(CHANCES) | set(MOST)
+    assert {name for name in named if name.endswith("_rate")} <= set(CHANCES) | set(UPPER_LIMITS)
 
 
 @pytest.mark.parametrize(

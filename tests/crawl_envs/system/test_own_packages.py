@@ -49,8 +49,8 @@ def test_commands_say_so_in_one_line(foreign: Path, arguments: tuple[str, ...]) 
     place = foreign / "agents" / "__init__.py"
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        f"error: the package 'agents' in {place} is somebody else's, not that of crawl-envs: "
-        "install crawl-envs into a virtual environment of its own"
+        f"error: the package 'agents' in {place} belongs to another distribution: install "
+        "crawl-envs into a separate virtual environment"
     ]
 
 
@@ -66,7 +66,7 @@ def test_a_folder_without_a_module_and_a_missing_one_are_not_ours(tmp_path: Path
     (tmp_path / "somebody").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(tmp_path)
-        with pytest.raises(ForeignPackage, match=f"'somebody' in {tmp_path}/somebody is somebody"):
+        with pytest.raises(ForeignPackage, match=f"'somebody' in {tmp_path}/somebody belongs"):
             check_own("somebody")
     with pytest.raises(ForeignPackage, match="'no_such_package' of crawl-envs is not installed"):
         check_own("no_such_package")

@@ -125,10 +125,10 @@ def test_functions_are_summed_over_all_numbers_of_changes(changes):
         cost, slope = mean(q), mpmath.diff(mean, q, h=mpmath.mpf(10) ** -15 * (1 - q) * q)
         saving = q * q * slope
     at = np.array([changes])
-    assert curves.cost.at(at)[0] == pytest.approx(float(cost), rel=1e-9)
-    assert curves.slope.at(at)[0] == pytest.approx(float(slope), rel=1e-9)
-    assert curves.saving.at(at)[0] == pytest.approx(float(saving), rel=1e-9)
-    assert curves.at_random(curves.saving.at(at))[0] == pytest.approx(changes, rel=1e-9)
+    assert curves.cost.evaluate(at)[0] == pytest.approx(float(cost), rel=1e-9)
+    assert curves.slope.evaluate(at)[0] == pytest.approx(float(slope), rel=1e-9)
+    assert curves.saving.evaluate(at)[0] == pytest.approx(float(saving), rel=1e-9)
+    assert curves.at_random(curves.saving.evaluate(at))[0] == pytest.approx(changes, rel=1e-9)
 
 
 def test_costs_are_means_over_simulated_counts():

@@ -184,7 +184,7 @@ def test_a_search_that_ends_early_is_not_converged(problem, monkeypatch):
     importance, change = rng.random(50), rng.random(50)
     budget = 0.4 * min(50.0 * problem.most, change.sum())
     assert problem.solve(importance, change, budget).converged
-    monkeypatch.setattr(multiplier, "MOST", 1)
+    monkeypatch.setattr(multiplier, "MAX_ITERATIONS", 1)
     monkeypatch.setattr(multiplier, "mix", lambda *_: None)
     stopped = problem.solve(importance, change, budget)
     assert (stopped.iterations, stopped.converged) == (2, False)
@@ -243,7 +243,7 @@ HOLISTIC = HolisticCurves([1.0, 2.0])
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (partial(solvers.ncis, "noisy"), "given must be an Instance or a Problem, got 'noisy'"),
+        (partial(solvers.ncis, "noisy"), "problem must be an Instance or a Problem, got 'noisy'"),
         (partial(solvers.ncis, NOISY, bandwidth=0.0), "bandwidth must be finite and > 0, got 0.0"),
         (
             partial(solvers.ncis, NOISY, bandwidth=math.nan),
@@ -252,7 +252,10 @@ HOLISTIC = HolisticCurves([1.0, 2.0])
         *((partial(solvers.ncis, NOISY, floor=f), f"{HALF}{f}") for f in (-0.1, 0.6, math.nan)),
         (partial(solvers.ncis, TWO_SOURCES, floor=1.0), f"{HALF}1.0"),
         *(
-            (partial(solvers.ncis, given.problem("importance")), "given must reveal the parameters")
+            (
+                partial(solvers.ncis, given.problem("importance")),
+                "problem must reveal the parameters",
+            )
             for given in (NOISY, TWO_SOURCES)
         ),
         (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from policies.solvers import multiplier
-from policies.solvers.multiplier import LARGEST, LEAST, allocate, root
+from policies.solvers.multiplier import LARGEST, SMALLEST, allocate, root
 
 
 @pytest.mark.parametrize("start", [1e-9, 2.0, 1e30])
@@ -24,8 +24,8 @@ def test_root_of_a_smooth_budget(start, known, power):
     rates = np.empty(2)
     result = root(spend, start, rates)
     assert result.converged
-    assert (result.at / 3.0) ** power + 1e-3 * result.at == pytest.approx(1.0, rel=1e-12)
-    np.testing.assert_array_equal(rates, result.at)
+    assert (result.point / 3.0) ** power + 1e-3 * result.point == pytest.approx(1.0, rel=1e-12)
+    np.testing.assert_array_equal(rates, result.point)
     assert result.iterations < 30
 
 
@@ -44,10 +44,10 @@ def test_rates_are_mixed_at_a_jump(start):
     np.testing.assert_allclose(rates, [0.2, 0.8], rtol=1e-14)
 
 
-@pytest.mark.parametrize(("share", "end"), [(0.5, LARGEST), (2.0, LEAST), (0.0, LARGEST)])
+@pytest.mark.parametrize(("share", "end"), [(0.5, LARGEST), (2.0, SMALLEST), (0.0, LARGEST)])
 def test_a_budget_that_is_spent_nowhere_ends_the_search(share, end):
     result = root(lambda at, rates: (share if at else 0.0, 0.0), 1.0)
-    assert (result.at, result.converged) == (end, False)
+    assert (result.point, result.converged) == (end, False)
     assert result.iterations < 30
 
 
@@ -63,7 +63,7 @@ def test_a_sample_gives_the_start(monkeypatch):
         return 1.0
 
     pages, rates = np.ones(1000), np.empty(1000)
-    assert allocate(crawls, (pages,), 500.0, guess, rates).at == pytest.approx(0.5)
+    assert allocate(crawls, (pages,), 500.0, guess, rates).point == pytest.approx(0.5)
     assert calls[0] == (1000, 1.0)
     monkeypatch.setattr(multiplier, "SAMPLED_ABOVE", 500)
     monkeypatch.setattr(multiplier, "SAMPLE", 100)
@@ -74,5 +74,5 @@ def test_a_sample_gives_the_start(monkeypatch):
     np.testing.assert_allclose(rates, 0.5, rtol=1e-12)
     pages[::10] = 0.0  # a sample that tells nothing
     calls.clear()
-    assert allocate(crawls, (pages,), 450.0, guess, rates).at == pytest.approx(0.5)
+    assert allocate(crawls, (pages,), 450.0, guess, rates).point == pytest.approx(0.5)
     assert next(at for size, at in calls if size == 1000) == 1.0

@@ -176,8 +176,8 @@ def test_the_agenda_knows_who_is_due_first(data):
     [
         ({"threshold": np.ones(3)}, r"threshold must have shape \(2,\), got \(3,\)"),
         ({"threshold": np.array([1.0, np.nan])}, r"threshold must lie in \[0, inf\], got nan"),
-        ({"threshold": np.array([1.0, 0.0])}, r"threshold must be > .* apart in time, got 0\.0"),
-        ({"threshold": np.array([1.0, 1e-18])}, "threshold must be > .* apart in time, got 1e-18"),
+        ({"threshold": np.array([1.0, 0.0])}, r"threshold must be > .* differ in time, got 0\.0"),
+        ({"threshold": np.array([1.0, 1e-18])}, "threshold must be > .* differ in time, got 1e-18"),
         ({"signal_weight": np.ones((2, 2))}, r"signal_weight must have shape \(1, 2\)"),
         ({"signal_weight": np.array([[1.0, -1.0]])}, r"signal_weight must lie in .* got -1\.0"),
         ({"later_share": np.array([0.0, 1.5])}, r"later_share must lie in \[0, 1\]"),
