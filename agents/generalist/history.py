@@ -1,11 +1,10 @@
-"""Histories of pages, groups and the episode, which a correction keeps beside the belief.
+"""Histories of pages, groups and the episode: what the networks read besides the belief.
 
-Among them are hypotheses about the delay of signals, one for each of MEANS, the mean of exponential
-delays. If it is d, a signal that arrives at age a after the last crawl has the evidence
--ln(1 - p (1 - exp(-a / d))) of a change since then, with p the precision. A time t after the crawl,
-the signals of lambda Delta d (1 - exp(-t / d)) changes are still under way (as in
-:mod:`policies.ncis.delayed`). The results of crawls weigh the hypotheses against each other and
-against the belief, which has no delays.
+They include hypotheses: each assumes exponential delays of signals with one of the means MEANS.
+Under mean d, a signal at age a after the last crawl has the evidence -ln(1 - p (1 - exp(-a / d)))
+of a change since then, with p the precision. A time t after the crawl, the signals of
+lambda Delta d (1 - exp(-t / d)) changes are still under way (as in :mod:`policies.ncis.delayed`).
+The results of crawls weigh the hypotheses and the belief, which assumes no delays.
 
 Histories extend the arrays of a belief (:class:`crawl_envs.types.compiled_policies.Memory`): a
 page's from ``Places.page_width`` on, a group's from ``Places.group_width`` on, and the episode's in
@@ -40,77 +39,76 @@ PAGE_WIDTH = COUNTS + HYPOTHESES
 # columns of a group
 GROUP_CHANGES, GROUP_EXPECTED, GROUP_SURPRISE = range(3)
 GROUP_WIDTH = 3
-# of the episode; calibrations by kind, of signals and then of intervals: changes, expected changes,
-# and the ln of their ratio
+# episode; for each kind of signals and then of intervals: changes, expected changes, and the
+# logarithm of their ratio
 SIGNAL_KINDS, INTERVAL_KINDS = 6, 6
 KINDS = SIGNAL_KINDS + INTERVAL_KINDS
-CYCLE, HIDDEN, BEST, TRUST, LEAST = range(NUM_SHARED, NUM_SHARED + 5)
+CYCLE, HIDDEN, BEST, TRUST, MIN_SHARE = range(NUM_SHARED, NUM_SHARED + 5)
 CHANGES = NUM_SHARED + 5
 EXPECTED, CALIBRATION = CHANGES + KINDS, CHANGES + 2 * KINDS
-LIKELY = CHANGES + 3 * KINDS
-WEIGHTS = LIKELY + HYPOTHESES + 1
+LOG_LIKELIHOODS = CHANGES + 3 * KINDS
+WEIGHTS = LOG_LIKELIHOODS + HYPOTHESES + 1
 
 NEVER = -1e9
 """Time of an event that never happened."""
 UNSIGNALLED, SOON, BROADCAST = 0, 1, 5
-"""Kinds of states of a page: no signal since its crawl; a first signal after a time in one of the
-ranges between DELAYS (SOON and the kinds after it); only broadcasts."""
-DELAYS = (0.15, 0.5, 1.2)
+"""Kinds of a page by its signals since the crawl: none; the first one in one of the ranges between
+DELAY_LIMITS (SOON and the kinds after it); only broadcasts."""
+DELAY_LIMITS = (0.15, 0.5, 1.2)
 """In cycles T."""
-LENGTHS = (0.4045, 1.2045)
+INTERVAL_LIMITS = (0.4045, 1.2045)
 """In cycles T, between the slots of round numbers of pages: elapsed times are rounded."""
-CALIBRATED = 3.0
-"""The c of an episode's calibrations ln((c + changes) / (c + expected)); a group has c = 1."""
-RECENT = 0.35
+PRIOR_CRAWLS = 3.0
+"""The c of an episode's calibrations ln((c + changes) / (c + expected)); a group's is 1."""
+SURPRISE_WEIGHT = 0.35
 """Weight of a page's last crawl in the moving average of its surprises."""
 GROUP_FADE = 0.95
 """Factor by which each crawl reduces the weight of earlier crawls of its group."""
 FULL_TURN = 2.0 * math.pi
 """Angle of the hours of a day, which is a unit of time."""
-LEAST_LIKELIHOOD = 1e-3
+MIN_LIKELIHOOD = 1e-3
 """Lower bound of the likelihood of one crawl's result, so that no single crawl decides."""
-TRUSTED = 4.0
+TRUST_SCALE = 4.0
 """Difference of log-likelihoods at which the trust is 1 / (1 + 1/e); at 0 it is 1/2."""
 
 
 def with_history(
-    memory: Memory, problem: Problem, weights: FloatArray, *, hidden: int = 0, least: float = 0.0
+    memory: Memory, problem: Problem, weights: FloatArray, *, hidden: int = 0, cutoff: float = 0.0
 ) -> Memory:
-    """Return the arrays of a belief at the start of an episode, extended by an empty history.
+    """Return the arrays of a belief, extended by the empty history of a new episode.
 
     Args:
-        memory: of the belief, which may have learned from earlier events.
+        memory: arrays of the belief, which may have learned from earlier events.
         problem: the pages.
-        weights: the networks in a row, or none.
-        hidden: units of each of their hidden layers.
-        least: share of the largest value from which a page is corrected.
+        weights: the networks' weights in a row, or none.
+        hidden: units of each hidden layer.
+        cutoff: pages below this share of the largest value are not corrected.
     """
-    at, num_pages = places_of(problem), problem.num_pages
+    columns, num_pages = places_of(problem), problem.num_pages
     past = np.zeros((num_pages, PAGE_WIDTH))
     mean = float(problem.importance.mean())
     relative = problem.importance / mean if mean > 0.0 else np.ones(num_pages)
     past[:, IMPORTANCE] = relative / (1.0 + relative)
     evidence, signal_rate = (
-        memory.pages[:, at.scale + kind : at.scale + kind + at.sources]
-        for kind in (1, 1 + at.channels)
+        memory.pages[:, first : first + columns.sources]
+        for first in (columns.scale + 1, columns.scale + 1 + columns.channels)
     )
     signalled_rate = (signal_rate * -np.expm1(-evidence)).sum(axis=1)
     past[:, SIGNALLED_RATE] = signalled_rate
     past[:, PRECISION] = signalled_rate / signal_rate.sum(axis=1)
     for row in past:
         begin(row, 0.0)
-    of_groups = np.zeros((len(memory.groups), GROUP_WIDTH))
-    episode = np.zeros(WEIGHTS - memory.shared.size)
-    shared = np.concatenate([memory.shared, episode, weights])
+    group_past = np.zeros((len(memory.groups), GROUP_WIDTH))
+    shared = np.concatenate([memory.shared, np.zeros(WEIGHTS - NUM_SHARED), weights])
     shared[CYCLE] = num_pages / problem.bandwidth
-    shared[HIDDEN], shared[LEAST] = hidden, least
-    pages, groups = np.hstack([memory.pages, past]), np.hstack([memory.groups, of_groups])
+    shared[HIDDEN], shared[MIN_SHARE] = hidden, cutoff
+    pages, groups = np.hstack([memory.pages, past]), np.hstack([memory.groups, group_past])
     return Memory(pages, groups, memory.events, shared, memory.group)
 
 
 @compiled()
 def begin(past: FloatArray, time: float) -> None:
-    """Clear a page's history: it is fresh at ``time``."""
+    """Clear the history of a page that is fresh at ``time``."""
     past[STATIC:PAGE_WIDTH] = 0.0
     past[DETECTED_AT] = past[PACED] = past[CHANGE_AT] = NEVER
     crawled(past, time)
@@ -118,7 +116,7 @@ def begin(past: FloatArray, time: float) -> None:
 
 @compiled()
 def crawled(past: FloatArray, time: float) -> None:
-    """Reset what is counted since a page's last crawl."""
+    """Reset what counts from a page's last crawl."""
     past[CRAWLED_AT], past[NEWEST] = time, NEVER
     past[COUNTED] = past[FIRST] = 0.0
     past[EVIDENCE:PAGE_WIDTH] = 0.0
@@ -129,7 +127,7 @@ def crawled(past: FloatArray, time: float) -> None:
 
 @inlined()
 def add_signal(past: FloatArray, time: float, cycle: float) -> None:
-    """Add a signal of a single page, not a broadcast."""
+    """Add a signal to one page alone."""
     age = max(time - past[CRAWLED_AT], 0.0)
     for hypothesis in range(HYPOTHESES):
         share = past[PRECISION]
@@ -154,16 +152,16 @@ def kind_of(past: FloatArray, cycle: float, broadcasts: bool) -> int:
     if past[COUNTED] == 0.0:
         return BROADCAST if broadcasts else UNSIGNALLED
     delay, kind = past[FIRST], SOON
-    for limit in DELAYS:
+    for limit in DELAY_LIMITS:
         kind += delay > limit * cycle
     return kind
 
 
 @inlined()
 def interval_kind_of(past: FloatArray, elapsed: float, cycle: float) -> int:
-    """Return the kind of an interval between crawls: by its length, and what the first one saw."""
-    kind = SIGNAL_KINDS + (len(LENGTHS) + 1 if past[LAST_CHANGED] > 0.0 else 0)
-    for limit in LENGTHS:
+    """Return the kind of an interval between crawls: by its length and the first one's result."""
+    kind = SIGNAL_KINDS + (len(INTERVAL_LIMITS) + 1 if past[LAST_CHANGED] > 0.0 else 0)
+    for limit in INTERVAL_LIMITS:
         kind += elapsed > limit * cycle
     return kind
 
@@ -173,17 +171,17 @@ def calibrate(shared: FloatArray, kind: int, expected: float, changed: bool) -> 
     """Count a crawl of a page in a state; ``expected`` is the believed probability of a change."""
     shared[CHANGES + kind] += changed
     shared[EXPECTED + kind] += expected
-    ratio = (CALIBRATED + shared[CHANGES + kind]) / (CALIBRATED + shared[EXPECTED + kind])
+    ratio = (PRIOR_CRAWLS + shared[CHANGES + kind]) / (PRIOR_CRAWLS + shared[EXPECTED + kind])
     shared[CALIBRATION + kind] = math.log(ratio)
 
 
 @inlined()
-def learn_group(own: FloatArray, expected: float, changed: bool) -> None:
+def learn_group(group_past: FloatArray, expected: float, changed: bool) -> None:
     """Count a crawl of a page of a group; ``expected`` as for :func:`calibrate`."""
-    own[GROUP_CHANGES] = GROUP_FADE * own[GROUP_CHANGES] + changed
-    own[GROUP_EXPECTED] = GROUP_FADE * own[GROUP_EXPECTED] + expected
-    ratio = (1.0 + own[GROUP_CHANGES]) / (1.0 + own[GROUP_EXPECTED])
-    own[GROUP_SURPRISE] = math.log(ratio)
+    group_past[GROUP_CHANGES] = GROUP_FADE * group_past[GROUP_CHANGES] + changed
+    group_past[GROUP_EXPECTED] = GROUP_FADE * group_past[GROUP_EXPECTED] + expected
+    ratio = (1.0 + group_past[GROUP_CHANGES]) / (1.0 + group_past[GROUP_EXPECTED])
+    group_past[GROUP_SURPRISE] = math.log(ratio)
 
 
 @inlined()
@@ -194,7 +192,7 @@ def learn_history(
     past[LAST_CHANGED] = 1.0 if changed else -1.0
     signalled = past[COUNTED] > 0.0
     past[ECHO] = (0.0 if signalled else 1.0) if changed else -1.0
-    past[SURPRISE] += RECENT * (changed - expected - past[SURPRISE])
+    past[SURPRISE] += SURPRISE_WEIGHT * (changed - expected - past[SURPRISE])
     past[CRAWLS] += 1.0
     learn_hours(past, time, elapsed, expected, changed)
     if changed:
@@ -209,8 +207,8 @@ def learn_hours(
 ) -> None:
     """Learn the hours of a page's changes, the first harmonic of their density over the day.
 
-    A signalled change is counted at the hours of its signals, an unsignalled one evenly over the
-    time since the last crawl. Fewer changes than expected lower the density at these hours.
+    A signalled change counts at the hours of its signals, an unsignalled one evenly over the time
+    since the last crawl. Fewer changes than expected lower the density at these hours.
     """
     signals = past[COUNTED]
     if signals > 0.0:
@@ -229,7 +227,7 @@ def learn_hours(
 def read_hypothesis(
     past: FloatArray, alpha: float, elapsed: float, cycle: float, hypothesis: int
 ) -> tuple[float, float]:
-    """Return x and B of a page under a hypothesis; ``alpha`` is (1 - lambda) Delta as given."""
+    """Return x and B of a page under a hypothesis; ``alpha`` is (1 - lambda) Delta."""
     pending = alpha * elapsed
     if MEANS[hypothesis] > 0.0:
         mean = MEANS[hypothesis] * cycle
@@ -242,21 +240,20 @@ def read_hypothesis(
 def log_likelihood(x: float, changed: bool) -> float:
     """Return the log-likelihood of a crawl's result, at evidence x."""
     chance = -math.expm1(-x) if changed else math.exp(-x)
-    return math.log(LEAST_LIKELIHOOD + (1.0 - LEAST_LIKELIHOOD) * chance)
+    return math.log(MIN_LIKELIHOOD + (1.0 - MIN_LIKELIHOOD) * chance)
 
 
 @inlined()
 def weigh_hypotheses(
     past: FloatArray, shared: FloatArray, alpha: float, elapsed: float, x: float, changed: bool
 ) -> None:
-    """Weigh the hypotheses by a crawl's result; ``x`` is the belief's."""
-    likely = shared[LIKELY:]
-    best, own = 0, HYPOTHESES
+    """Add a crawl's result to the log-likelihoods of the hypotheses and of the belief, ``x``."""
+    totals, best = shared[LOG_LIKELIHOODS:], 0
     for hypothesis in range(HYPOTHESES):
-        other, _ = read_hypothesis(past, alpha, elapsed, shared[CYCLE], hypothesis)
-        likely[hypothesis] += log_likelihood(other, changed)
-        if likely[hypothesis] > likely[best]:
+        delayed_x, _ = read_hypothesis(past, alpha, elapsed, shared[CYCLE], hypothesis)
+        totals[hypothesis] += log_likelihood(delayed_x, changed)
+        if totals[hypothesis] > totals[best]:
             best = hypothesis
-    likely[own] += log_likelihood(x, changed)
+    totals[HYPOTHESES] += log_likelihood(x, changed)
     shared[BEST] = best
-    shared[TRUST] = 1.0 / (1.0 + math.exp((likely[own] - likely[best]) / TRUSTED))
+    shared[TRUST] = 1.0 / (1.0 + math.exp((totals[HYPOTHESES] - totals[best]) / TRUST_SCALE))

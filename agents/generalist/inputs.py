@@ -1,12 +1,13 @@
-"""Inputs of the correction of a belief, by page: numbers without a unit, mostly in [-3, 3].
+"""The inputs of the networks: numbers without a unit that describe a page, mostly in [-3, 3].
 
-Time is measured in cycles T = m / R. Many inputs are of the form y / (1 + y), y >= 0.
+Time is measured in cycles T = m / R. Many inputs are y / (1 + y), y >= 0. ``history`` is
+:mod:`agents.generalist.history`. Calibrations are ln((c + changes) / (c + expected)) over the
+episode's crawls so far.
 """
 
 from __future__ import annotations
 
 import math
-from itertools import accumulate, chain
 from typing import NamedTuple
 
 from agents.generalist import history
@@ -16,76 +17,86 @@ from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiled_policies import Memory
 from policies.ncis.belief.layout import BASE, EVENTS, EXPECTED, FLOOR, RING, WEIGHT, Places, places
 
-OUTCOMES = (
-    *("fresh", "evidence", "expected_changes", "change_rate", "elapsed", "importance"),
-    *("last_changed", "surprise", "since_changed", "crawls", "episode", "renewed", "regular"),
-)
-"""The belief about the page, and the results of its crawls.
 
-In order: the probability exp(-x) that the page is fresh; x; the expected number of changes B; the
-change rate; the time since the last crawl; the importance relative to the mean; whether the last
-crawl saw a change, 1 or -1, 0 before the first; the recent mean of observed minus expected changes;
-the time since the last crawl that saw one; the number of crawls; the time since the episode began;
-the time since the estimated newest change, in mean gaps between changes; how near that is to 1.
-"""
-SIGNALS = (
-    *("signals", "newest", "first", "signal_evidence", "signal_pace", "signal_rate"),
-    *("echo", "kind", "soon", "without_signals", "doubt"),
-)
-"""Signals of the page since its crawl.
+class Rows(NamedTuple):
+    """The row of each input that is a page's own."""
 
-In order: their number; how new the newest is; the time from the crawl to the first; their evidence;
-the recent number over the usual one; the usual number. ``echo``: whether a signal may belong to a
-change that was crawled before it, 1 where the last crawl saw an unsignalled change, -1 where it saw
-none, else 0, also without a signal. Then two calibrations ln((c + changes) / (c + expected)) over
-the episode's crawls so far: those in this page's state (no signal, or the range of the time to the
-first one), and those with a signal soon after the crawl. Then the logarithm of the crawl value
-without signals over the corrected one; and that times the second calibration, < 0 for late signals.
-"""
-SHARED = ("group_surprise", "broadcast_evidence", "tried", "weight")
-"""The page's group: the calibration of its crawls; the evidence of broadcasts since the page's
-crawl; the expected changes tested after the newest one, and its weight against its class's."""
-TIMED = ("hour", "hour_slope", "hour_evidence")
-"""Density of the page's changes over the hours of a day, a unit of time: its excess now; how fast
-that rises; and the excess since the page's crawl."""
-HYPOTHESIS = ("delay_hypothesis", "delay_hypothesis_trusted")
-"""The logarithm of the crawl value under the given parameters and the likeliest delay of signals
-(:mod:`agents.generalist.history`) over the corrected value; and that times the trust in this
-hypothesis rather than the belief, in (0, 1), by the results of crawls."""
-LOGARITHMS = (
-    *("log_evidence", "log_expected_changes", "log_rate", "log_elapsed", "log_value"),
-    *("log_unsignalled_rate", "log_signal_rate", "signalled_share", "log_signal_evidence"),
-    *("log_trust_in_signals", "active", "log_exposure"),
-)
-"""x; B; the change rate; the time since the last crawl; the crawl value over the importance; alpha;
-gamma; the share of changes that are signalled; the evidence of the signals since the last crawl;
-that of one signal; the probability that the page still changes; how much is known of alpha."""
-LAW = tuple(f"calibration_{kind}" for kind in range(history.KINDS))
-"""How well the belief predicted the episode's crawls so far, ln((c + changes) / (c + expected)), by
-kinds of signals and of intervals (:mod:`agents.generalist.history`); the same for all pages."""
-PARTS = OUTCOMES, SIGNALS, SHARED, TIMED, HYPOTHESIS, LOGARITHMS, LAW
-INPUTS = tuple(chain(*PARTS))
+    # the belief, and the results of the page's crawls
+    fresh: int  # the probability exp(-x) that the page is fresh
+    evidence: int  # x
+    expected_changes: int  # B
+    change_rate: int
+    elapsed: int  # time since the last crawl
+    importance: int  # relative to the mean
+    last_changed: int  # 1 if the last crawl saw a change, -1 if it did not, 0 before the first
+    surprise: int  # recent mean of observed minus expected changes
+    since_changed: int  # time since the last crawl that saw a change
+    crawls: int  # their number
+    episode: int  # time since the episode began
+    renewed: int  # time since the estimated newest change, in mean gaps between changes
+    regular: int  # how near ``renewed`` is to 1
+    # signals since the page's crawl
+    signals: int  # their number
+    newest: int  # how new the newest is
+    first: int  # time from the crawl to the first
+    signal_evidence: int
+    signal_pace: int  # recent number over the mean number
+    signal_rate: int  # mean number per T
+    echo: int  # with a signal: 1 if the crawl saw an unsignalled change, -1 if none, else 0
+    kind: int  # calibration of crawls in the page's state
+    soon: int  # calibration of crawls with a signal soon after the crawl before
+    without_signals: int  # ln of the crawl value without signals over the corrected one
+    doubt: int  # that times ``soon``: negative for late signals
+    # the page's group
+    group_surprise: int  # calibration of its crawls
+    broadcast_evidence: int  # evidence of the broadcasts since the page's crawl
+    tried: int  # expected changes tested after the newest broadcast
+    weight: int  # weight of that broadcast against its class
+    # the hours of a day, which is a unit of time
+    hour: int  # excess of the page's density of changes now
+    hour_slope: int  # how fast the excess rises
+    hour_evidence: int  # the excess since the page's crawl
+    # the likeliest delay of signals
+    delay_hypothesis: int  # ln of the crawl value under this delay over the corrected one
+    delay_hypothesis_trusted: int  # that times the trust in the delay, in (0, 1)
+    # logarithms
+    log_evidence: int  # x
+    log_expected_changes: int  # B
+    log_rate: int  # change rate
+    log_elapsed: int  # time since the last crawl
+    log_value: int  # crawl value over importance
+    log_unsignalled_rate: int  # alpha
+    log_signal_rate: int  # gamma
+    signalled_share: int  # share of changes that are signalled
+    log_signal_evidence: int  # evidence of the signals since the last crawl
+    log_trust_in_signals: int  # evidence of one signal
+    active: int  # probability that the page still changes
+    log_exposure: int  # how much is known of alpha
+
+
+ROW = Rows(*range(len(Rows._fields)))
+CALIBRATIONS = len(ROW)
+"""First row of the calibrations by kinds of signals and of intervals, the same for all pages."""
+INPUTS = (*Rows._fields, *(f"calibration_{kind}" for kind in range(history.KINDS)))
 """Inputs of staleness, in the order of rows."""
 LEVEL = ("log_level", "level", "level_evidence")
 """Further inputs of the value of a crawl: ln x, 1 - exp(-x) and x at the level of the crawl."""
 
-FROM_SIGNALS, FROM_SHARED, FROM_TIMED, FROM_HYPOTHESIS, FROM_LOGARITHMS, FROM_LAW = accumulate(
-    map(len, PARTS[:-1])
-)
-"""Rows at which the parts after the first begin."""
-EPISODE = 10.0
+HALF_EPISODE = 10.0
 """Cycles after which the input ``episode`` is 1/2."""
-FEW_CRAWLS = 3.0
+HALF_CRAWLS = 3.0
+"""Crawls after which the input ``crawls`` is 1/2."""
 SHORT_DELAY = 0.5
-"""In cycles T."""
-LEAST_VALUE = 0.02
+"""Cycles T after which the input ``first`` is 1/2."""
+VALUE_OFFSET = 0.02
 """Added to both crawl values of a ratio, in units of importance over rate."""
-LARGEST_RATIO = 2.5
+MAX_LOG_RATIO = 2.5
 """The logarithm of a ratio of crawl values is clipped here."""
-FEW_HOURS = 2.0
+PRIOR_CHANGES = 2.0
+"""Weight of an even density of changes over the hours, in changes."""
 REGULAR_WIDTH = 0.25
 """Half-width of the input ``regular`` around 1, in mean gaps between changes."""
-SMALLEST = 1e-3
+LOG_OFFSET = 1e-3
 """Added to arguments of logarithms."""
 
 
@@ -112,7 +123,7 @@ def share(y: float) -> float:
 @inlined()
 def log_of(y: float) -> float:
     """Return the logarithm of a number >= 0, bounded below."""
-    return math.log(SMALLEST + y)
+    return math.log(LOG_OFFSET + y)
 
 
 @inlined()
@@ -122,148 +133,140 @@ def value_at(x: float, expected_changes: float) -> float:
 
 
 @inlined()
-def broadcast_since(row: FloatArray, own: FloatArray, at: Places) -> bool:
+def broadcast_since(row: FloatArray, group_row: FloatArray, columns: Places) -> bool:
     """Return whether a broadcast came to a page's group since its crawl."""
-    return bool(at.channels > at.own and own[at.broadcasts] > row[at.before])
+    return bool(
+        columns.channels > columns.own and group_row[columns.broadcasts] > row[columns.before]
+    )
 
 
 @inlined()
 def write_outcomes(page: Now, past: FloatArray, out: FloatArray) -> None:
-    """Write the inputs OUTCOMES of a page."""
+    """Write the inputs of the belief and of the results of crawls."""
     pace = 1.0 / page.cycle
-    out[0] = math.exp(-page.x)
-    out[1] = share(page.x)
-    out[2] = share(page.expected_changes)
-    out[3] = share(page.rate * page.cycle)
-    out[4] = share(page.elapsed * pace)
-    out[5] = past[history.IMPORTANCE]
-    out[6] = past[history.LAST_CHANGED]
-    out[7] = past[history.SURPRISE]
-    out[8] = share((page.time - past[history.DETECTED_AT]) * pace)
-    out[9] = past[history.CRAWLS] / (past[history.CRAWLS] + FEW_CRAWLS)
-    out[10] = share(page.time * pace / EPISODE)
+    out[ROW.fresh] = math.exp(-page.x)
+    out[ROW.evidence] = share(page.x)
+    out[ROW.expected_changes] = share(page.expected_changes)
+    out[ROW.change_rate] = share(page.rate * page.cycle)
+    out[ROW.elapsed] = share(page.elapsed * pace)
+    out[ROW.importance] = past[history.IMPORTANCE]
+    out[ROW.last_changed] = past[history.LAST_CHANGED]
+    out[ROW.surprise] = past[history.SURPRISE]
+    out[ROW.since_changed] = share((page.time - past[history.DETECTED_AT]) * pace)
+    out[ROW.crawls] = past[history.CRAWLS] / (past[history.CRAWLS] + HALF_CRAWLS)
+    out[ROW.episode] = share(page.time * pace / HALF_EPISODE)
     gaps = (page.time - max(past[history.CHANGE_AT], past[history.NEWEST])) * page.rate
-    out[11] = share(gaps)
+    out[ROW.renewed] = share(gaps)
     near = (gaps - 1.0) / REGULAR_WIDTH
-    out[12] = 1.0 / (1.0 + near * near)
+    out[ROW.regular] = 1.0 / (1.0 + near * near)
 
 
 @inlined()
 def write_signals(
-    page: Now,
-    past: FloatArray,
-    evidence: float,
-    usual: float,
-    kind: float,
-    soon: float,
-    out: FloatArray,
+    page: Now, past: FloatArray, evidence: float, signal_rate: float, soon: float, out: FloatArray
 ) -> None:
-    """Write the inputs SIGNALS.
-
-    ``evidence`` is that of the signals, ``usual`` their mean number per T, ``kind`` and ``soon``
-    are the calibrations.
-    """
+    """Write the inputs of signals, by their evidence, mean number per T and calibration SOON."""
     cycle = page.cycle
     if past[history.COUNTED] > 0.0:
-        out[FROM_SIGNALS] = share(past[history.COUNTED])
-        out[FROM_SIGNALS + 1] = cycle / (cycle + 4.0 * (page.time - past[history.NEWEST]))
-        out[FROM_SIGNALS + 2] = past[history.FIRST] / (past[history.FIRST] + SHORT_DELAY * cycle)
-        out[FROM_SIGNALS + 3] = share(evidence)
-        out[FROM_SIGNALS + 6] = past[history.ECHO]
+        out[ROW.signals] = share(past[history.COUNTED])
+        out[ROW.newest] = cycle / (cycle + 4.0 * (page.time - past[history.NEWEST]))
+        out[ROW.first] = past[history.FIRST] / (past[history.FIRST] + SHORT_DELAY * cycle)
+        out[ROW.signal_evidence] = share(evidence)
+        out[ROW.echo] = past[history.ECHO]
     late = past[history.PACE] * cycle / (cycle + page.time - past[history.PACED])
-    out[FROM_SIGNALS + 4] = share(late / (0.5 + usual))
-    out[FROM_SIGNALS + 5] = share(usual)
-    out[FROM_SIGNALS + 7], out[FROM_SIGNALS + 8] = kind, soon
+    out[ROW.signal_pace] = share(late / (0.5 + signal_rate))
+    out[ROW.signal_rate] = share(signal_rate)
+    out[ROW.soon] = soon
     value, changes = value_at(page.x, page.expected_changes), page.rate * page.elapsed
     without_signals = value_at(changes, changes)
-    out[FROM_SIGNALS + 9] = math.log((LEAST_VALUE + without_signals) / (LEAST_VALUE + value))
-    out[FROM_SIGNALS + 10] = out[FROM_SIGNALS + 9] * soon
+    out[ROW.without_signals] = math.log((VALUE_OFFSET + without_signals) / (VALUE_OFFSET + value))
+    out[ROW.doubt] = out[ROW.without_signals] * soon
 
 
 @inlined()
-def write_timed(
+def write_hours(
     page: Now, past: FloatArray, cosine_now: float, sine_now: float, out: FloatArray
 ) -> None:
-    """Write the inputs TIMED; the hour as an angle is given by its cosine and sine."""
-    scale = 2.0 / (FEW_HOURS + past[history.HOURS])
+    """Write the inputs of hours; the arguments are the cosine and sine of the hour as an angle."""
+    scale = 2.0 / (PRIOR_CHANGES + past[history.HOURS])
     cosine, sine = scale * past[history.COS], scale * past[history.SIN]
-    out[FROM_TIMED] = cosine * cosine_now + sine * sine_now
-    out[FROM_TIMED + 1] = sine * cosine_now - cosine * sine_now
+    out[ROW.hour] = cosine * cosine_now + sine * sine_now
+    out[ROW.hour_slope] = sine * cosine_now - cosine * sine_now
     risen = cosine * (sine_now - past[history.CRAWL_SIN]) + sine * (
         past[history.CRAWL_COS] - cosine_now
     )
-    out[FROM_TIMED + 2] = 2.0 * risen / (1.0 + page.elapsed)
+    out[ROW.hour_evidence] = 2.0 * risen / (1.0 + page.elapsed)
 
 
 @inlined()
 def write_hypothesis(
     page: Now, past: FloatArray, alpha: float, shared: FloatArray, out: FloatArray
 ) -> None:
-    """Write the inputs HYPOTHESIS, under the likeliest one; ``alpha`` is that of the parameters."""
+    """Write the inputs of the likeliest delay; ``alpha`` is that of the problem's parameters."""
     hypothesis = int(shared[history.BEST])
     x, changes = read_hypothesis(past, alpha, page.elapsed, page.cycle, hypothesis)
     rate = alpha + past[history.SIGNALLED_RATE] + shared[FLOOR]
-    value, other = value_at(page.x, page.expected_changes), value_at(x, changes)
-    ratio = math.log((LEAST_VALUE + other) / (LEAST_VALUE + value) * page.rate / rate)
-    out[FROM_HYPOTHESIS] = min(max(ratio, -LARGEST_RATIO), LARGEST_RATIO)
-    out[FROM_HYPOTHESIS + 1] = out[FROM_HYPOTHESIS] * shared[history.TRUST]
+    value, delayed_value = value_at(page.x, page.expected_changes), value_at(x, changes)
+    ratio = math.log((VALUE_OFFSET + delayed_value) / (VALUE_OFFSET + value) * page.rate / rate)
+    out[ROW.delay_hypothesis] = min(max(ratio, -MAX_LOG_RATIO), MAX_LOG_RATIO)
+    out[ROW.delay_hypothesis_trusted] = out[ROW.delay_hypothesis] * shared[history.TRUST]
 
 
 @inlined()
 def write_logarithms(
     page: Now, row: FloatArray, shared: FloatArray, value: float, out: FloatArray
 ) -> None:
-    """Write the inputs LOGARITHMS; ``value`` is the crawl value."""
-    at, cycle = places(shared), page.cycle
-    alpha = row[at.believed]
-    importance = row[at.importance]
+    """Write the logarithms; ``value`` is the crawl value."""
+    columns, cycle = places(shared), page.cycle
+    alpha = row[columns.believed]
+    importance = row[columns.importance]
     relative = value / importance if importance > 0.0 else 0.0
-    out[FROM_LOGARITHMS] = log_of(page.x)
-    out[FROM_LOGARITHMS + 1] = log_of(page.expected_changes)
-    out[FROM_LOGARITHMS + 2] = log_of(page.rate * cycle)
-    out[FROM_LOGARITHMS + 3] = log_of(page.elapsed / cycle)
-    out[FROM_LOGARITHMS + 4] = log_of(relative / cycle)
-    out[FROM_LOGARITHMS + 5] = log_of(alpha * cycle)
-    out[FROM_LOGARITHMS + 6] = log_of(row[at.signal_rate] * cycle)
-    out[FROM_LOGARITHMS + 7] = row[at.signalled_rate] / page.rate
-    out[FROM_LOGARITHMS + 8] = log_of(max(page.x - alpha * page.elapsed, 0.0))
-    out[FROM_LOGARITHMS + 9] = log_of(row[at.believed + 1])
-    out[FROM_LOGARITHMS + 10] = row[at.active]
-    out[FROM_LOGARITHMS + 11] = math.log1p(row[at.kinds])
+    out[ROW.log_evidence] = log_of(page.x)
+    out[ROW.log_expected_changes] = log_of(page.expected_changes)
+    out[ROW.log_rate] = log_of(page.rate * cycle)
+    out[ROW.log_elapsed] = log_of(page.elapsed / cycle)
+    out[ROW.log_value] = log_of(relative / cycle)
+    out[ROW.log_unsignalled_rate] = log_of(alpha * cycle)
+    out[ROW.log_signal_rate] = log_of(row[columns.signal_rate] * cycle)
+    out[ROW.signalled_share] = row[columns.signalled_rate] / page.rate
+    out[ROW.log_signal_evidence] = log_of(max(page.x - alpha * page.elapsed, 0.0))
+    out[ROW.log_trust_in_signals] = log_of(row[columns.believed + 1])
+    out[ROW.active] = row[columns.active]
+    out[ROW.log_exposure] = math.log1p(row[columns.kinds])
 
 
 @inlined()
 def write_page(
     page: Now,
     row: FloatArray,
-    own: FloatArray,
+    group_row: FloatArray,
     events: FloatArray,
     shared: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write all inputs of a page but LOGARITHMS and TIMED."""
-    at = places(shared)
-    past = row[at.page_width :]
-    alone, usual = 0.0, 0.0
-    for channel in range(at.own):
-        alone += row[at.believed + 1 + channel] * row[at.signals + channel]
-        usual += row[at.believed + 1 + at.channels + channel] * page.cycle
-    together = broadcast_since(row, own, at)
-    kind = shared[history.CALIBRATION + kind_of(past, page.cycle, together)]
-    soon = shared[history.CALIBRATION + SOON]
+    """Write all inputs of a page except the hours and the logarithms."""
+    columns = places(shared)
+    past = row[columns.page_width :]
+    signal_evidence, signal_rate = 0.0, 0.0
+    for channel in range(columns.own):
+        signal_evidence += row[columns.believed + 1 + channel] * row[columns.signals + channel]
+        signal_rate += row[columns.believed + 1 + columns.channels + channel] * page.cycle
+    broadcast = broadcast_since(row, group_row, columns)
     write_outcomes(page, past, out)
-    write_signals(page, past, alone, usual, kind, soon, out)
-    out[FROM_SHARED] = own[at.group_width + history.GROUP_SURPRISE]
-    if together:
-        number = int(own[at.listed + (int(own[at.broadcasts]) - 1) % RING])
+    soon = shared[history.CALIBRATION + SOON]
+    write_signals(page, past, signal_evidence, signal_rate, soon, out)
+    out[ROW.kind] = shared[history.CALIBRATION + kind_of(past, page.cycle, broadcast)]
+    out[ROW.group_surprise] = group_row[columns.group_width + history.GROUP_SURPRISE]
+    if broadcast:
+        number = int(group_row[columns.listed + (int(group_row[columns.broadcasts]) - 1) % RING])
         newest = events[number % EVENTS]
-        evidence = page.x - alone - row[at.believed] * page.elapsed
-        out[FROM_SHARED + 1] = share(max(evidence, 0.0))
-        out[FROM_SHARED + 2] = share(newest[EXPECTED])
-        out[FROM_SHARED + 3] = newest[WEIGHT] / (newest[WEIGHT] + newest[BASE]) - 0.5
-    write_hypothesis(page, past, row[at.scale], shared, out)
-    for each in range(history.KINDS):
-        out[FROM_LAW + each] = shared[history.CALIBRATION + each]
+        evidence = page.x - signal_evidence - row[columns.believed] * page.elapsed
+        out[ROW.broadcast_evidence] = share(max(evidence, 0.0))
+        out[ROW.tried] = share(newest[EXPECTED])
+        out[ROW.weight] = newest[WEIGHT] / (newest[WEIGHT] + newest[BASE]) - 0.5
+    write_hypothesis(page, past, row[columns.scale], shared, out)
+    first = history.CALIBRATION
+    out[CALIBRATIONS : CALIBRATIONS + history.KINDS] = shared[first : first + history.KINDS]
 
 
 @inlined()
@@ -271,23 +274,23 @@ def write_inputs(
     memory: Memory,
     now: float,
     elapsed: FloatArray,
-    chosen: IntArray,
+    page_numbers: IntArray,
     believed: FloatArray,
     values: FloatArray,
     out: FloatArray,
 ) -> None:
-    """Write the inputs of ``chosen`` pages, (n,), into zeros ``out``, (>= K, n).
+    """Write the inputs of pages ``page_numbers``, (n,), into zeros ``out``, (>= K, n).
 
     ``believed`` (3, m) are x, B and rates of all pages, ``values`` (m,) their crawl values.
     """
     pages, groups, events, shared, group = memory
-    at, cycle, angle = places(shared), shared[history.CYCLE], FULL_TURN * now
+    columns, cycle, angle = places(shared), shared[history.CYCLE], FULL_TURN * now
     cosine, sine = math.cos(angle), math.sin(angle)
-    for k in range(chosen.shape[0]):
-        number, column = chosen[k], out[:, k]
+    for k in range(page_numbers.shape[0]):
+        number, inputs = page_numbers[k], out[:, k]
         x, changes, rate = believed[0, number], believed[1, number], believed[2, number]
         page = Now(x, changes, rate, elapsed[number], now, cycle)
-        row, own = pages[number], groups[group[number]]
-        write_page(page, row, own, events, shared, column)
-        write_timed(page, row[at.page_width :], cosine, sine, column)
-        write_logarithms(page, row, shared, values[number], column)
+        row, group_row = pages[number], groups[group[number]]
+        write_page(page, row, group_row, events, shared, inputs)
+        write_hours(page, row[columns.page_width :], cosine, sine, inputs)
+        write_logarithms(page, row, shared, values[number], inputs)

@@ -1,4 +1,4 @@
-"""The compiled functions of a corrected belief: those of the belief, a history, and the score."""
+"""The compiled functions of a belief whose crawl values two networks correct."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ def learn(
 ) -> None:
     """Update the belief and the history by a crawl."""
     pages, groups, _, shared, group = memory
-    at, row, own = places(shared), pages[page], groups[group[page]]
-    past, cycle, weights = row[at.page_width :], shared[history.CYCLE], np.empty(at.channels)
-    belief.write_signal_weights(row, own, at, weights)
-    x = belief.evidence_of(row, at, elapsed, weights)
+    columns, row, group_row = places(shared), pages[page], groups[group[page]]
+    past, cycle = row[columns.page_width :], shared[history.CYCLE]
+    weights = np.empty(columns.channels)
+    belief.write_signal_weights(row, group_row, columns, weights)
+    x = belief.evidence_of(row, columns, elapsed, weights)
     expected = -math.expm1(-x)
-    history.weigh_hypotheses(past, shared, row[at.scale], elapsed, x, changed)
-    state = history.kind_of(past, cycle, broadcast_since(row, own, at))
+    history.weigh_hypotheses(past, shared, row[columns.scale], elapsed, x, changed)
+    state = history.kind_of(past, cycle, broadcast_since(row, group_row, columns))
     for kind in (state, history.interval_kind_of(past, elapsed, cycle)):
         history.calibrate(shared, kind, expected, changed)
-    history.learn_group(own[at.group_width :], expected, changed)
+    history.learn_group(group_row[columns.group_width :], expected, changed)
     history.learn_history(past, time, elapsed, expected, changed)
     belief.learn(memory, page, time, elapsed, signals, changed)
 
@@ -46,29 +47,29 @@ def learn(
 @compiled(ON_SIGNAL.signature)
 def on_signal(memory: Memory, page: IntArray, time: FloatArray, source: IntArray) -> None:
     """Update the belief and the history by the signals of a step."""
-    at = places(memory.shared)
+    columns = places(memory.shared)
     belief.on_signal(memory, page, time, source)
     for k in range(page.shape[0]):
-        row, alone = memory.pages[page[k]], 0.0
-        for channel in range(at.own):
-            alone += row[at.signals + channel]
-        if row[at.page_width + history.COUNTED] < alone:
-            history.add_signal(row[at.page_width :], time[k], memory.shared[history.CYCLE])
+        row, num_signals = memory.pages[page[k]], 0.0
+        for channel in range(columns.own):
+            num_signals += row[columns.signals + channel]
+        if row[columns.page_width + history.COUNTED] < num_signals:
+            history.add_signal(row[columns.page_width :], time[k], memory.shared[history.CYCLE])
 
 
 @compiled(SCORE.signature)
 def score(
     memory: Memory, now: float, elapsed: FloatArray, alive: BoolArray, scores: FloatArray
 ) -> None:
-    """Write the crawl value of every page, corrected from a share LEAST of the largest on."""
+    """Write the crawl value of every page; correct those above MIN_SHARE of the largest."""
     shared, believed = memory.shared, np.empty((3, elapsed.shape[0]))
     belief.write_values(memory, now, elapsed, alive, scores, believed)
-    least = shared[history.LEAST] * scores.max()
-    chosen = np.flatnonzero((scores > 0.0) & (scores >= least))
-    inputs = np.zeros((NUM_VALUED, chosen.shape[0]))
-    write_inputs(memory, now, elapsed, chosen, believed, scores, inputs)
-    x, rate = believed[0][chosen], believed[2][chosen]
+    min_value = shared[history.MIN_SHARE] * scores.max()
+    selected = np.flatnonzero((scores > 0.0) & (scores >= min_value))
+    inputs = np.zeros((NUM_VALUED, selected.shape[0]))
+    write_inputs(memory, now, elapsed, selected, believed, scores, inputs)
+    x, rate = believed[0][selected], believed[2][selected]
     price = correct(shared[history.WEIGHTS :], int(shared[history.HIDDEN]), inputs, x, rate)
     importance = places(shared).importance
-    for k in range(chosen.shape[0]):
-        scores[chosen[k]] = memory.pages[chosen[k], importance] * price[k]
+    for k in range(selected.shape[0]):
+        scores[selected[k]] = memory.pages[selected[k], importance] * price[k]

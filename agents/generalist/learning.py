@@ -1,13 +1,11 @@
-"""The two fits of a correction, from what crawls found.
+"""Learn the two networks from recorded crawls, without a reward or a budget.
 
-The first is the staleness of a page, by the likelihood of *changed* and *not changed*: its evidence
-is that of the belief times a factor. The second is the price of a crawl at a level d of staleness,
-E integral (d - D_t)^+ dt over a cycle without a crawl: V_GREEDY at the believed rate times a
-factor, by regression along the cycles that were followed. Neither needs a reward or a budget.
-
-The levels d are those that a page reached in the very cycle that is followed. The price is an
-expectation over paths at a level that does not depend on them, so this fit is biased where signals
-make D_t jump.
+The first network corrects the staleness of a page: a factor on the believed evidence, by the
+likelihood of *changed* and *not changed*. The second corrects the value of a crawl at a level d of
+staleness, E integral (d - D_t)^+ dt over a cycle without a crawl: a factor on V_GREEDY at the
+believed rate, by regression along recorded cycles. A level d is one that the page reached in the
+recorded cycle itself. The value is an expectation over paths at a level that does not depend on
+them, so this fit is biased where signals make D_t jump.
 """
 
 from __future__ import annotations
@@ -21,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.generalist.networks import (
-    FURTHEST,
-    LARGEST_LOG_FACTOR,
-    MOST_EVIDENCE,
+    MAX_EVIDENCE,
+    MAX_INPUT,
+    MAX_LOG_FACTOR,
     NUM_INPUTS,
     NUM_VALUED,
     write_levels,
@@ -32,9 +30,9 @@ from agents.generalist.networks import (
 from agents.generalist.recording import (
     CHANGED,
     EVIDENCE,
-    FOLLOWED,
     FORCED,
     PAGE,
+    PAGE_STRIDE,
     RATE,
     TIME,
     Record,
@@ -47,12 +45,12 @@ from crawl_envs.types import FloatArray, IntArray
 STALENESS_EPOCHS, VALUE_EPOCHS = 8, 24
 MINIBATCH, STEPS = 512, 1000
 """Examples of a step, and steps of a round."""
-LEAST_DEVIATION = 1e-3
+DEVIATION_OFFSET = 1e-3
 """Added to deviations of inputs."""
-LEAST_EVIDENCE = 1e-6
-"""Least evidence of a level; the largest is MOST_EVIDENCE."""
-SAMPLED = 10
-"""Every how many crawls one counts for the scaling of inputs."""
+MIN_EVIDENCE = 1e-6
+"""Minimal evidence of a level; the maximum is MAX_EVIDENCE."""
+SCALING_STRIDE = 10
+"""The scaling of inputs uses one crawl in so many."""
 
 
 class Scaling(NamedTuple):
@@ -62,16 +60,16 @@ class Scaling(NamedTuple):
     scale: FloatArray
 
     @classmethod
-    def of(cls, inputs: NDArray[np.floating]) -> Scaling:
+    def learn(cls, inputs: NDArray[np.floating]) -> Scaling:
         """Return the scaling of inputs, (n, K)."""
         exact = inputs.astype(np.float64)
-        return cls(exact.mean(axis=0), 1.0 / (LEAST_DEVIATION + exact.std(axis=0)))
+        return cls(exact.mean(axis=0), 1.0 / (DEVIATION_OFFSET + exact.std(axis=0)))
 
     def __call__(self, inputs: NDArray[np.floating]) -> Array:
         """Return inputs standardised and clipped, (n, K)."""
         scaled = inputs.astype(np.float32) - self.mean.astype(np.float32)
         scaled *= self.scale.astype(np.float32)
-        return np.clip(scaled, -FURTHEST, FURTHEST, out=scaled)
+        return np.clip(scaled, -MAX_INPUT, MAX_INPUT, out=scaled)
 
 
 class Paths(NamedTuple):
@@ -87,36 +85,36 @@ class Paths(NamedTuple):
     target: FloatArray
 
 
-def learned(
+def fit_networks(
     records: Sequence[Record],
     held_out: Sequence[Record],
     hidden: int,
     learning_rate: float,
     rng: np.random.Generator,
 ) -> Iterator[Round]:
-    """Yield the rounds of the first fit, and then those of the second.
+    """Fit both networks, and yield the rounds of the first fit and then those of the second.
 
     Args:
-        records: of the episodes to learn from.
-        held_out: of others, to measure the losses on.
+        records: of the training episodes.
+        held_out: of other episodes, on which the losses are measured.
         hidden: units of each hidden layer.
-        learning_rate: of Adam, at the start.
-        rng: for the start, levels and the choice of examples.
+        learning_rate: initial step size of Adam.
+        rng: draws initial weights, levels and minibatches.
     """
     adam = partial(fit, steps=STEPS, learning_rate=learning_rate, rng=rng, minibatch=MINIBATCH)
-    scaling = Scaling.of(np.concatenate([each.crawl_inputs[::SAMPLED] for each in records]))
+    scaling = Scaling.learn(np.concatenate([r.crawl_inputs[::SCALING_STRIDE] for r in records]))
     staleness = start_layers(NUM_INPUTS, hidden, (0.0,), rng)
-    examples, tests = (outcomes_of(each, scaling) for each in (records, held_out))
+    examples, tests = (outcomes_of(part, scaling) for part in (records, held_out))
     count = rounds_of(examples, STALENESS_EPOCHS)
     rounds = adam(staleness, examples, tests, LOG_LOSS, rounds=count)
     for number, loss in enumerate(islice(rounds, 1, None)):
         yield Round("staleness", number, loss)
-    paths, others = (paths_of(each, staleness, scaling, rng) for each in (records, held_out))
-    of_level = Scaling.of(level_inputs(paths.x))
+    paths, test_paths = (paths_of(r, staleness, scaling, rng) for r in (records, held_out))
+    level_scaling = Scaling.learn(level_inputs(paths.x))
     value = start_layers(NUM_VALUED, hidden, (0.0,), rng)
-    examples, tests = (values_of(each, scaling, of_level) for each in (paths, others))
+    examples, tests = (values_of(part, scaling, level_scaling) for part in (paths, test_paths))
     count = rounds_of(examples, VALUE_EPOCHS)
-    scales = [np.concatenate(both) for both in zip(scaling, of_level, strict=True)]
+    scales = [np.concatenate(pair) for pair in zip(scaling, level_scaling, strict=True)]
     rounds = adam(value, examples, tests, EXPONENTIAL, rounds=count)
     for number, loss in enumerate(islice(rounds, 1, None)):
         layers = [layer.ravel() for layer in (*staleness, *value)]
@@ -129,16 +127,16 @@ def rounds_of(examples: Examples, epochs: int) -> int:
 
 
 def outcomes_of(records: Sequence[Record], scaling: Scaling) -> Examples:
-    """Return the examples of the first fit: whether each crawl found a change."""
-    inputs = np.concatenate([scaling(each.crawl_inputs) for each in records])
-    crawls = np.concatenate([each.crawls for each in records])
+    """Return the examples of the first fit: whether each crawl saw a change."""
+    inputs = np.concatenate([scaling(record.crawl_inputs) for record in records])
+    crawls = np.concatenate([record.crawls for record in records])
     functions, changed = crawls[:, EVIDENCE, None], crawls[:, CHANGED]
     return Examples(inputs, np.arange(len(inputs)), functions, changed)
 
 
-def values_of(paths: Paths, scaling: Scaling, of_level: Scaling) -> Examples:
-    """Return the examples of the second fit: integrals over the price without a correction."""
-    inputs = np.hstack([scaling(paths.inputs), of_level(level_inputs(paths.x))])
+def values_of(paths: Paths, scaling: Scaling, level_scaling: Scaling) -> Examples:
+    """Return the examples of the second fit: integrals relative to the uncorrected values."""
+    inputs = np.hstack([scaling(paths.inputs), level_scaling(level_inputs(paths.x))])
     base = np.empty(len(inputs))
     write_prices(paths.x, paths.rate, base)
     ones = np.ones((len(inputs), 1), np.float32)
@@ -158,62 +156,64 @@ def paths_of(
     scaling: Scaling,
     rng: np.random.Generator,
 ) -> Paths:
-    """Return the examples of the followed cycles of episodes, by fitted staleness."""
+    """Return the examples of the recorded cycles, by the fitted staleness."""
 
     def level(rows: Array, inputs: NDArray[np.float16]) -> FloatArray:
         output = forward(staleness, scaling(inputs))[2][:, 0]
-        output = np.clip(output, -LARGEST_LOG_FACTOR, LARGEST_LOG_FACTOR)
+        output = np.clip(output, -MAX_LOG_FACTOR, MAX_LOG_FACTOR)
         x = rows[:, EVIDENCE] * np.exp(output, dtype=np.float64)
-        return np.asarray(-np.expm1(-np.clip(x, LEAST_EVIDENCE, MOST_EVIDENCE)))
+        return np.asarray(-np.expm1(-np.clip(x, MIN_EVIDENCE, MAX_EVIDENCE)))
 
     parts = []
     for record in records:
-        levels = level(record.crawls, record.crawl_inputs), level(record.seen, record.seen_inputs)
-        start, d, total = cycles_of(record, *levels, rng)
+        crawl_levels = level(record.crawls, record.crawl_inputs)
+        sample_levels = level(record.samples, record.sample_inputs)
+        start, d, total = cycles_of(record, crawl_levels, sample_levels, rng)
         rate = record.crawls[start, RATE].astype(np.float64) * record.cycle
         parts.append(Paths(record.crawl_inputs[start], -np.log1p(-d), rate, total / record.cycle))
     return Paths(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def cycles_of(
-    record: Record, at_crawls: FloatArray, when_seen: FloatArray, rng: np.random.Generator
+    record: Record, crawl_levels: FloatArray, sample_levels: FloatArray, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return the starts of followed cycles, a level, and the integral of d - D_t up to it, (n,).
+    """Return the starts of recorded cycles, levels d, and integrals of d - D_t up to them, (n,).
 
-    Every cycle has two levels: that at its end, and one on the way. Those that end by a crawl at
-    random are left out. ``at_crawls`` and ``when_seen`` are the levels D of the records.
+    Each cycle gives two levels: the one at its end, and an earlier one. Cycles that end with a
+    random crawl are skipped. The arguments include the levels D of crawls and samples.
     """
-    crawls, seen = (rows.astype(np.float64) for rows in (record.crawls, record.seen))
-    order, along = (np.lexsort((rows[:, TIME], rows[:, PAGE])) for rows in (crawls, seen))
-    way = rng.random(len(order))
-    rows = follow(crawls[order], at_crawls[order], seen[along], when_seen[along], way)
+    crawls, samples = (rows.astype(np.float64) for rows in (record.crawls, record.samples))
+    order, places = (np.lexsort((rows[:, TIME], rows[:, PAGE])) for rows in (crawls, samples))
+    way, sorted_samples = rng.random(len(order)), (samples[places], sample_levels[places])
+    rows = follow(crawls[order], crawl_levels[order], *sorted_samples, way)
     return order[rows[:, 0].astype(np.int64)], rows[:, 1].copy(), rows[:, 2].copy()
 
 
 @compiled()
 def follow(
     crawls: FloatArray,
-    at_crawls: FloatArray,
-    seen: FloatArray,
-    when_seen: FloatArray,
+    crawl_levels: FloatArray,
+    samples: FloatArray,
+    sample_levels: FloatArray,
     way: FloatArray,
 ) -> FloatArray:
     """Return starts, levels and integrals of cycles, (n, 3); records are sorted by page and time.
 
-    ``way`` is, for each crawl, in [0, 1), which of the levels on the way is taken.
+    ``way`` in [0, 1) selects, for the cycle that each crawl ends, the earlier level.
     """
     rows, count = np.empty((2 * len(crawls), 3)), 0
     for end in range(1, len(crawls)):
         page, begun, ended = crawls[end, PAGE], crawls[end - 1, TIME], crawls[end, TIME]
-        if crawls[end - 1, PAGE] != page or page % FOLLOWED > 0.0 or crawls[end, FORCED] > 0.0:
+        if crawls[end - 1, PAGE] != page or page % PAGE_STRIDE > 0.0 or crawls[end, FORCED] > 0.0:
             continue
-        first, last = np.searchsorted(seen[:, PAGE], page), np.searchsorted(seen[:, PAGE], page + 1)
-        times = seen[first:last, TIME]
+        pages = samples[:, PAGE]
+        first, last = np.searchsorted(pages, page), np.searchsorted(pages, page + 1)
+        times = samples[first:last, TIME]
         last = first + np.searchsorted(times, ended)
         first += np.searchsorted(times, begun, side="right")
         age, level = np.zeros(last - first + 2), np.zeros(last - first + 2)
-        age[1:-1], level[1:-1] = seen[first:last, TIME] - begun, when_seen[first:last]
-        age[-1], level[-1] = ended - begun, at_crawls[end]
+        age[1:-1], level[1:-1] = samples[first:last, TIME] - begun, sample_levels[first:last]
+        age[-1], level[-1] = ended - begun, crawl_levels[end]
         for place in (age.size - 1, 1 + int(way[end] * (age.size - 2))):
             rows[count, 0], rows[count, 1] = end - 1, level[place]
             rows[count, 2] = shortfall(age, level, level[place])

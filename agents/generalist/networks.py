@@ -1,4 +1,4 @@
-"""Two networks: how stale a page is, and what its crawl is worth, as compiled functions."""
+"""Two networks that correct a belief: how stale a page is, and the value of its crawl."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import math
 
 import numpy as np
 
-from agents.generalist.inputs import INPUTS, LEVEL, SMALLEST
+from agents.generalist.inputs import INPUTS, LEVEL, LOG_OFFSET
 from agents.index.inputs import shapes_of
 from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray
 
 NUM_INPUTS = len(INPUTS)
 NUM_VALUED = NUM_INPUTS + len(LEVEL)
-FURTHEST = 6.0
+MAX_INPUT = 6.0
 """Standardised inputs are clipped here."""
-MOST_EVIDENCE = 10.0
-FEW = 1e-3
+MAX_EVIDENCE = 10.0
+SMALL_EVIDENCE = 1e-3
 """Evidence below which V_GREEDY is computed by its first terms."""
-LARGEST_LOG_FACTOR = 2.5
+MAX_LOG_FACTOR = 2.5
 """Corrections are factors up to the exponential of this."""
 
 
@@ -30,9 +30,9 @@ def number_of_weights(hidden: int) -> int:
 
 @inlined()
 def layer(weights: FloatArray, inputs: FloatArray, out: FloatArray) -> int:
-    """Write tanh(W^T inputs + b), (H, n), of inputs (K, n); loops run over pages last.
+    """Write tanh(W^T inputs + b), (H, n), of inputs (K, n); return the number of weights used.
 
-    W (K, H) and b (H,) are the first of a row of weights. Returns their number.
+    W (K, H) and b (H,) are the first weights of the row. The innermost loops run over pages.
     """
     hidden, first = out.shape[0], inputs.shape[0] * out.shape[0]
     for j in range(hidden):
@@ -49,10 +49,10 @@ def layer(weights: FloatArray, inputs: FloatArray, out: FloatArray) -> int:
 
 @inlined()
 def write_outputs(weights: FloatArray, hidden: int, inputs: FloatArray, out: FloatArray) -> int:
-    """Write a network's outputs, (n,), bounded by LARGEST_LOG_FACTOR, of inputs (K, n).
+    """Write a network's outputs, (n,), bounded by MAX_LOG_FACTOR, of inputs (K, n).
 
-    The network has two layers of H units tanh and one output. Its weights are the first of a row:
-    W1 (K, H), b1 (H,), W2 (H, H), b2 (H,), w3 (H,), b3. Returns their number.
+    The network has two layers of H units tanh and one output. Its weights are the first of the row:
+    W1 (K, H), b1 (H,), W2 (H, H), b2 (H,), w3 (H,), b3. Return their number.
     """
     low, high = np.empty((hidden, inputs.shape[1])), np.empty((hidden, inputs.shape[1]))
     place = layer(weights, inputs, low)
@@ -61,7 +61,7 @@ def write_outputs(weights: FloatArray, hidden: int, inputs: FloatArray, out: Flo
         total = weights[place + hidden]
         for j in range(hidden):
             total += weights[place + j] * high[j, k]
-        out[k] = min(max(total, -LARGEST_LOG_FACTOR), LARGEST_LOG_FACTOR)
+        out[k] = min(max(total, -MAX_LOG_FACTOR), MAX_LOG_FACTOR)
     return int(place + hidden + 1)
 
 
@@ -71,7 +71,7 @@ def standardise(inputs: FloatArray, mean: FloatArray, scale: FloatArray) -> None
     for i in range(inputs.shape[0]):
         for k in range(inputs.shape[1]):
             value = (inputs[i, k] - mean[i]) * scale[i]
-            inputs[i, k] = min(max(value, -FURTHEST), FURTHEST)
+            inputs[i, k] = min(max(value, -MAX_INPUT), MAX_INPUT)
 
 
 @inlined()
@@ -106,16 +106,16 @@ def correct(
 def write_levels(x: FloatArray, out: FloatArray) -> None:
     """Write the inputs LEVEL of pages at corrected evidence (n,), (3, n)."""
     for k in range(x.shape[0]):
-        out[0, k] = math.log(SMALLEST + x[k])
+        out[0, k] = math.log(LOG_OFFSET + x[k])
         out[1, k] = -math.expm1(-x[k])
-        out[2, k] = min(x[k], MOST_EVIDENCE)
+        out[2, k] = min(x[k], MAX_EVIDENCE)
 
 
 @compiled()
 def write_prices(x: FloatArray, rate: FloatArray, out: FloatArray) -> None:
     """Write V_GREEDY of importance 1, (1 - (1 + x) exp(-x)) / rate, (n,)."""
     for k in range(x.shape[0]):
-        if x[k] < FEW:
+        if x[k] < SMALL_EVIDENCE:
             out[k] = x[k] * x[k] * (0.5 - x[k] / 3.0) / rate[k]
         else:
             out[k] = (1.0 - (1.0 + x[k]) * math.exp(-x[k])) / rate[k]

@@ -1,4 +1,4 @@
-"""The agent in an environment: a corrected belief, or a formula, by what is asked and revealed."""
+"""The generalist: a belief that networks correct, or another policy where one is better."""
 
 from __future__ import annotations
 
@@ -17,22 +17,20 @@ from policies.base.policy import RATE_FORMS
 from policies.base.registry import TAGS
 from policies.ncis.belief import BeliefNCIS
 
-LEAST = 0.02
-"""Where one page is crawled per decision, pages below this share of the largest believed value are
-not corrected."""
+MIN_SHARE = 0.02
+"""With one crawl per decision, pages below this share of the largest value are not corrected."""
 
 
 class LearnedBelief(BeliefNCIS):
-    """BELIEF-NCIS, with its staleness and its crawl value corrected by two networks.
+    """BELIEF-NCIS whose staleness and crawl value two networks correct.
 
-    The networks (:mod:`agents.generalist.networks`) are the same for all pages, of any number, and
-    for all laws of changes and signals. Where one page is crawled per decision, only those of at
-    least LEAST times the largest believed value are corrected. A unit of time counts as a day for
-    the inputs of hours.
+    The networks (:mod:`agents.generalist.networks`) are the same for any number of pages and for
+    all laws of changes and signals. With one crawl per decision, pages below MIN_SHARE of the
+    largest value are not corrected. For the inputs of hours, a unit of time is a day.
 
     Args:
-        stored: the networks.
-        **belief: as for :class:`policies.ncis.belief.BeliefNCIS`.
+        stored: the networks' weights.
+        **belief: arguments of :class:`policies.ncis.belief.BeliefNCIS`.
     """
 
     def __init__(self, *, stored: StoredGeneralist, **belief: Any) -> None:
@@ -43,49 +41,49 @@ class LearnedBelief(BeliefNCIS):
         """Return the learner at the start of an episode; ``slots`` and ``rng`` are not used.
 
         Raises:
-            ValueError: the history is of other pages or sources.
+            ValueError: the history has other pages or sources.
         """
         weights, hidden = self.stored.weights, self.stored.hidden
-        least = LEAST if self.form.num_chosen == 1 else 0.0
+        cutoff = MIN_SHARE if self.form.num_chosen == 1 else 0.0
         belief = self.first_memory(problem)
-        memory = with_history(belief, problem, weights, hidden=hidden, least=least)
+        memory = with_history(belief, problem, weights, hidden=hidden, cutoff=cutoff)
         functions = kernels.on_birth_or_death, kernels.learn, kernels.on_signal, kernels.score
         return CompiledLearner(*functions, memory)
 
 
 def formula_of(env: Any) -> str | None:
-    """Return the name of the policy that the agent is in an environment; None for its own belief.
+    """Return the name of the policy that acts in an environment; None for the corrected belief.
 
-    It follows from the reward, the form of action and the columns of the observation. Where pages
-    are born and die, on recorded traces, the correction loses, and the belief stays as it is.
+    It depends on the reward, the form of action and the columns of the observation. The uncorrected
+    belief acts where pages are born and die: there the correction scores lower on recorded traces.
     """
     core: Any = getattr(env, "unwrapped", env)
     reward = getattr(getattr(core, "objective", None), "reward", "freshness")
     columns = getattr(core, "features", ())
-    known = "change_rate" in columns
+    rates_revealed = "change_rate" in columns
     form = getattr(core, "action_form", "page")
     if reward == "fragments":
-        name = "FragmentStatic" if known else "LearningLongevity"
-        if form not in TAGS[name].acts or (form == "refresh" and not known):
+        name = "FragmentStatic" if rates_revealed else "LearningLongevity"
+        if form not in TAGS[name].acts or (form == "refresh" and not rates_revealed):
             raise ValueError(
-                f"action_form must be one in which {name} acts, as which the generalist plays "
-                f"fragments, got {form!r}"
+                f"action_form must be one of {name}, which acts on fragments for the generalist, "
+                f"got {form!r}"
             )
         return name
     if form in RATE_FORMS:
         if "clicks_1" in columns:
             return "DiscreteLambdaCrawl"
-        name = "LambdaCrawl" if known else "LambdaLearnAndCrawl"
+        name = "LambdaCrawl" if rates_revealed else "LambdaLearnAndCrawl"
         return name if reward == "penalty" else BINARY[name]
     if reward == "penalty":
-        name = "GreedyHarmonic" if known else "LambdaLearnAndCrawl"
+        name = "GreedyHarmonic" if rates_revealed else "LambdaLearnAndCrawl"
         return name if form in TAGS[name].acts else None
     return BELIEF if "alive" in columns else None
 
 
 BELIEF = "BeliefNCIS"
 BINARY = {"LambdaCrawl": "BinaryLambdaCrawl", "LambdaLearnAndCrawl": "LambdaLearnAndCrawlBinary"}
-"""Policies of rates where a page is fresh or stale, by those where missed changes count."""
+"""Policies for rewards of freshness, by those for penalties of missed changes."""
 
 
 def load_generalist(folder: str | Path, env: Any = None) -> Any:
@@ -93,7 +91,7 @@ def load_generalist(folder: str | Path, env: Any = None) -> Any:
 
     Args:
         folder: the output folder of :func:`agents.generalist.training.train`.
-        env: the environment to bind it to; None for the corrected belief itself, a policy.
+        env: the environment to bind it to; None for the corrected belief, unbound.
 
     Raises:
         ValueError: there is no such agent, its file is damaged, or it cannot act in ``env``.

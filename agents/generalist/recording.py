@@ -1,4 +1,4 @@
-"""What a crawler sees that explores around a belief: crawls, and the belief along some cycles."""
+"""Record crawls, and the belief between them, of a crawler that explores around a belief."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from policies.ncis.belief import kernels as belief
 from policies.ncis.belief.layout import CLASSES, EVENT_WIDTH, EVENTS
 
 SPREAD = 0.6
-"""Standard deviation of the logarithm of a factor of each page's value, drawn at every crawl."""
-AT_RANDOM = 0.03
-"""Share of crawls of random pages."""
-FOLLOWED = 4
-"""Every how many pages one is followed along its cycles."""
-EVERY = 10
-"""Times per cycle T at which pages are followed."""
+"""Standard deviation of the logarithm of a random factor of the page's value, new at each crawl."""
+RANDOM_SHARE = 0.03
+"""Share of crawls that go to a random page."""
+PAGE_STRIDE = 4
+"""The belief is sampled between crawls for one page in so many."""
+SAMPLES_PER_CYCLE = 10
+"""Samples of such a page per cycle T."""
 
 PAGE, TIME, EVIDENCE, RATE, FORCED, CHANGED = range(6)
 """Columns of a record of a page, before its inputs."""
 NUM_COLUMNS = 6
 WIDTH = NUM_COLUMNS + len(INPUTS)
-CRAWLED, SEEN, FIRST_SEEN, GAP, NOISE = range(history.WEIGHTS, history.WEIGHTS + 5)
-"""Places in ``shared``: numbers of crawls and of other records; the place of the first of these;
-slots between two; then for each slot a page to crawl or -1, and a factor."""
+CRAWLED, SAMPLED, FIRST_SAMPLE, GAP, NOISE = range(history.WEIGHTS, history.WEIGHTS + 5)
+"""Places in ``shared``: numbers of crawls and of samples; the number of the first sample; slots
+between samples; then for each slot a page to crawl or -1, and a factor."""
 FIRST_RECORD = (EVENTS + CLASSES) * EVENT_WIDTH
-"""Place of the records in the flat array of events, after those of the belief."""
+"""Place of the records in the flat array of events, after the events of the belief."""
 
 
 @inlined()
@@ -73,7 +73,7 @@ def learn(
 def score(
     memory: Memory, now: float, elapsed: FloatArray, alive: BoolArray, scores: FloatArray
 ) -> None:
-    """Choose a page, and record the belief about it and, at times, about those followed."""
+    """Choose a page and record the belief about it; at times, record samples."""
     shared, num_pages = memory.shared, elapsed.shape[0]
     believed, values, slot = np.empty((3, num_pages)), np.empty(num_pages), int(shared[CRAWLED])
     belief.write_values(memory, now, elapsed, alive, values, believed)
@@ -82,38 +82,38 @@ def score(
         best = int(np.argmax(values * memory.pages[:, -1]))
     record(memory, slot, now, elapsed, best, believed, values)
     if slot % int(shared[GAP]) == 0:
-        for page in range(0, num_pages, FOLLOWED):
-            number = int(shared[FIRST_SEEN] + shared[SEEN])
+        for page in range(0, num_pages, PAGE_STRIDE):
+            number = int(shared[FIRST_SAMPLE] + shared[SAMPLED])
             record(memory, number, now, elapsed, page, believed, values)
-            shared[SEEN] += 1.0
+            shared[SAMPLED] += 1.0
     scores[:] = 0.0
     scores[best] = 1.0
 
 
 class Record(NamedTuple):
-    """Records of an episode: at the n crawls, and at k times along followed cycles.
+    """Records of an episode: at n crawls, and k samples between crawls.
 
-    ``crawls`` (n, NUM_COLUMNS) and ``seen`` (k, NUM_COLUMNS) float32, ``crawl_inputs`` (n, K) and
-    ``seen_inputs`` (k, K) float16; ``cycle`` is T.
+    ``crawls`` (n, NUM_COLUMNS) and ``samples`` (k, NUM_COLUMNS) float32; ``crawl_inputs`` (n, K)
+    and ``sample_inputs`` (k, K) float16; ``cycle`` is T.
     """
 
     crawls: NDArray[np.float32]
     crawl_inputs: NDArray[np.float16]
-    seen: NDArray[np.float32]
-    seen_inputs: NDArray[np.float16]
+    samples: NDArray[np.float32]
+    sample_inputs: NDArray[np.float16]
     cycle: float
 
 
 def recording(memory: Memory, slots: int, rng: np.random.Generator) -> CompiledLearner:
-    """Return a learner that explores from a belief with a history, and records in its arrays."""
+    """Return a learner that explores around a belief with a history, and records in its arrays."""
     num_pages = memory.pages.shape[0]
-    gap = max(1, num_pages // EVERY)
-    seen = (slots // gap + 1) * (-(-num_pages // FOLLOWED))
-    rows = -(-(slots + seen) * WIDTH // EVENT_WIDTH)
+    gap = max(1, num_pages // SAMPLES_PER_CYCLE)
+    samples = (slots // gap + 1) * (-(-num_pages // PAGE_STRIDE))
+    rows = -(-(slots + samples) * WIDTH // EVENT_WIDTH)
     events = np.concatenate([memory.events, np.zeros((rows + 1, EVENT_WIDTH))])
     factor = np.exp(SPREAD * rng.standard_normal(num_pages))
     pages = np.concatenate([memory.pages, factor[:, None]], axis=1)
-    forced = rng.random(slots + 1) < AT_RANDOM
+    forced = rng.random(slots + 1) < RANDOM_SHARE
     page = np.where(forced, rng.integers(num_pages, size=slots + 1), -1)
     choices = np.stack([page, np.exp(SPREAD * rng.standard_normal(slots + 1))], axis=1)
     shared = np.concatenate([memory.shared, [0.0, 0.0, slots, gap], choices.ravel()])
@@ -122,15 +122,15 @@ def recording(memory: Memory, slots: int, rng: np.random.Generator) -> CompiledL
 
 
 def recorded(memory: Memory) -> Record:
-    """Return what was recorded in the arrays of a learner of :func:`recording`."""
+    """Return the records in the arrays of a learner of :func:`recording`."""
     flat = memory.events.reshape(-1)[FIRST_RECORD:]
-    slots, crawled, seen = (int(memory.shared[k]) for k in (FIRST_SEEN, CRAWLED, SEEN))
-    rows = flat[: (slots + seen) * WIDTH].reshape(-1, WIDTH)
-    crawls, followed = rows[:crawled], rows[slots:]
+    slots, crawls, samples = (int(memory.shared[k]) for k in (FIRST_SAMPLE, CRAWLED, SAMPLED))
+    rows = flat[: (slots + samples) * WIDTH].reshape(-1, WIDTH)
+    crawl_rows, sample_rows = rows[:crawls], rows[slots:]
     return Record(
-        crawls[:, :NUM_COLUMNS].astype(np.float32),
-        crawls[:, NUM_COLUMNS:].astype(np.float16),
-        followed[:, :NUM_COLUMNS].astype(np.float32),
-        followed[:, NUM_COLUMNS:].astype(np.float16),
+        crawl_rows[:, :NUM_COLUMNS].astype(np.float32),
+        crawl_rows[:, NUM_COLUMNS:].astype(np.float16),
+        sample_rows[:, :NUM_COLUMNS].astype(np.float32),
+        sample_rows[:, NUM_COLUMNS:].astype(np.float16),
         float(memory.shared[history.CYCLE]),
     )

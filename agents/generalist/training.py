@@ -1,4 +1,4 @@
-"""Training a generalist: episodes of every law, two fits, and a folder with the agent."""
+"""Train a generalist: record episodes of every law, fit two networks, and save them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from agents.catalog import check_vacant
 from agents.generalist.history import with_history
-from agents.generalist.learning import learned
+from agents.generalist.learning import fit_networks
 from agents.generalist.recording import Record, recorded, recording
 from agents.generalist.stored import StoredGeneralist
 from agents.index.arguments import check_numbers
@@ -26,24 +26,24 @@ from crawl_envs.types.arguments import one_of
 from crawl_envs.worlds.rollouts import play_form
 from policies.ncis.belief import BeliefNCIS
 
-SHOWN = (
+REVEALED = (
     *("uniform", "partial", "noisy", "mixed", "delayed", "sources", "bing-like"),
     *("late", "corrupted", "bursty", "periodic", "deploys", "shifting"),
 )
 """Laws of episodes in which all parameters are revealed."""
 HIDDEN = ("uniform", "noisy", "mixed", "cold")
 """Laws of episodes in which change rates and the quality of signals are hidden."""
-LAWS = (*SHOWN, "cold")
+LAWS = (*REVEALED, "cold")
 ALGORITHM = "crawl outcomes"
 NUM_PAGES = 100
 CYCLES = {"parameters": 20, "importance": 40}
-"""Crawls per page of an episode, by what is revealed."""
+"""Crawls per page of an episode, by the revealed columns."""
 BANDWIDTH_SPREAD = 4.0
-"""Crawls per page and unit of time are log-uniform from 1 over this to this."""
-HELD_OUT = 2
+"""Crawls per page and unit of time are log-uniform in [1 / spread, spread]."""
+TEST_EPISODES = 2
 """Episodes of each law on which the losses are measured."""
-SEEDS = 2**42
-"""Episodes of the training have seeds from here on."""
+TRAINING_SEEDS = 2**42
+"""First seed of the training episodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class GeneralistArguments(RunArguments):
     """
 
     episodes: int = 120
-    """Episodes of each law, and of each with hidden parameters, >= 1."""
+    """Episodes of each law with parameters, and of each without, >= 1."""
     algorithm: str = ALGORITHM
     instance: Sequence[str] = LAWS
     """Laws of the episodes, among LAWS."""
@@ -74,14 +74,14 @@ class GeneralistArguments(RunArguments):
             one_of("instance", law, LAWS)
 
     def worlds(self) -> list[tuple[str, Reveal]]:
-        """Return the laws of the episodes, and what is revealed."""
-        shown: list[tuple[str, Reveal]] = [(law, "parameters") for law in SHOWN]
-        both: list[tuple[str, Reveal]] = [*shown, *((law, "importance") for law in HIDDEN)]
-        return [(law, reveal) for law, reveal in both if law in self.instance]
+        """Return the laws of the episodes with the revealed columns."""
+        revealed: list[tuple[str, Reveal]] = [(law, "parameters") for law in REVEALED]
+        worlds: list[tuple[str, Reveal]] = [*revealed, *((law, "importance") for law in HIDDEN)]
+        return [(law, reveal) for law, reveal in worlds if law in self.instance]
 
 
 def explored(law: str, reveal: Reveal, seed: int) -> Record:
-    """Return what an explorer sees in the episode of a seed."""
+    """Return the record of an explorer in the episode of a seed."""
     rng = np.random.default_rng([seed, 3])
     bandwidth = NUM_PAGES * BANDWIDTH_SPREAD ** rng.uniform(-1.0, 1.0)
     instance = instances.make(law, num_pages=NUM_PAGES, bandwidth=bandwidth, seed=seed)
@@ -111,8 +111,8 @@ def train(
     ``generalist.json``, the agent. The same arguments give the same agent, up to rounding.
 
     Args:
-        arguments: of the training.
-        out: the folder, made if need be.
+        arguments: arguments of the training.
+        out: the folder, created if necessary.
         progress: show a progress bar on standard error.
 
     Raises:
@@ -125,21 +125,21 @@ def train(
     claim(out)
     replace_text(out / CONFIG, arguments.to_json())
     worlds, rows = arguments.worlds(), []
-    count, held_out = len(worlds) * arguments.episodes, len(worlds) * HELD_OUT
+    count, held_out = len(worlds) * arguments.episodes, len(worlds) * TEST_EPISODES
     with ProgressBar(COUNT, shown=progress) as bar:
         task, records = bar.add_task("exploring", total=count + held_out), []
         for number in range(count + held_out):
-            seed = SEEDS + (arguments.seed << 20) + number
+            seed = TRAINING_SEEDS + (arguments.seed << 20) + number
             records.append(explored(*worlds[number % len(worlds)], seed))
             bar.advance(task)
-        given = arguments.hidden, arguments.learning_rate
         rng = np.random.default_rng([arguments.seed, 2])
-        for each in learned(records[:count], records[count:], *given, rng):
-            bar.update(task, description=f"fitting the {each.fit}")
+        networks = arguments.hidden, arguments.learning_rate, rng
+        for result in fit_networks(records[:count], records[count:], *networks):
+            bar.update(task, description=f"fitting the {result.fit}")
             seconds = round(time.perf_counter() - started, 3)
-            rows.append(CurveRow(each.fit, each.number, each.loss, seconds))
+            rows.append(CurveRow(result.fit, result.number, result.loss, seconds))
     write_rows(out / CURVE, CurveRow, rows)
-    assert each.weights is not None
-    stored = StoredGeneralist(each.weights, json.loads(arguments.to_json()))
+    assert result.weights is not None
+    stored = StoredGeneralist(result.weights, json.loads(arguments.to_json()))
     stored.save(out)
     return stored

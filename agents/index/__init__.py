@@ -1,8 +1,6 @@
-"""An index of pages, learned from the outcomes of crawls alone.
+"""A learned index of pages, from the outcomes of crawls; without torch.
 
-Nothing here needs torch.
-
-Public modules: arguments, fitting, inputs, learning, recording, stored, training.
+Public modules: arguments, fitting, inputs, learning, policy, recording, stored, training.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from crawl_envs.worlds.rollouts import play_form
 
 SPREAD = 1.2
 """Standard deviation of the logarithm of a page's weight."""
-REDRAWN = 500
+WEIGHT_SLOTS = 500
 """Crawls between two draws of the weights."""
 CRAWLS, SIGNALS, SEQUENCE = range(3)
 """Places in ``shared``: numbers of crawls and signals recorded; then the pages to crawl."""
@@ -62,7 +62,7 @@ def learn(
 
 @compiled(ON_SIGNAL.signature)
 def on_signal(memory: Memory, page: IntArray, time: FloatArray, source: IntArray) -> None:
-    """Record signals in ``events``, and count those that find no place."""
+    """Record signals in ``events``, and count those beyond its size too."""
     events, shared = memory.events, memory.shared
     for k in range(page.shape[0]):
         number = int(shared[SIGNALS])
@@ -81,17 +81,17 @@ def score(
 
 
 def explored(num_pages: int, slots: int, rng: np.random.Generator) -> IntArray:
-    """Return pages at random, by weights exp(SPREAD z) that are redrawn every REDRAWN slots."""
+    """Return random pages, by weights exp(SPREAD z) that change every WEIGHT_SLOTS slots."""
     parts = []
-    for first in range(0, slots, REDRAWN):
+    for first in range(0, slots, WEIGHT_SLOTS):
         weight = np.exp(SPREAD * rng.standard_normal(num_pages))
-        size = min(REDRAWN, slots - first)
+        size = min(WEIGHT_SLOTS, slots - first)
         parts.append(rng.choice(num_pages, size, p=weight / weight.sum()))
     return np.concatenate(parts)
 
 
 def recorded(instance: Instance, horizon: float, slots: int, seed: int) -> Record:
-    """Return what a crawler sees that explores in the episode of a seed."""
+    """Return the record of an explorer in the episode of a seed."""
     pages = explored(instance.num_pages, slots, np.random.default_rng([seed, 3])).astype(np.float64)
     group, signals, capacity = np.zeros(instance.num_pages, np.int64), 4 * slots, 0
     while signals > capacity:

@@ -1,4 +1,4 @@
-"""One small network for all pages: a vector per page, a score per page, a value of them all."""
+"""The network ``pages``: a vector and a score for each page, and a value of the state."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class PageEncoder(BaseFeaturesExtractor):
 
     A page's vector is computed from its scaled row and from the mean of the first layer's outputs
     over all pages. Unlike a sum or a maximum, the mean over independent pages tends to a limit as
-    their number grows, so that a network trained on few pages acts well on many. (What matters of
-    the others is the value of a crawl elsewhere, a function of the distribution of pages.)
+    their number grows, so a network trained on few pages acts well on many. (The rest of the pages
+    matters by the value of a crawl there, a function of the distribution of pages.)
 
-    C is ``width``, and one more where pages can die: the last number says which pages exist, for
-    :class:`OnPages`.
+    C is ``width``, plus one where pages can die: for :class:`OnPages`, the last number is 1 if the
+    page exists.
     """
 
     def __init__(
@@ -44,14 +44,14 @@ class PageEncoder(BaseFeaturesExtractor):
 
 
 def joined(vectors: Tensor, alive: Tensor | None) -> Tensor:
-    """Return vectors per page, and which pages exist, as (N, m·C)."""
+    """Return the vectors of pages, and which pages exist, as (N, m·C)."""
     if alive is not None:
         vectors = torch.cat([vectors, alive[..., None]], -1)
     return torch.flatten(vectors, 1)
 
 
 class OnPages(nn.Module):
-    """A network on what an encoder returns, for any number of pages."""
+    """A network on the output of an encoder, for any number of pages."""
 
     def __init__(self, encoder: PageEncoder) -> None:
         super().__init__()
@@ -86,15 +86,15 @@ class PerPage(OnPages):
 
 
 class PageHeads(PerPage):
-    """From vectors per page, (N, m·C), to a score per page, (N, m), and to a value's input.
+    """From a vector per page, (N, m·C), to a score per page, (N, m), and to the input of the value.
 
-    It replaces Stable-Baselines3's MlpExtractor. The scores are the actor's output itself: logits
-    of the pages (action ``page``, and the top pages of ``scores``), logits of their bits
-    (``refresh``), or means of normal distributions.
+    It replaces Stable-Baselines3's MlpExtractor. The scores are the actor's output: logits of the
+    pages (action ``page``, and the top pages of ``scores``), logits of their bits (``refresh``), or
+    means of normal distributions.
     """
 
     latent_dim_pi = 1
-    """The scores need no layer after them; size 1 keeps the discarded one small."""
+    """The scores need no further layer; size 1 makes the discarded one small."""
 
     def __init__(self, encoder: PageEncoder, dead: float | None = NEVER) -> None:
         super().__init__(encoder, dead)

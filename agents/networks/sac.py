@@ -1,4 +1,4 @@
-"""Actor and critics on pages, for SAC with the action ``scores``."""
+"""The policy of SAC that scores pages, for the action ``scores``."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from torch import Tensor, nn
 from agents.networks.encoder import OnPages, PageEncoder, PerPage
 from agents.networks.scaling import mean_over
 
-LOWEST = -10.0
+DEAD_SCORE = -10.0
 """Score, before it is squashed, of a page that does not exist."""
 
 
 class PageActor(Actor):
-    """Draws a score for every page, from a squashed normal distribution of its own."""
+    """Draw a score for every page from its squashed normal distribution."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{**kwargs, "features_dim": 1})  # its layers are replaced
         self.features_dim = kwargs["features_dim"]
         encoder = self.features_extractor
         assert isinstance(encoder, PageEncoder)
-        self.mu = PerPage(encoder, LOWEST)
+        self.mu = PerPage(encoder, DEAD_SCORE)
         self.log_std = PerPage(encoder, 0.0)  # type: ignore[assignment]  # a module, too
 
 
@@ -49,8 +49,8 @@ class PageQ(OnPages):
         scores = inputs[:, -num_pages:]
         rows = torch.relu(self.rows(torch.cat([vectors, scores[..., None]], -1)))
         context = self.all(mean_over(rows, alive))
-        both = torch.relu(self.alone(rows) + context[:, None])
-        value: Tensor = self.value(mean_over(both, alive))
+        combined = torch.relu(self.alone(rows) + context[:, None])
+        value: Tensor = self.value(mean_over(combined, alive))
         return value
 
 
@@ -68,7 +68,7 @@ class PageCritic(ContinuousCritic):
 
 
 class PageSAC(SACPolicy):
-    """For SAC: a score per page, and critics on pages.
+    """The policy of SAC with a score per page, and critics on pages.
 
     Arguments are those of ``SACPolicy``; the features extractor must be :class:`PageEncoder`, and
     ``net_arch`` is not used.

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from agents.index.learning import learned
+from agents.index.learning import fit_index
 from agents.index.stored import StoredIndex
 from crawl_envs.instances.traces import Signals, Trace
 from crawl_envs.instances.traces.windows import sources_of
@@ -67,7 +67,7 @@ def index_of_log(site: str, days: int, seed: int, until: float) -> StoredIndex:
     log = logged(site, days, seed)
     history, held_out = histories_of(log, np.zeros(log.num_pages, np.int64), until)
     options = HIDDEN, LEARNING_RATE, np.random.default_rng(seed), [held_out]
-    rounds = [model for model in learned([history], *options) if model.weights is not None]
+    rounds = [model for model in fit_index([history], *options) if model.weights is not None]
     weights = min(rounds, key=lambda model: model.loss).weights
     assert weights is not None
     return StoredIndex(weights)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agents.generalist.learning import cycles_of, learned, shortfall
+from agents.generalist.learning import cycles_of, fit_networks, shortfall
 from agents.generalist.networks import NUM_INPUTS
 from agents.generalist.recording import EVIDENCE, FORCED, Record
 from tests.agents.generalist.twins import price
@@ -52,7 +52,7 @@ def test_the_integral_ends_where_the_level_is_first_reached(level, expected):
 def test_cycles_ended_at_random_are_left_out():
     record = poisson_record(np.random.default_rng(0), 1.0, pages=1, cycles=4)
     at_crawls, when_seen = (
-        1.0 - np.exp(-rows[:, EVIDENCE].astype(float)) for rows in (record.crawls, record.seen)
+        1.0 - np.exp(-rows[:, EVIDENCE].astype(float)) for rows in (record.crawls, record.samples)
     )
     rng = np.random.default_rng(1)
     starts, levels, totals = cycles_of(record, at_crawls, when_seen, rng)
@@ -66,7 +66,7 @@ def test_cycles_ended_at_random_are_left_out():
 def test_fits_recover_a_known_factor():
     rng = np.random.default_rng(0)
     records = [poisson_record(rng, 2.0) for _ in range(12)]
-    rounds = list(learned(records[:10], records[10:], 8, 0.003, rng))
+    rounds = list(fit_networks(records[:10], records[10:], 8, 0.003, rng))
     assert [each.fit for each in rounds[:1] + rounds[-1:]] == ["staleness", "value"]
     weights = rounds[-1].weights
     inputs, factors, prices = rng.normal(size=(40, NUM_INPUTS)), [], []

@@ -46,5 +46,5 @@ def test_records_are_what_the_step_loop_sees(law):
         env.step(page)
         changed.append(bool(core.last_log().changed[0]))
     np.testing.assert_array_equal(record.crawls[:, recording.CHANGED] > 0.5, changed)
-    assert record.seen_inputs.shape == (len(record.seen), len(INPUTS))
-    assert {*record.seen[:, recording.PAGE]} == {0.0, 4.0, 8.0, 12.0, 16.0}
+    assert record.sample_inputs.shape == (len(record.samples), len(INPUTS))
+    assert {*record.samples[:, recording.PAGE]} == {0.0, 4.0, 8.0, 12.0, 16.0}

@@ -16,7 +16,7 @@ TINY = {"episodes": 1, "hidden": 2, "instance": ("noisy", "deploys")}
 @pytest.fixture
 def quick(monkeypatch):
     monkeypatch.setattr(training, "CYCLES", {"parameters": 4, "importance": 4})
-    monkeypatch.setattr(training, "HELD_OUT", 1)
+    monkeypatch.setattr(training, "TEST_EPISODES", 1)
 
 
 def test_a_training_writes_its_folder(tmp_path, quick):
