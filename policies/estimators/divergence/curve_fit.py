@@ -89,10 +89,10 @@ def shapes() -> Shapes:
 
 
 def equally_saturated(items: int) -> float:
-    """Return the y at which E[min(N, K)] / K = 1 - exp(-MOST_UPDATES), N ~ Poisson(y).
+    """Return the y at which E[min(N, K)] / K = 1 - exp(-MAX_UPDATES), N ~ Poisson(y).
 
     The left side is the share of K items that y updates replace, and the divergence of a small
-    region as a share of its limit. With K = 1, y = MOST_UPDATES.
+    region as a share of its limit. With K = 1, y = MAX_UPDATES.
     """
     from scipy.optimize import brentq  # slow to import, and few policies need them
     from scipy.stats import poisson
