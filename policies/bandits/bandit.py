@@ -37,10 +37,8 @@ UPDATE = types.FunctionType(
 class Bandit(ABC):
     """Chooses one of K arms per round and learns from the rewards of the chosen arms.
 
-    Arguments out of their range raise ValueError, also in subclasses.
-
     Args:
-        num_arms: K, an integer >= 1.
+        num_arms: K, an integer >= 1; ValueError if not, as for the arguments of subclasses.
         *settings: parameters of the kernels.
 
     Attributes:

@@ -5,11 +5,11 @@ The log-likelihood is
 
     l(Delta) = sum over changed of ln(1 - exp(-Delta tau)) - Delta L,
 
-with L the sum of the unchanged intervals. It is concave. Where some crawls found a change and some
-found none, the interval is that of the likelihood ratio, l(Delta) >= max l - 1.92 (Wilks), of
-nominal coverage: with ten equal intervals .89 to 1. If all crawls found a change, the likelihood
-has no maximum; if none did, it is largest at 0. Then only one end is known: the rate at which such
-a history has probability .05.
+with L the sum of the unchanged intervals. It is concave. Where only some crawls found a change, the
+interval is that of the likelihood ratio, l(Delta) >= max l - 1.92 (Wilks), of nominal coverage:
+with ten equal intervals .89 to 1. If all crawls found a change, the likelihood has no maximum; if
+none did, it is largest at 0. Then only one end is known: the rate at which such a history has
+probability .05.
 
 The times of crawls may depend on earlier results (coverage .95 to .96 where intervals halve after a
 change and else grow by half), but not on signals: these come soon after a change, and rates are

@@ -21,8 +21,7 @@ distribution that its pages share, in units of their scales. Then follow the num
 broadcasts so far, the instant that was last counted, the number of its pages that exist, and the
 signals at that instant by source; the recent weight of its broadcasts, by source, and the time of
 the last one; how many of its pages stopped, and how long its pages were active; then a ring of the
-last RING broadcasts, by their numbers among all events, and rings of the sums of their weights, by
-source.
+last RING broadcasts, by number of the event, and rings of the sums of their weights, by source.
 """
 
 from __future__ import annotations

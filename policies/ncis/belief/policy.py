@@ -55,8 +55,7 @@ class BeliefNCIS(CompiledLearnerPolicy):
       from the crawls of these pages (:mod:`policies.ncis.belief.broadcasts`); it does not count
       for a page with a single signal at that instant;
     * single signals, and single signals at the instant of a broadcast, are two channels;
-    * a page may stop changing, at a hazard that its group learns
-      (:mod:`policies.ncis.belief.activity`).
+    * a page may stop changing, at a learned hazard (:mod:`policies.ncis.belief.activity`).
 
     Revealed parameters are the scales of these distributions; the policy learns how far to trust
     them. The index of an active page is mu / Delta (1 - (1 + B) exp(-x)), with B the expected
