@@ -1,4 +1,4 @@
-"""Logs of crawlers: what was crawled when, and what was found; and tables of their pages.
+"""Read crawl logs and tables of pages, and draw the changes that a log did not record.
 
 Public modules: crawl_log, imputation.
 """
