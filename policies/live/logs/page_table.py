@@ -195,8 +195,7 @@ def write_page_table(
     for name in ("recall", "false_signal_rate", "signals"):
         values = getattr(table, name)
         if values is not None:
-            names = (f"{name}:{source}" for source in table.sources)
-            columns |= dict(zip(names, values, strict=True))
+            columns |= {f"{name}:{s}": row for s, row in zip(table.sources, values, strict=True)}
     if table.last_crawl is not None:
         columns["last_crawl"] = _dates(table.last_crawl) if table.dated else table.last_crawl
     columns = {name: values for name, values in columns.items() if values is not None}

@@ -183,8 +183,7 @@ def _units(value: FloatArray, present: BoolArray, texts: Any) -> IntArray:
     for rank, (low, high, *_) in enumerate(EPOCHS.values(), len(TIME_UNITS)):
         kind[(value >= low) & (value <= high)] = rank
     kind[(kind == len(TIME_UNITS) - 1) & (value < 1e18)] = -1
-    low = np.min(value, where=present, initial=np.inf)
-    high = np.max(value, where=present, initial=0.0)
+    low, high = value.min(where=present, initial=np.inf), value.max(where=present, initial=0.0)
     dates = pc.all(pc.match_substring_regex(texts, YYMMDD)).as_py() and (high < 1e8 or low > 2.1e9)
     if dates or (low >= 1e11 and high < 1e12):
         kind[:] = -1
