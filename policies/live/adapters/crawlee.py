@@ -177,9 +177,9 @@ class ScheduledRequests(RequestManager):
     ) -> ProcessedRequest:
         """Add the page of a request, if it is not known."""
         [added] = self._transform_requests([request])
-        known = _page(added) in self.scheduler
+        is_known = _page(added) in self.scheduler
         await self.add_requests([added])
-        return _processed(added, known)
+        return _processed(added, is_known)
 
     async def add_requests(self, requests: Sequence[str | Request], **options: Any) -> None:
         """Add the pages of requests that are not known; ValueError for a POST, payload or key."""
@@ -230,7 +230,7 @@ def _parser(request: Request) -> str:
     return request.model_dump_json()
 
 
-def _processed(request: Request, known: bool) -> ProcessedRequest:
+def _processed(request: Request, is_known: bool) -> ProcessedRequest:
     return ProcessedRequest(
-        unique_key=request.unique_key, was_already_present=known, was_already_handled=False
+        unique_key=request.unique_key, was_already_present=is_known, was_already_handled=False
     )

@@ -80,7 +80,7 @@ class Metrics:
         self.now: float | None = None  # of the last message, if it has a time
         self.begun: float | None = None  # the time of the first call for a fetch
         self.until = self.allowed = 0.0
-        self.look_again, self.shown = -math.inf, dict[str, Any]()
+        self.look_again, self.data = -math.inf, dict[str, Any]()
         about: Any = {"registry": self.registry, "namespace": "crawl"}
         self.handed_out = Counter("handed_out", "Pages handed out or granted.", **about)
         self.reports = Counter("reports", "Fetches by outcome.", ["outcome"], **about)
@@ -125,15 +125,15 @@ class Metrics:
             self._bin(now)["outcomes"]["handed out"] += count
         elif call == "report":
             time = arguments["times"] if (end := arguments.get("ended")) is None else end
-            found = outcomes(arguments, answer)
+            counts = outcomes(arguments, answer)
             if np.size(time):
-                self._bin(float(np.max(time)))["outcomes"] += found
-            for outcome, count in found.items():
+                self._bin(float(np.max(time)))["outcomes"] += counts
+            for outcome, count in counts.items():
                 self.reports.labels(outcome).inc(count)
 
     def _bin(self, time: float) -> dict[str, Any]:
         """Return the bin of a time, with the freshness that is expected then."""
-        place = self.history.at(time)
+        place = self.history.bin_at(time)
         if "expected" not in place:
             place["expected"] = self.scheduler.overview(time)["freshness"]
         return place
@@ -156,19 +156,19 @@ class Metrics:
         begin = clock()
         if begin >= self.look_again:
             with self.scheduler.lock:
-                self.shown = self._look()
+                self.data = self._look()
             self.look_again = clock() + max(20.0 * (clock() - begin) - 5.0, 0.0)
-        return self.shown
+        return self.data
 
     def _look(self) -> dict[str, Any]:
         now = day_of(self.now)
-        known = overview_of(self.scheduler, now)
-        self.history.at(now)["expected"] = known["freshness"]
-        for number, source in enumerate(known["sources"]):
+        data = overview_of(self.scheduler, now)
+        self.history.bin_at(now)["expected"] = data["freshness"]
+        for number, source in enumerate(data["sources"]):
             labels = {"source": str(number)}
             source["signals"] = int(self.registry.get_sample_value(SIGNALS, labels) or 0)
         causes = {without_login(page): without_login(cause, page) for page, cause in [*self.causes]}
-        for page in (*known["first"]["gone"], *known["first"]["failing"]):
+        for page in (*data["first"]["gone"], *data["first"]["failing"]):
             page["cause"] = causes.get(page["url"])
         sent = sum(place["outcomes"]["handed out"] for place in self.history.table())
         late = 0.0 if self.begun is None else max(now - self.until, 0.0)
@@ -176,7 +176,7 @@ class Metrics:
         used = {"begun": self.begun, "sent": sent, "allowed": allowed}
         feeds = [] if self.polls is None else feeds_of(self.polls)
         span = {"width": self.history.width, "history": self.history.table()}
-        return {"now": date_of(now), "time": now, **known, "feeds": feeds, **used, **span}
+        return {"now": date_of(now), "time": now, **data, "feeds": feeds, **used, **span}
 
 
 def outcomes(report: Message, ignored: int) -> Counts[str]:
@@ -184,11 +184,11 @@ def outcomes(report: Message, ignored: int) -> Counts[str]:
     count, status = np.size(report["ids"]), report.get("status", "ok")
     changed: Any = np.ravel(np.asarray(report.get("changed"))) if status == "ok" else [None]
     names = [status if x is None else "changed" if x else "unchanged" for x in changed]
-    found = Counts(names * count if len(names) == 1 else names)
+    counts = Counts(names * count if len(names) == 1 else names)
     if ignored:
-        outcome = next(iter(found)) if len(found) == 1 else "ok"
-        found = Counts({outcome: count - ignored, "ignored": ignored})
-    return +found
+        outcome = next(iter(counts)) if len(counts) == 1 else "ok"
+        counts = Counts({outcome: count - ignored, "ignored": ignored})
+    return +counts
 
 
 def endpoint(scheduler: Scheduler, hosts: Sequence[str] = (), polls: Any = None) -> Starlette:
@@ -200,11 +200,11 @@ def endpoint(scheduler: Scheduler, hosts: Sequence[str] = (), polls: Any = None)
     metrics = Metrics(scheduler, polls)
 
     async def due(request: Request) -> Response:
-        given = request.query_params.multi_items()
-        if [name for name, _ in given] != ["url"]:
+        parameters = request.query_params.multi_items()
+        if [name for name, _ in parameters] != ["url"]:
             example = "/due?url=https%3A%2F%2Fa.example%2F"
             return _answer({"error": f"due must have a url, its & escaped, as in {example}"})
-        return _answer(answer_line(scheduler, json.dumps({"due": given[0][1]})))
+        return _answer(answer_line(scheduler, json.dumps({"due": parameters[0][1]})))
 
     async def messages(request: Request) -> Response:
         try:
@@ -276,7 +276,7 @@ def same_origin(app: ASGIApp) -> ASGIApp:
 def _answer(*answers: Message) -> Response:
     """Return answers, a line each; with status 400 if the only one is an error."""
     bad = len(answers) == 1 and "error" in answers[0]
-    text = "\n".join(json.dumps(each) for each in answers) + "\n"
+    text = "\n".join(json.dumps(answer) for answer in answers) + "\n"
     kind = JSON if len(answers) == 1 else "application/x-ndjson"
     return Response(text, 400 if bad else 200, media_type=kind)
 

@@ -125,8 +125,8 @@ def tell(
     """
     if memory.polled is not None and memory.is_overrun(listing):
         scheduler.source_gap(source, memory.polled)
-    found = memory.signals(listing, now)
-    for some in (found[first : first + AT_ONCE] for first in range(0, len(found), AT_ONCE)):
+    new = memory.signals(listing, now)
+    for some in (new[first : first + AT_ONCE] for first in range(0, len(new), AT_ONCE)):
         urls, added = list(dict.fromkeys(url for url, _ in some)), 0
         if columns is not None:
             hosts = [host_of(url) for url in urls]
@@ -252,10 +252,10 @@ class Polls:
                     if sitemaps and feed not in self.feeds:
                         faults.append(f"{feed} is an index in an index: its sitemaps are left out")
                 elif listing.kind:
-                    known = memory.keys
+                    keys = memory.keys
                     entries = [
-                        each if each.key in known else each._replace(url=self.spelled(each.url))
-                        for each in listing.entries
+                        entry if entry.key in keys else entry._replace(url=self.spelled(entry.url))
+                        for entry in listing.entries
                     ]
                     new = listing._replace(entries=entries)
                     tell(scheduler, memory, new, now, self.sources[feed], self.columns)

@@ -121,13 +121,13 @@ class Fetches:
         With status 429 or 503 its host is left alone until then. A wait that is cut to
         ``max_retry_after`` is warned of once.
         """
-        asked, place = retry_after(answer.retry_after or "", now), answer.url or url
-        if asked is None:
+        days_asked, place = retry_after(answer.retry_after or "", now), answer.url or url
+        if days_asked is None:
             return now
         longest = self.max_retry_after
-        until = now + min(asked, longest)
-        if asked > longest and self.scheduler.opens(host_of(place)) < until - 0.5 * longest:
-            days = f"it asks to wait for {asked:.3g} days, and waits for {longest:.3g}"
+        until = now + min(days_asked, longest)
+        if days_asked > longest and self.scheduler.opens(host_of(place)) < until - 0.5 * longest:
+            days = f"it asks to wait for {days_asked:.3g} days, and waits for {longest:.3g}"
             logger.warning(f"Retry-After of {place} is too long: {days}")
         if answer.status in (429, 503):
             leave_alone(self.scheduler, place, until)

@@ -200,7 +200,7 @@ class _Entries:
     def _finish(self) -> None:
         if self.entry_depth != NO_ENTRY:
             self.entry_depth, part = NO_ENTRY, self.parts.get
-            link, date = (next(filter(None, map(part, each)), "") for each in (self.links, DATES))
+            link, date = (next(filter(None, map(part, names)), "") for names in (self.links, DATES))
             self.add([*self.bases, part("base", "")], link, part("guid") or part("id", ""), date)
 
     def add(self, bases: list[str], link: str, name: str = "", date: str = "") -> None:

@@ -120,11 +120,11 @@ def clock_time(scheduler: Scheduler, message: Message) -> float:
 
 def take_back(scheduler: Scheduler, now: float) -> None:
     """Take a scheduler's clock back if it is more than a minute ahead, with a warning."""
-    ahead = scheduler.time - now
-    if ahead * SECONDS_PER_DAY > 60.0:
+    lead = scheduler.time - now
+    if lead * SECONDS_PER_DAY > 60.0:
         scheduler.reset_clock(now)
         words = "was ahead of this machine's and is taken back; waits have as long to go as before"
-        logger.warning(f"the scheduler's clock {words}: by {ahead:.4g} days, to {date_of(now)}")
+        logger.warning(f"the scheduler's clock {words}: by {lead:.4g} days, to {date_of(now)}")
 
 
 def answers(scheduler: Scheduler, lines: Iterable[str]) -> Iterator[str]:
@@ -179,7 +179,7 @@ def _answer(scheduler: Scheduler, message: Any) -> Message:
         raise ValueError(f"a line must have one of {', '.join(CALLS)}, got {message!r:.80}")
     [call] = named
     for name in message.keys() - {call}:
-        one_of(f"name beside {call}", name, CALLS[call].others)
+        one_of(f"name beside {call}", name, CALLS[call].names)
     if call in ("ask", "due", "describe") and isinstance(message[call], list):
         raise ValueError(f"{call} must be the url of a page, got {message[call]!r:.80}")
     for name, value in message.items():
@@ -197,8 +197,8 @@ def _ids_of(scheduler: Scheduler, urls: Any) -> Any:
     texts = urls if isinstance(urls, list) else [urls]
     if not texts or not all(isinstance(text, str) for text in texts):
         return urls  # whole numbers, or an error of the call
-    known, _ = scheduler.pages.known(as_array("ids", texts))
-    ids = [text if known[k] else normal_url(text) for k, text in enumerate(texts)]
+    is_known, _ = scheduler.pages.known(as_array("ids", texts))
+    ids = [text if is_known[k] else normal_url(text) for k, text in enumerate(texts)]
     return ids if isinstance(urls, list) else ids[0]
 
 
@@ -244,8 +244,8 @@ def _signal(scheduler: Scheduler, message: Message) -> Message:
 
 def _describe(scheduler: Scheduler, message: Message) -> Message:
     time, page = message.get("time"), message["describe"]
-    known = scheduler.describe(page, None if time is None else day_of(time))
-    return {"url": page} | {k: None if x == math.inf else x for k, x in known.items()}
+    facts = scheduler.describe(page, None if time is None else day_of(time))
+    return {"url": page} | {k: None if x == math.inf else x for k, x in facts.items()}
 
 
 def date_of(day: float) -> str | None:
@@ -280,9 +280,9 @@ def _due(scheduler: Scheduler, message: Message) -> Message:
     answer = {"url": page, "due": True, "known": page in scheduler, "why": "it is not known"}
     if not answer["known"]:
         return {**answer, "stale": None, "next": None}
-    known = scheduler.describe(page, now)
-    answer["due"], answer["why"] = known["due"] <= max(now, scheduler.time), known["why"]
-    return {**answer, "stale": known["stale"], "next": date_of(known["due"])}
+    facts = scheduler.describe(page, now)
+    answer["due"], answer["why"] = facts["due"] <= max(now, scheduler.time), facts["why"]
+    return {**answer, "stale": facts["stale"], "next": date_of(facts["due"])}
 
 
 def _finite(time: float) -> float | None:
@@ -327,7 +327,7 @@ class Call(NamedTuple):
     """
 
     make: Callable[[Scheduler, Message], Message | None]
-    others: tuple[str, ...] = ("time",)
+    names: tuple[str, ...] = ("time",)
 
 
 CALLS = {

@@ -1,4 +1,4 @@
-"""Outages: an answer 404 or 410 counts as a deletion only while the host answers other pages.
+"""Outages: a 404 or 410 counts as a deletion only while the host answers other pages.
 
 The first failure of a page is never a deletion. A later 404 or 410 is one if the host has answered
 enough other pages since then: more than half as many as began to fail within a week. After a week
@@ -46,8 +46,8 @@ class Host:
     failing: dict[str, Failing] = field(default_factory=dict)
     run: int = 0  # pages in a row that began to fail, the first of them at ``begin``
     begin: float = math.inf
-    wait: float = 0.0  # between two fetches while the host is down, the last one at ``asked``
-    asked: float = -math.inf
+    wait: float = 0.0  # between two fetches while the host is down, the last one at ``last_fetch``
+    last_fetch: float = -math.inf
     held_until: float = math.nan
 
 
@@ -84,25 +84,25 @@ class Outages:
         if host.wait:
             host.wait = 0.0
             self._release(name, host, now)
-            lost = [page for page, each in host.failing.items() if each.since >= begin]
+            lost = [page for page, failing in host.failing.items() if failing.since >= begin]
             logger.warning(f"{name} is back: {len(lost)} pages that failed are due")
         elif is_back:
-            lost = [page for page, each in host.failing.items() if not each.is_revived]
+            lost = [page for page, failing in host.failing.items() if not failing.is_revived]
         else:
             return
-        for each in lost:
-            host.failing[each].is_revived = True
+        for failing in lost:
+            host.failing[failing].is_revived = True
         if lost:
             self.scheduler.revive(lost)
 
     def _has_copy(self, page: str) -> bool:
-        known = page in self.scheduler
-        return known and self.scheduler.describe(page)["copy"] is not None
+        is_known = page in self.scheduler
+        return is_known and self.scheduler.describe(page)["copy"] is not None
 
     def _note_failure(self, name: str, host: Host, page: str, sent: float, now: float) -> None:
         if host.wait and host.failing[page].since < host.begin:
             self._release(name, host, now)  # ask for another page
-        elif host.wait and sent >= host.asked:
+        elif host.wait and sent >= host.last_fetch:
             host.wait = max(host.wait, min(2.0 * host.wait, MAX_HOLD))
             self.ask(name, now)
         elif not host.wait and host.run >= MIN_RUN:
@@ -118,7 +118,7 @@ class Outages:
         """Hold a host that is down, as one page of it is fetched."""
         host = self.hosts[name]
         if host.wait:
-            host.asked, until = now, now + host.wait
+            host.last_fetch, until = now, now + host.wait
             if until > self.scheduler.opens(name):
                 self.scheduler.hold(name, until)
                 host.held_until = until
@@ -129,7 +129,7 @@ class Outages:
         since = host.failing[page].since
         if status not in (404, 410) or sent <= since:
             return False
-        bad = sum(each.counts and each.since > week for each in host.failing.values())
+        bad = sum(failing.counts and failing.since > week for failing in host.failing.values())
         good = sum(time > since for time in host.good.values())
         return since < week or good >= min(bad // 2 + 1, MAX_GOOD // 2)
 

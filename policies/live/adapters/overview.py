@@ -1,4 +1,4 @@
-"""The data of the page to watch: freshness and fetches over time, and what comes next."""
+"""The data of the page to watch: freshness and fetches over time, and the next pages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, WAITI
 
 BINS = 240
 MINUTE = 1.0 / 1440.0
-SHOWN, FIRST = 12, 10
+MAX_ROWS, FIRST = 12, 10
 """Rows of a table, and of one of gone, failing, starved or late pages."""
 LOGIN = re.compile(r"(?<=://)[^/?#\s]*@")
 UNITS = ("days", 1.0), ("hours", 1.0 / 24.0), ("minutes", MINUTE), ("seconds", MINUTE / 60.0)
@@ -34,7 +34,7 @@ class History:
     def __init__(self) -> None:
         self.width, self.bins = MINUTE, dict[int, dict[str, Any]]()
 
-    def at(self, time: float) -> dict[str, Any]:
+    def bin_at(self, time: float) -> dict[str, Any]:
         """Return the bin of a time."""
         while int(time // self.width) not in self.bins and len(self.bins) >= BINS:
             before, self.bins = sorted(self.bins.items()), {}
@@ -54,11 +54,11 @@ def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
     with scheduler.lock:
         pages, rows, now = scheduler.pages, scheduler.pages.living(), max(now, scheduler.time)
         probability = stale(pages, rows, now)
-        known = scheduler.overview(now)
+        facts = scheduler.overview(now)
         return {
-            **known,
+            **facts,
             "bandwidth": scheduler.bandwidth,
-            "saved": known.pop("allowance"),
+            "saved": facts.pop("allowance"),
             "most_saved": scheduler.most_saved,
             "interval": rows.size / scheduler.bandwidth,
             "sources": _sources(pages, rows),
@@ -104,8 +104,8 @@ def _hosts(
     """Return the hosts that are held, then those with most pages."""
     codes, labels, choices = pages.choices.host[rows], list(pages.hosts), pages.choices
     counts = np.bincount(codes[codes >= 0], minlength=len(labels))
-    held, found = choices.held[: len(labels)], []
-    for code in np.lexsort((-counts, held <= now))[:SHOWN].tolist():
+    held, hosts = choices.held[: len(labels)], []
+    for code in np.lexsort((-counts, held <= now))[:MAX_ROWS].tolist():
         on_host = None if probability is None or not counts[code] else probability[codes == code]
         opens = max(choices.opens[code], held[code])
         until = date_of(held[code]) or "further notice"
@@ -113,8 +113,8 @@ def _hosts(
         about |= {"stale": None if on_host is None else float(on_host.mean())}
         about |= {"fetches": int(choices.busy[code])}
         about |= {"opens": date_of(opens) if opens > now else None}
-        found.append(about | {"held_until": until if held[code] > now else None})
-    return found
+        hosts.append(about | {"held_until": until if held[code] > now else None})
+    return hosts
 
 
 def _next(pages: Any, rows: IntArray, now: float) -> list[dict[str, Any]]:
@@ -127,30 +127,30 @@ def _next(pages: Any, rows: IntArray, now: float) -> list[dict[str, Any]]:
     new, old = rows[free & ~there], rows[free & there]
     values = np.empty(old.size)
     ready(values_of)(pages.arguments[1], pages.values.value, now, old, values)
-    best = old[np.argsort(-values, kind="stable")][: SHOWN - min(new.size, SHOWN // 3)]
+    best = old[np.argsort(-values, kind="stable")][: MAX_ROWS - min(new.size, MAX_ROWS // 3)]
     price = float(pages.choices.lines[0]["level"]) if pages.values.apart else 1.0
-    found = []
-    for place, row in enumerate((*new[: SHOWN // 3], *best), 1):
-        known = description(pages, int(row), now)
+    rows_next = []
+    for place, row in enumerate((*new[: MAX_ROWS // 3], *best), 1):
+        facts = description(pages, int(row), now)
         line = f"{place} of {new.size} pages without a copy"
-        why = line if known["copy"] is None else reason_of(known, now, price)
-        found.append({**_about(pages, row, known), "why": why})
-    return found
+        why = line if facts["copy"] is None else reason_of(facts, now, price)
+        rows_next.append({**_about(pages, row, facts), "why": why})
+    return rows_next
 
 
-def reason_of(known: Mapping[str, Any], now: float, price: float) -> str:
+def reason_of(facts: Mapping[str, Any], now: float, price: float) -> str:
     """Return why a page with a copy is next, by its ``description``."""
-    age = now - known["copy"]
-    unit, days = next((each for each in UNITS if age >= 2.0 * each[1]), UNITS[-1])
+    age = now - facts["copy"]
+    unit, days = next((pair for pair in UNITS if age >= 2.0 * pair[1]), UNITS[-1])
     parts = [f"its copy is {age / days:.3g} {unit} old"]
-    if "change_rate" in known:
-        parts.append(f"{age * known['change_rate']:.3g} changes expected since")
-    if "recall" in known:
-        parts.append(f"{known['signals']} signal{'s' * (known['signals'] != 1)}")
-    if known["stale"] is not None:
-        parts.append(f"stale with {known['stale']:.1%}")
+    if "change_rate" in facts:
+        parts.append(f"{age * facts['change_rate']:.3g} changes expected since")
+    if "recall" in facts:
+        parts.append(f"{facts['signals']} signal{'s' * (facts['signals'] != 1)}")
+    if facts["stale"] is not None:
+        parts.append(f"stale with {facts['stale']:.1%}")
     if price > 0.0:
-        parts.append(f"value {known['value'] / price:.3g} of that fetched last")
+        parts.append(f"value {facts['value'] / price:.3g} of that fetched last")
     return ", ".join(parts)
 
 
@@ -162,31 +162,31 @@ def _troubled(
     some = {"gone": np.flatnonzero((choices.status == GONE) & np.isfinite(choices.due))}
     for name, which in troubles(pages, rows, probability, now, bandwidth).items():
         some[name] = rows[which]
-    orders, found = {"gone": -choices.due, "failing": -choices.fails}, {}
-    for name, each in some.items():
-        first = each[np.argsort(orders.get(name, copies)[each], kind="stable")][:FIRST]
-        found[name] = [_about(pages, row, description(pages, row, now)) for row in first.tolist()]
-    return found
+    orders, tables = {"gone": -choices.due, "failing": -choices.fails}, {}
+    for name, candidates in some.items():
+        first = candidates[np.argsort(orders.get(name, copies)[candidates], kind="stable")][:FIRST]
+        tables[name] = [_about(pages, row, description(pages, row, now)) for row in first.tolist()]
+    return tables
 
 
-def _about(pages: Any, row: int, known: Mapping[str, Any]) -> dict[str, Any]:
+def _about(pages: Any, row: int, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is shown of a page; ``until``: end of its wait, or of its memory as gone."""
     url, until = str(pages.ids.ids(np.array([row]))[0]), float(pages.choices.due[row])
     names = "state", "failures", "stale", "signals", "change_rate"
-    times = {"copy": known["copy"], "due": known["due"], "until": until}
+    times = {"copy": facts["copy"], "due": facts["due"], "until": until}
     dates = {k: None if t is None else date_of(t) for k, t in times.items()}
-    return {"url": without_login(url), **{name: known.get(name) for name in names}, **dates}
+    return {"url": without_login(url), **{name: facts.get(name) for name in names}, **dates}
 
 
 def feeds_of(polls: Any) -> list[dict[str, Any]]:
     """Return the feeds that are bad, then the others, with their polls."""
-    due, last, found = dict(polls.due), dict(polls.last), []
+    due, last, feeds = dict(polls.due), dict(polls.last), []
     for feed in due:
         polled, faults = (last[feed].time, last[feed].faults) if feed in last else (None, ())
         fault = "; ".join(faults)
         dates = {"polled": None if polled is None else date_of(polled), "next": date_of(due[feed])}
-        found.append({"feed": without_login(feed), "fault": without_login(fault, feed), **dates})
-    return sorted(found, key=lambda each: not each["fault"])
+        feeds.append({"feed": without_login(feed), "fault": without_login(fault, feed), **dates})
+    return sorted(feeds, key=lambda each: not each["fault"])
 
 
 def without_login(text: str, address: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Tables of pages with which a scheduler begins."""
+"""Start a scheduler with the pages of a table."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ def newest_copy(table: PageTable) -> tuple[float, bool]:
 
 def columns_of(table: PageTable, rows: IntArray) -> dict[str, Any]:
     """Return the columns of a table that a scheduler takes, of some pages."""
-    known: dict[str, Any] = {"importance": table.importance, "host": table.host}
+    columns: dict[str, Any] = {"importance": table.importance, "host": table.host}
     if table.change_rate is not None:
-        known["change_rate"] = table.change_rate
+        columns["change_rate"] = table.change_rate
     for name in ("recall", "false_signal_rate"):
         values = getattr(table, name)
         if values is None and table.change_rate is not None:
             values = np.zeros((max(len(table.sources), 1), table.num_pages))
         if values is not None:
-            known[name] = values[0] if len(values) == 1 else values
+            columns[name] = values[0] if len(values) == 1 else values
     if table.complete is not None:
-        known["complete"] = table.complete
-    return {name: values[..., rows] for name, values in known.items()}
+        columns["complete"] = table.complete
+    return {name: values[..., rows] for name, values in columns.items()}
 
 
 def copies_of(table: PageTable) -> FloatArray:
@@ -91,14 +91,14 @@ def add_pages(
 
     ``ids`` replace all its URLs, (m,), and ``more`` are further arguments of ``add``.
     """
-    given, columns = (table.urls if ids is None else ids)[rows], columns_of(table, rows)
+    labels, columns = (table.urls if ids is None else ids)[rows], columns_of(table, rows)
     unknown = table.recall is None and table.false_signal_rate is None
     if unknown and (scheduler.learns or "recall" not in scheduler.pages.values.needs):
         columns = {k: x for k, x in columns.items() if k not in ("recall", "false_signal_rate")}
     gone = np.zeros(rows.size, np.bool_) if table.gone is None else table.gone[rows]
     copies = np.where(gone, np.nan, copies_of(table)[rows])  # none is later than that
-    scheduler.add(given, last_crawl=copies, **columns, **more)
-    scheduler.report(given[gone], time, "gone")
+    scheduler.add(labels, last_crawl=copies, **columns, **more)
+    scheduler.report(labels[gone], time, "gone")
 
 
 def report_signals(scheduler: Scheduler, table: PageTable, ids: Any, start: float) -> None:

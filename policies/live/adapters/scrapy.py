@@ -1,4 +1,4 @@
-"""Scrapy's settings for a crawl that never ends: each page is fetched again when it pays.
+"""Scrapy's settings for a crawl that never ends and fetches pages again when it pays.
 
 In the settings of a project (Scrapy >= 2.13, the extra ``scrapy``)::
 

@@ -22,12 +22,12 @@ logger = logging.getLogger(__name__)
 
 
 class Hosts:
-    """The limits of hosts; ``least`` is the shortest gap of a host, in seconds."""
+    """The limits of hosts; ``min_gap`` is the shortest gap of a host, in seconds."""
 
-    def __init__(self, pages: DurableScheduler, settings: BaseSettings, least: float) -> None:
-        self.pages, self.settings, self.least = pages, settings, least
+    def __init__(self, pages: DurableScheduler, settings: BaseSettings, min_gap: float) -> None:
+        self.pages, self.settings, self.min_gap = pages, settings, min_gap
         self.gaps: dict[str, float] = {}  # in seconds, of hosts that are known
-        self._limit(None, least)
+        self._limit(None, min_gap)
 
     def _limit(self, host: str | None, gap: float) -> None:
         """Limit a host, or all; before its robots.txt is known, a host has one fetch at a time."""
@@ -41,17 +41,17 @@ class Hosts:
     def answered(self, url: str) -> None:
         """Limit the host of a page that was answered, unless it is limited already."""
         if host_of(url) not in self.gaps:
-            self._limit(host_of(url), self.least)
+            self._limit(host_of(url), self.min_gap)
 
     def set_crawl_delay(self, robotparser: Any, request: Request) -> None:
         """Use the Crawl-delay of a host's robots.txt if it is longer than the gap."""
         agent = self.settings.get("ROBOTSTXT_USER_AGENT") or self.settings.get("USER_AGENT")
         delay = float(robotparser.crawl_delay(agent) or 0.0)
-        self._limit(host_of(request.url), max(delay, self.least))
+        self._limit(host_of(request.url), max(delay, self.min_gap))
 
     def gap(self, url: str) -> float:
         """Return the days from a fetch of a URL's host to the next."""
-        return self.gaps.get(host_of(url), self.least) * SECOND
+        return self.gaps.get(host_of(url), self.min_gap) * SECOND
 
     def opens(self, url: str) -> float:
         """Return the time from which a URL's host may be asked."""
@@ -99,7 +99,7 @@ class Turns:
         It replaces a waiting step of the same page or feed (``name``).
         """
         gap, host = self.hosts.gap(request.url), host_of(request.url)
-        before = sum(host_of(each.url) == host for *_, each in self.waiting)
+        before = sum(host_of(waiting.url) == host for *_, waiting in self.waiting)
         turn = now + gap * (1 + 2 * before)
         if turn - now > self.longest:
             return turn
@@ -140,9 +140,10 @@ class Report:
         """Set the stats, once in ten minutes, and warn if they have changed."""
         if now < self.due:
             return
-        self.due, known = now + 600.0 * SECOND, self.pages.overview()
+        self.due, overview = now + 600.0 * SECOND, self.pages.overview()
         names = "failing", "starved", "late", "held"
-        counts = {"gone": known["states"]["gone"]} | {k: known[k] for k in names if k in known}
+        counts = {name: overview[name] for name in names if name in overview}
+        counts = {"gone": overview["states"]["gone"], **counts}
         for name, count in counts.items():
             what = "hosts" if name == "held" else "pages"
             self.crawler.stats.set_value(f"recrawl/{name}_{what}", count)
@@ -156,5 +157,5 @@ def forget_robots(crawler: Crawler) -> None:
     """Let each robots.txt be fetched again, which Scrapy never does."""
     robots = crawler.get_downloader_middleware(RobotsTxtMiddleware)
     parsers = getattr(robots, "_parsers", {})
-    for host in [host for host, known in parsers.items() if not isinstance(known, Deferred)]:
+    for host in [host for host, parser in parsers.items() if not isinstance(parser, Deferred)]:
         del parsers[host]

@@ -72,7 +72,7 @@ class RecrawlScheduler:
         MIDDLEWARES[crawler].scheduler = self
         for signal in (signals.spider_error, signals.item_error):
             crawler.signals.connect(self._unprocessed, signal)
-        self.found: dict[str, tuple[str, float]] = {}
+        self.new_pages: dict[str, tuple[str, float]] = {}
         self.longest = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self.fault = ""  # of the last request that was left out
         self.starts: list[str] = []
@@ -184,7 +184,7 @@ class RecrawlScheduler:
             return False
         if page == source and (request.dont_filter or "retry_times" in request.meta):
             self.fetches.see_again(page)
-        self.found.setdefault(page, (text, importance))
+        self.new_pages.setdefault(page, (text, importance))
         return True
 
     def next_request(self) -> Request | None:
@@ -208,11 +208,11 @@ class RecrawlScheduler:
             headers = self.polls.headers(feed, self.options.validators)
             about = {FEED: feed, "dont_cache": True, "download_maxsize": MAX_BYTES}
             return Request(feed, headers=headers, meta=about, dont_filter=True, priority=1)
-        page, again = self.pages.next(now)
+        page, ask_again = self.pages.next(now)
         if page is not None:
             return self._request(str(page), now)
-        again = min([again, self.turns.due, *self.polls.due.values()])
-        self.wake_in(max(again - now, 0.0) * SECONDS_PER_DAY)
+        ask_again = min([ask_again, self.turns.due, *self.polls.due.values()])
+        self.wake_in(max(ask_again - now, 0.0) * SECONDS_PER_DAY)
         return None
 
     def _request(self, page: str, now: float) -> Request:
@@ -239,15 +239,16 @@ class RecrawlScheduler:
 
     def _admit(self) -> None:
         """Add the pages that were taken since the last call."""
-        if not self.found:
+        if not self.new_pages:
             return
-        found, self.found = self.found, {}
-        ruled = {url for url in found if self._ruled(url) and url in self.pages}  # listed before
-        self.copies.adopt({url: text for url, (text, _) in found.items() if url not in ruled})
-        hosts, importance = [host_of(url) for url in found], [each for _, each in found.values()]
-        least = self.options.least_interval * SECOND
-        columns: Any = {"importance": importance, "host": hosts, "least_interval": least}
-        added = self.pages.add([*found], known="skip", **columns)
+        new_pages, self.new_pages = self.new_pages, {}
+        ruled = {url for url in new_pages if self._ruled(url) and url in self.pages}  # old
+        self.copies.adopt({url: text for url, (text, _) in new_pages.items() if url not in ruled})
+        hosts = [host_of(url) for url in new_pages]
+        importance = [weight for _, weight in new_pages.values()]
+        interval = self.options.least_interval * SECOND
+        columns: Any = {"importance": importance, "host": hosts, "least_interval": interval}
+        added = self.pages.add([*new_pages], known="skip", **columns)
         self.count("added", added)
         bring_back(self.pages, self.starts)
         self.starts = []

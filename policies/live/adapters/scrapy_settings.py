@@ -182,10 +182,10 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
     pages.configure(now, bandwidth=options.bandwidth, **pace)
     if table is not None and new is None:  # those that are new in it
         page_tables.add_pages(pages, table, page_tables.living(table), now, known="skip")
-    rows, least = pages.pages.living(), options.least_interval * SECOND
-    rows = rows[pages.pages.choices.least[rows] != least]
+    rows, interval = pages.pages.living(), options.least_interval * SECOND
+    rows = rows[pages.pages.choices.least[rows] != interval]
     if rows.size:
-        pages.update(pages.pages.ids.ids(rows), least_interval=least)
+        pages.update(pages.pages.ids.ids(rows), least_interval=interval)
     return pages
 
 

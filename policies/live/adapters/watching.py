@@ -1,4 +1,4 @@
-"""The page of :mod:`policies.live.adapters.overview`, served by the process of a crawl."""
+"""Serve the page of :mod:`policies.live.adapters.overview` from the process of a crawl."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of a file of one's own, as arrays; an error names file, line, column and value."""
+"""Read columns of a user's file as arrays; errors name the file, line, column and value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Wanted(NamedTuple):
     """Columns to read, whatever the case of their names, with blanks or hyphens for underscores.
 
     Attributes:
-        known: pattern of the words of the suite for them.
+        word_pattern: pattern of the words of the suite for them.
         required: words that must be there.
         columns: names in the file of columns that have other names; empty for one not to read.
         aliases: tables with the word of other names, in small letters without underscores. A table
@@ -42,7 +42,7 @@ class Wanted(NamedTuple):
         option: option of commands that gives ``columns``, for errors; empty if there is none.
     """
 
-    known: re.Pattern[str]
+    word_pattern: re.Pattern[str]
     required: tuple[str, ...]
     columns: Mapping[str, str] = MappingProxyType({})
     aliases: Sequence[Mapping[str, str]] = ()
@@ -57,10 +57,10 @@ class Wanted(NamedTuple):
         """
         head, colon, tail = name.strip().partition(":")
         folded = re.sub("[ -]", "_", head.lower()) + colon + tail
-        if self.known.fullmatch(folded):
+        if self.word_pattern.fullmatch(folded):
             return folded, 0
         plain, outer = folded.replace("_", ""), folded.partition(".")[0]
-        tables = (*self.aliases, {plain: outer} if self.known.fullmatch(outer) else {})
+        tables = (*self.aliases, {plain: outer} if self.word_pattern.fullmatch(outer) else {})
         for rank, table in enumerate(tables, 1):
             if plain in table:
                 return table[plain], rank
@@ -97,9 +97,9 @@ class Wanted(NamedTuple):
         words = {word: names[min(names)] for word, names in ranked.items()}
         words |= {word: [x for x in present if x == name != ""] for word, name in columns.items()}
         for word in (*columns, *self.required):
-            if not self.known.fullmatch(word):
+            if not self.word_pattern.fullmatch(word):
                 raise ValueError(
-                    f"{self.argument} must have keys {self.known.pattern}, got {word!r}"
+                    f"{self.argument} must have keys {self.word_pattern.pattern}, got {word!r}"
                 )
             name = columns.get(word, word)
             if not words.get(word) and (name or word in self.required):
@@ -287,9 +287,9 @@ class Columns:
     def note_others(self, ours: str = "", file: str = "") -> None:
         """Note the columns of the first file that are not read, but those of a pattern ``ours``."""
         unread = (name for name in self.present if name not in self.names.values())
-        if others := [name for name in unread if not re.fullmatch(ours, name)]:
-            more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
-            named = ", ".join(map(repr, others[:MOST_NAMED]))
+        if names := [name for name in unread if not re.fullmatch(ours, name)]:
+            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+            named = ", ".join(map(repr, names[:MOST_NAMED]))
             self.notes.append(f"columns{file} that are not read: {named}{more}")
 
     def note(self, what: str, where: BoolArray) -> None:
@@ -313,13 +313,13 @@ class Columns:
 
         ``dated`` tells which, None if most do; ``unit`` is that of bare numbers, None to guess it.
         """
-        times, given = self.parsed(word, unit)
-        known = ~np.isnan(times.value)
+        times, present = self.parsed(word, unit)
+        readable = ~np.isnan(times.value)
         expected = STAMP_EXPECTED if unit == "stamp" else times.expected
-        self.check(word, ~known & (given | (not optional)), expected)
+        self.check(word, ~readable & (present | (not optional)), expected)
         if dated is None:
-            dated = bool(known.any() and times.dated[known].mean() > 0.5)
-        self.check(word, known & (times.dated != dated), expected_kind(dated))
+            dated = bool(readable.any() and times.dated[readable].mean() > 0.5)
+        self.check(word, readable & (times.dated != dated), expected_kind(dated))
         self.guessed(word, times.guesses)
         return times
 

@@ -1,4 +1,4 @@
-"""The log of a crawler: crawls with their results, and signals."""
+"""A crawl log in memory: crawls with their results, and signals."""
 
 from __future__ import annotations
 

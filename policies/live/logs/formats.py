@@ -1,4 +1,4 @@
-"""Files of crawls: CSV, JSON lines, Parquet, logs of Heritrix, and indexes of web archives.
+"""Read files of crawls: CSV, JSON lines, Parquet, Heritrix logs, indexes of web archives.
 
 - ``csv``: a header line and values between commas, semicolons, bars or tabs, whichever the header
   has most of (RFC 4180).
@@ -357,8 +357,8 @@ def _strings(texts: list[str | None]) -> Any:
     try:
         return pa.array(texts, pa.large_string())
     except UnicodeEncodeError:
-        known = (text and SURROGATES.sub(REPLACED, text) for text in texts)
-        return pa.array(known, pa.large_string())
+        replaced = (text and SURROGATES.sub(REPLACED, text) for text in texts)
+        return pa.array(replaced, pa.large_string())
 
 
 def _as_text(value: Any) -> str | None:

@@ -1,4 +1,4 @@
-r"""Changes that agree with a log: what happened between crawls, drawn given what crawls found.
+r"""Draw the changes that happened between the crawls of a log, given what the crawls found.
 
 A crawl tells whether a page changed since the crawl before, not how often or when. Changes may come
 in bursts. After a change, a page changes again at the rate of the bursts with some probability, and
@@ -98,11 +98,11 @@ def impute(
     m = log.num_pages
     number = np.zeros(m, np.int64) if group is None else whole_per_page("group", group, m)
     chain = _Chain(log, end, number, rng)
-    skipped, kept = whole("first", first, 0), whole("passes", passes, 1)
+    skipped, between = whole("first", first, 0), whole("passes", passes, 1)
     for _ in range(skipped):
         chain.advance()
     while True:
-        for _ in range(kept):
+        for _ in range(between):
             drawn = chain.advance()
         order = np.lexsort((drawn.page, drawn.time))
         yield Changes(drawn.page[order], drawn.time[order])
@@ -176,12 +176,12 @@ class _Chain:
         gaps = self.delays.shifted()
         gap = np.repeat(np.arange(gaps.start.size), np.diff(gaps.signal))
         time = gaps.start[gap] + gaps.signal_at
-        start, until, at = (
+        start, until, moments = (
             self.periods.clock(days) for days in (gaps.start, gaps.start + gaps.length, time)
         )
         pace = self.periods.factor_at(time)
         return gaps._replace(
-            start=start, length=until - start, signal_at=at - start[gap], pace=pace
+            start=start, length=until - start, signal_at=moments - start[gap], pace=pace
         )
 
     def exposure(self, drawn: Drawn) -> FloatArray:
@@ -189,10 +189,10 @@ class _Chain:
         first, gaps = self.gaps.first, self.gaps
         alive = np.flatnonzero(np.diff(first))
         last = first[alive + 1] - 1
-        at = np.searchsorted(drawn.page, alive)
-        page = np.insert(drawn.page, at, alive)
-        begin = np.insert(drawn.time, at, gaps.start[first[alive]])
-        phase = np.insert(drawn.phase, at, drawn.moves[alive, 2, 1])
+        places = np.searchsorted(drawn.page, alive)
+        page = np.insert(drawn.page, places, alive)
+        begin = np.insert(drawn.time, places, gaps.start[first[alive]])
+        phase = np.insert(drawn.phase, places, drawn.moves[alive, 2, 1])
         until = np.append(begin[1:], 0.0)
         until[np.append(page[1:] != page[:-1], True)] = gaps.start[last] + gaps.length[last]
         rate = self.change_rates[page, phase]
@@ -211,8 +211,8 @@ class _Chain:
         """Draw probabilities of bursts, and the change rate in them."""
         count = self.burst_rate.size
         for kind, prior in enumerate(BURST_PRIOR):
-            of = [np.bincount(self.group, drawn.moves[:, kind, k], count) for k in (1, 0)]
-            self.chances[kind] = self.rng.beta(prior[0] + of[0], prior[1] + of[1])
+            counts = [np.bincount(self.group, drawn.moves[:, kind, k], count) for k in (1, 0)]
+            self.chances[kind] = self.rng.beta(prior[0] + counts[0], prior[1] + counts[1])
         np.clip(self.chances, LEAST_CHANCE, 1.0 - LEAST_CHANCE, out=self.chances)
         number = np.bincount(self.group, drawn.moves[:, 1].sum(axis=1), count)
         days = np.bincount(self.group, drawn.days[:, 1], count)
@@ -226,9 +226,9 @@ class _Chain:
         page = self.signal_page
         events, false = [np.bincount(drawn.page, minlength=m)], []
         for number in range(sources):
-            own = source == number
-            events.append(np.bincount(page[own & true], minlength=m))
-            false.append(np.bincount(page[own & ~true], minlength=m))
+            of_source = source == number
+            events.append(np.bincount(page[of_source & true], minlength=m))
+            false.append(np.bincount(page[of_source & ~true], minlength=m))
         events[0] -= sum(events[1:])
         by_group = [np.bincount(self.group, count, groups) for count in events]
         share = self.rng.gamma(1.0 + np.array(by_group))
@@ -286,21 +286,21 @@ def _gaps(log: CrawlLog, end: float) -> tuple[Gaps, IntArray]:
     until = np.where(last, end, np.append(time[1:], end))
     until[gone] = time[gone]
     before = crawls_before(log.signal_page, log.signal_time, page, time)
-    kept = (before >= 0) & (log.signal_time <= end)
-    kept[kept] &= ~gone[before[kept]]
-    signals = np.flatnonzero(kept)
+    inside = (before >= 0) & (log.signal_time <= end)
+    inside[inside] &= ~gone[before[inside]]
+    signals = np.flatnonzero(inside)
     signals = signals[np.lexsort((log.signal_time[signals], before[signals]))]
     gap = before[signals]
     # A signal at a crawl comes before it, also after rounding.
-    at = np.minimum(log.signal_time[signals], until[gap] - BEFORE * (1.0 + until[gap]))
+    moments = np.minimum(log.signal_time[signals], until[gap] - BEFORE * (1.0 + until[gap]))
     gaps = Gaps(
         first=np.searchsorted(page, np.arange(log.num_pages + 1)),
         start=time,
         length=until - time,
-        known=~last & ~np.append(gone[1:], True),
+        has_evidence=~last & ~np.append(gone[1:], True),
         changed=np.append(log.changed[order][1:], False) & ~last,
         signal=np.searchsorted(gap, np.arange(page.size + 1)),
-        signal_at=np.maximum(at - time[gap], 0.0),
+        signal_at=np.maximum(moments - time[gap], 0.0),
         source=log.signal_source[signals],
         pace=np.ones(gap.size),
     )

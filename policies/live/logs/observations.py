@@ -1,4 +1,4 @@
-"""What the rows of a crawl log observed: that a page had changed, had not, or was gone.
+"""Decide what each row of a crawl log shows: changed, unchanged, or gone.
 
 Rows of web archives may be no responses: revisits, requests and metadata. A revisit says that a
 response was that of an earlier record: it has the same digest, or the server says that nothing has
@@ -64,9 +64,9 @@ class Crawls(NamedTuple):
     time: FloatArray
     status: FloatArray
 
-    def subset(self, kept: BoolArray) -> Crawls:
+    def subset(self, mask: BoolArray) -> Crawls:
         """Return the crawls in a mask."""
-        return Crawls(self.row[kept], self.page[kept], self.time[kept], self.status[kept])
+        return Crawls(self.row[mask], self.page[mask], self.time[mask], self.status[mask])
 
     def first(self) -> BoolArray:
         """Return which crawls are the first of their page."""
@@ -92,10 +92,10 @@ def evidence_of(
         rows.note(what, np.isin(number, empty) & fine)
         value = np.where((number < 0) | truncated, np.nan, number)
         return Evidence(word, value, texts, value, value)
-    last, given = rows.parsed(word)
-    wrong = given & (np.isnan(last.value) | (last.dated != dated))
+    last, present = rows.parsed(word)
+    wrong = present & (np.isnan(last.value) | (last.dated != dated))
     rows.guessed(word, [x for x in last.guesses if dated != ("as days" in x)])
-    if wrong.any() and (wrong == given).all():
+    if wrong.any() and (wrong == present).all():
         row = int(np.argmax(wrong))
         expected = last.expected if np.isnan(last.value[row]) else expected_kind(dated)
         raise ValueError(rows.wrong(word, row, expected)[2] + rows.wanted.way_out(word))
@@ -138,7 +138,7 @@ def digests(rows: Columns, word: str) -> Codes:
     texts = coded.texts.to_pylist()
     if word == "etag":  # a reader of CSV takes the quotes of strong tags, but not of weak ones
         texts = [CODING.sub("", text.removeprefix("W/").strip('"')).strip('"') for text in texts]
-    named = {found[1].lower().replace("-", "") for text in texts if (found := _NAMED.match(text))}
+    named = {match[1].lower().replace("-", "") for text in texts if (match := _NAMED.match(text))}
     if len(named) > 1:
         rows.notes.append(
             f"digests in column {rows.names[word]!r} are of several algorithms, of which a change "
@@ -223,16 +223,16 @@ def observed(evidence: Evidence, crawls: Crawls) -> tuple[NDArray[np.int8], Bool
     """
     outcome = kinds_of(crawls.status)
     content = outcome == NO_EVIDENCE
-    tells = ~np.isnan(evidence.value[crawls.row]) | (crawls.status == NOT_MODIFIED)
-    tells &= crawls.status != PARTIAL
+    has_evidence = ~np.isnan(evidence.value[crawls.row]) | (crawls.status == NOT_MODIFIED)
+    has_evidence &= crawls.status != PARTIAL
     if evidence.word in ("changed", "last_modified"):
-        tells[np.flatnonzero(content)[crawls.subset(content).first()]] = True
-    alive = content & tells
-    found = crawls.subset(alive)
-    changed = np.where(_changes(evidence, found), CHANGED, UNCHANGED)
-    outcome[alive] = np.where(found.first(), FIRST, changed)
+        has_evidence[np.flatnonzero(content)[crawls.subset(content).first()]] = True
+    alive = content & has_evidence
+    copies = crawls.subset(alive)
+    changed = np.where(_changes(evidence, copies), CHANGED, UNCHANGED)
+    outcome[alive] = np.where(copies.first(), FIRST, changed)
     last = np.full(crawls.page.max(initial=-1) + 1, crawls.page.size)
-    last[found.page] = np.flatnonzero(alive)
+    last[copies.page] = np.flatnonzero(alive)
     missing = (outcome == NOT_FOUND) & (np.arange(outcome.size) > last[crawls.page])
     gone = np.zeros(outcome.size, np.bool_)
     gone[np.flatnonzero(missing)[crawls.subset(missing).first()]] = True
@@ -241,13 +241,13 @@ def observed(evidence: Evidence, crawls: Crawls) -> tuple[NDArray[np.int8], Bool
 
 def shared_digests(evidence: Evidence, crawls: Crawls, outcome: NDArray[np.int8]) -> list[str]:
     """Return a note on digests with which several pages end that had others before."""
-    found = crawls.subset((outcome <= CHANGED) & ~np.isnan(evidence.value[crawls.row]))
-    first = np.flatnonzero(found.first())
+    copies = crawls.subset((outcome <= CHANGED) & ~np.isnan(evidence.value[crawls.row]))
+    first = np.flatnonzero(copies.first())
     if not (evidence.texts and first.size):
         return []
-    value = evidence.value[found.row]
-    other = np.minimum.reduceat(value, first) != np.maximum.reduceat(value, first)
-    counts = np.bincount(value[np.append(first[1:], value.size) - 1][other].astype(np.int64))
+    value = evidence.value[copies.row]
+    changed = np.minimum.reduceat(value, first) != np.maximum.reduceat(value, first)
+    counts = np.bincount(value[np.append(first[1:], value.size) - 1][changed].astype(np.int64))
     if (count := counts.max(initial=0)) < SHARED:
         return []
     more = f", and pages with {n - 1} other digests" if (n := (counts >= SHARED).sum()) > 1 else ""
@@ -277,14 +277,14 @@ def _changes(evidence: Evidence, crawls: Crawls) -> BoolArray:
         before, slack = np.roll(crawls.time, 1), np.roll(evidence.slack[crawls.row], 1)
         later = evidence.until[crawls.row] > before - slack
         rank = np.arange(value.size)
-        known = np.append(-1, np.maximum.accumulate(np.where(np.isnan(value), -1, rank)))[:-1]
+        latest = np.append(-1, np.maximum.accumulate(np.where(np.isnan(value), -1, rank)))[:-1]
         begin = np.maximum.accumulate(np.where(first, rank, 0))
-        changed = np.where(known >= begin, (value != value[known]) & later, value > before)
+        changed = np.where(latest >= begin, (value != value[latest]) & later, value > before)
     else:
         # Status 304 has the digest of the crawl before; -1 if there is none.
-        own = first | ~(unmodified | np.isnan(value))
-        source = np.maximum.accumulate(np.where(own, np.arange(value.size), 0))
+        with_digest = first | ~(unmodified | np.isnan(value))
+        source = np.maximum.accumulate(np.where(with_digest, np.arange(value.size), 0))
         digest = np.nan_to_num(value[source], nan=-1.0)
         changed = digest != np.roll(digest, 1)
-    found: BoolArray = changed & ~unmodified & ~first
-    return found
+    changes: BoolArray = changed & ~unmodified & ~first
+    return changes

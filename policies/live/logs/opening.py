@@ -1,4 +1,4 @@
-"""Opening of files: decompression, and files that are no tables or logs, by their first bytes."""
+"""Open files: decompress them, and reject files that are not tables or logs."""
 
 from __future__ import annotations
 

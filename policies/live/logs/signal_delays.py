@@ -1,4 +1,4 @@
-r"""Delays of signals: when the change happened that a signal follows, drawn given changes.
+r"""Draw the time of the change that each signal follows, given the changes of pages.
 
 A signal that arrives at s follows a change at s - D. Delays D are exponential, with a mean of their
 own in each source. False signals have such a D too, from the same distribution: they then come at
@@ -149,8 +149,8 @@ class SignalDelays:
     def _log_density(self, signals: IntArray, mean: float) -> float:
         """Return the log density of the logarithm of a mean delay, given delays of signals."""
         delay, bound = self.delay[signals], self.bound[signals]
-        each = np.log(mean) + delay / mean + np.log(-np.expm1(-bound / mean))
-        return float(np.log(mean) - each.sum())
+        terms = np.log(mean) + delay / mean + np.log(-np.expm1(-bound / mean))
+        return float(np.log(mean) - terms.sum())
 
     def _delays(
         self, signal: IntArray, low: FloatArray | float, high: FloatArray | float
@@ -170,7 +170,7 @@ class SignalDelays:
         before = np.where(begins, drawn.moves[page, 2, 1], np.append(0, drawn.phase)[:-1])
         slope = rates[page, before] - rates[page, drawn.phase]
         gap = np.repeat(np.arange(gaps.start.size), drawn.in_gap)
-        changed, unchanged = gaps.known & gaps.changed, gaps.known & ~gaps.changed
+        changed, unchanged = gaps.has_evidence & gaps.changed, gaps.has_evidence & ~gaps.changed
         signal = np.append(self.order, -1)[drawn.signal]
         moving = np.flatnonzero((signal >= 0) & np.append(self.late, False)[signal])
 
@@ -179,16 +179,16 @@ class SignalDelays:
 
         for parity in (0, 1) * SWEEPS:
             change = moving[moving % 2 == parity]
-            own, sent = signal[change], self.sent[signal[change]]
+            moving_signals, sent = signal[change], self.sent[signal[change]]
             low = np.where(begins, start, np.append(0.0, time)[:-1])[change]
             high = np.where(np.append(begins, True)[1:], np.inf, np.append(time, 0.0)[1:])[change]
-            delay = self._delays(own, np.maximum(sent - high, 0.0), sent - low)
+            delay = self._delays(moving_signals, np.maximum(sent - high, 0.0), sent - low)
             moved, number = sent - delay, np.bincount(gap, minlength=gaps.start.size)
-            into, out_of = self._gap_of(moved, own), gap[change]
+            into, out_of = self._gap_of(moved, moving_signals), gap[change]
             allowed = ~unchanged[into] & (~changed[out_of] | (number[out_of] > 1))
             ratio = log_density(moved, change) - log_density(time[change], change)
             accepted = (into == out_of) | allowed
             accepted &= (moved > low) & (np.log(self.rng.random(change.size)) < ratio)
             to = change[accepted]
             time[to], gap[to] = moved[accepted], into[accepted]
-            self.delay[own[accepted]] = delay[accepted]
+            self.delay[moving_signals[accepted]] = delay[accepted]

@@ -1,4 +1,4 @@
-"""Signals of a log: counted between two crawls, or with times in a file of their own."""
+"""Read the signals of a log: counts between two crawls, or a file of signals with times."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def signal_counts(rows: Columns) -> tuple[tuple[str, ...], IntArray]:
     expected = f"a whole number from 0 to {MOST_SIGNALS:g}"
     counts = np.zeros((len(words), rows.num_rows), np.int64)
     for count, word in zip(counts, words, strict=True):
-        given = np.nan_to_num(rows.numbers(word, expected))
-        wrong = (given < 0) | (given > MOST_SIGNALS) | (given % 1 > 0)
+        values = np.nan_to_num(rows.numbers(word, expected))
+        wrong = (values < 0) | (values > MOST_SIGNALS) | (values % 1 > 0)
         rows.check(word, wrong, expected)
-        count[:] = np.where(wrong, 0, given)
+        count[:] = np.where(wrong, 0, values)
     return tuple(word.partition(":")[2] or word for word in words), counts
 
 
@@ -101,7 +101,7 @@ def with_events(
     ``columns`` are names in the file of columns that have other names, see :class:`Wanted`.
     """
     wanted = log.wanted._replace(
-        known=EVENT_COLUMNS, columns=columns, aliases=EVENT_ALIASES, option="event-column"
+        word_pattern=EVENT_COLUMNS, columns=columns, aliases=EVENT_ALIASES, option="event-column"
     )
     rows = read_columns(path, wanted)
     url, times = rows.codes("url"), rows.times("time", dated, unit=unit)
@@ -120,16 +120,16 @@ def with_events(
     keys = np.array([np.where(page < 0, -1 - url.number, page), times.value, source])
     order = np.lexsort(keys)
     order = order[rows.good[order]]
-    kept = order[(np.diff(keys[:, order], prepend=np.nan) != 0.0).any(axis=0)]
+    unique = order[(np.diff(keys[:, order], prepend=np.nan) != 0.0).any(axis=0)]
     rows.note_others(file=f" of {path}")
     log.notes += rows.notes
     return signals._replace(
-        page=np.append(signals.page, page[kept]),
-        time=np.append(signals.time, times.value[kept]),
-        source=np.append(signals.source, source[kept] + len(signals.sources)),
-        whole_day=np.append(signals.whole_day, times.whole_day[kept]),
+        page=np.append(signals.page, page[unique]),
+        time=np.append(signals.time, times.value[unique]),
+        source=np.append(signals.source, source[unique] + len(signals.sources)),
+        whole_day=np.append(signals.whole_day, times.whole_day[unique]),
         sources=signals.sources + names,
-        duplicates=order.size - kept.size,
+        duplicates=order.size - unique.size,
     )
 
 
@@ -137,7 +137,8 @@ def _unmatched(path: Path, urls: list[str], pages: Pages) -> list[str]:
     """Return a note on URLs that are of no page, with one, a page like it, and what merges them."""
     if not urls:
         return []
-    alike = {SPELLING.sub("", x.lower()): pages.urls[k] for x, k in pages.known.items() if k >= 0}
+    forms = {form: page for form, page in pages.page_of_form.items() if page >= 0}
+    alike = {SPELLING.sub("", form.lower()): pages.urls[page] for form, page in forms.items()}
     bare = {url: SPELLING.sub("", normal_url(url).lower()) for url in urls}
     url = next((url for url in urls if bare[url] in alike), urls[0])
     page = alike.get(bare[url], pages.urls[0])
@@ -182,6 +183,6 @@ def place(
     changed = ended & np.append(crawl_changed, False)[crawl + 1] & (end > begin)
     alone = np.bincount(signal, changed, page.size)[signal] == 1.0
     best = np.lexsort((-crawl, end - begin + 2.0 * (changed & alone), signal))
-    chosen = best[np.cumsum(last - before + 1) - 1]
-    middle: FloatArray = 0.5 * (begin + end)[chosen]
+    longest = best[np.cumsum(last - before + 1) - 1]
+    middle: FloatArray = 0.5 * (begin + end)[longest]
     return middle

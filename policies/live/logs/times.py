@@ -1,4 +1,4 @@
-"""Times as crawlers write them: dates in text, stamps of digits, and numbers of some unit.
+"""Parse times in the forms of crawlers: dates in text, stamps of digits, numbers of a unit.
 
 Text is ISO 8601 (its basic form too), one of the three forms of RFC 9110, section 5.6.7, that of
 RFC 5322 (mail and feeds), of the common log format, or of Java and ctime. A stamp is
@@ -104,8 +104,8 @@ def parse_times(column: Any, unit: str | None = None) -> Times:
     kind = column.type
     if pa.types.is_temporal(kind):
         microseconds = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
-        whole = np.full(len(column), pa.types.is_date(kind))
-        times = Times(_float(microseconds), np.ones(len(column), np.bool_), whole)
+        whole_day = np.full(len(column), pa.types.is_date(kind))
+        times = Times(_float(microseconds), np.ones(len(column), np.bool_), whole_day)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
         finite = pc.if_else(pc.is_finite(column), column, None)
         digits = finite.cast(pa.int64(), safe=False).cast(pa.large_string())
@@ -125,12 +125,12 @@ def _of_texts(column: Any, unit: str | None) -> Times:
     for pattern in _TEXTS:
         if texts.null_count == len(texts):
             break
-        value, whole, local = _of_dates(texts, pattern)
-        known = ~np.isnan(value)
-        times.value[known], times.whole_day[known] = value[known], whole[known]
-        times.dated[known] = True
-        zoneless += int(np.count_nonzero(known & local))
-        texts = pc.if_else(pa.array(known), None, texts)
+        value, whole_day, local = _of_dates(texts, pattern)
+        readable = ~np.isnan(value)
+        times.value[readable], times.whole_day[readable] = value[readable], whole_day[readable]
+        times.dated[readable] = True
+        zoneless += int(np.count_nonzero(readable & local))
+        texts = pc.if_else(pa.array(readable), None, texts)
     more = (f"times without a zone, read as UTC: {zoneless}",) if zoneless else ()
     return times._replace(guesses=times.guesses + more)
 
@@ -138,24 +138,24 @@ def _of_texts(column: Any, unit: str | None) -> Times:
 def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
     """Return times of numbers, whose texts have the digits; negative ones are NaN."""
     value = np.where((number < 0.0) | np.isinf(number), np.nan, number)
-    given = ~np.isnan(value)
-    if unit is None and given.any() and _are_stamps(texts):
+    present = ~np.isnan(value)
+    if unit is None and present.any() and _are_stamps(texts):
         kind = np.ones(value.size, np.int64)
     elif unit is None:
-        kind = _units(value, given, texts)
+        kind = _units(value, present, texts)
     else:
         kind = np.full(value.size, TIME_UNITS.index(unit))
-    stamps, whole = given & (kind == 1), np.zeros(value.size, np.bool_)
+    stamps, whole_day = present & (kind == 1), np.zeros(value.size, np.bool_)
     scales = [*((scale, 0.0) for scale in UNITS.values()), *(x[2:] for x in EPOCHS.values())]
     for rank, (scale, before) in enumerate(scales, 2):
         value[kind == rank] = np.rint(value[kind == rank] * scale) - before
-    unclear = given & ((kind < 0) | ((unit is None) & (kind > 1) & (value > YEAR_2099)))
+    unclear = present & ((kind < 0) | ((unit is None) & (kind > 1) & (value > YEAR_2099)))
     value[unclear], kind[unclear] = np.nan, -1
     if stamps.any():
-        value[stamps], whole[stamps], _ = _of_dates(texts.filter(pa.array(stamps)), _STAMP)
+        value[stamps], whole_day[stamps], _ = _of_dates(texts.filter(pa.array(stamps)), _STAMP)
     guesses = []
     for rank, name in enumerate((*TIME_UNITS, *EPOCHS)) if unit is None else ():
-        if (rows := given & (kind == rank)).any():
+        if (rows := present & (kind == rank)).any():
             name = "yyyymmdd.." if rank == 1 else name
             guesses.append(f"bare numbers, read as {name}: {np.count_nonzero(rows)}")
             first, last = value[rows].min(), value[rows].max()
@@ -163,17 +163,17 @@ def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
                 dates = [str(np.datetime64(int(x), "us"))[:10] for x in (first, last)]
                 guesses[-1] += f", from {dates[0]} to {dates[1]}: are they of another epoch?"
     powers = pc.fill_null(pc.match_substring(texts, "e+", ignore_case=True), False)
-    if rounded := np.count_nonzero(given & (kind > 1) & powers.to_numpy(zero_copy_only=False)):
+    if rounded := np.count_nonzero(present & (kind > 1) & powers.to_numpy(zero_copy_only=False)):
         guesses.append(f"times with a power of ten, perhaps rounded by a spreadsheet: {rounded}")
-    if unit is None and given.any() and (kind[given] == 0).all():
-        days = number[given]
+    if unit is None and present.any() and (kind[present] == 0).all():
+        days = number[present]
         if SPREADSHEET[0] <= days.min() and days.max() <= SPREADSHEET[1]:
             guesses[-1] += ", as of a spreadsheet; give time_unit if they are not days"
     expected = UNIT_EXPECTED if unclear.any() else EXPECTED
-    return Times(value, given & (kind > 0), whole, tuple(guesses), expected)
+    return Times(value, present & (kind > 0), whole_day, tuple(guesses), expected)
 
 
-def _units(value: FloatArray, given: BoolArray, texts: Any) -> IntArray:
+def _units(value: FloatArray, present: BoolArray, texts: Any) -> IntArray:
     """Return the unit of each number by its size: in TIME_UNITS or, from there on, in EPOCHS.
 
     It is -1 where it is not clear: for 18 digits of no epoch, and for a column of yymmdd.. alone.
@@ -183,7 +183,7 @@ def _units(value: FloatArray, given: BoolArray, texts: Any) -> IntArray:
     for rank, (low, high, *_) in enumerate(EPOCHS.values(), len(TIME_UNITS)):
         kind[(value >= low) & (value <= high)] = rank
     kind[(kind == len(TIME_UNITS) - 1) & (value < 1e18)] = -1
-    low, high = np.min(value, where=given, initial=np.inf), np.max(value, where=given, initial=0.0)
+    low, high = value.min(where=present, initial=np.inf), value.max(where=present, initial=0.0)
     dates = pc.all(pc.match_substring_regex(texts, YYMMDD)).as_py() and (high < 1e8 or low > 2.1e9)
     if dates or (low >= 1e11 and high < 1e12):
         kind[:] = -1
@@ -211,25 +211,26 @@ def _of_dates(texts: Any, pattern: str) -> tuple[FloatArray, BoolArray, BoolArra
         coded = pc.struct_field(parts, name).dictionary_encode()
         values = [read(text) if text else default for text in coded.dictionary.to_pylist()]
         index = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
-        found: FloatArray = np.array([*values, np.nan])[index]
-        return found
+        result: FloatArray = np.array([*values, np.nan])[index]
+        return result
 
     hour = part("hour", default=np.nan)
-    whole = np.isnan(hour)
+    whole_day = np.isnan(hour)
     month = part("month", lambda text: MONTHS.get(text.lower(), np.nan), 1.0)
     day = part("day", default=np.nan)
-    dates, day = whole & ~np.isnan(day), np.where(np.isnan(day), 1.0, day)
+    dates, day = whole_day & ~np.isnan(day), np.where(np.isnan(day), 1.0, day)
     months = (part("year", _year) - 1970.0) * 12.0 + month - 1.0
     minute, second, zone = part("minute"), part("second"), part("zone", _zone)
-    right = (minute < 60.0) & (second < 60.0) & ~np.isnan(month + zone) & (whole | (hour < 24.0))
+    right = (minute < 60.0) & (second < 60.0) & (whole_day | (hour < 24.0))
+    right &= ~np.isnan(month + zone)
     start = np.where(right, months, 0.0).astype("datetime64[M]")
     first, following = (x.astype("datetime64[D]").astype(np.float64) for x in (start, start + 1))
     right &= (day >= 1.0) & (day <= following - first)
-    minutes = (first + day - 1.0) * 1440.0 + np.where(whole, 0.0, hour) * 60.0 + minute - zone
+    minutes = (first + day - 1.0) * 1440.0 + np.where(whole_day, 0.0, hour) * 60.0 + minute - zone
     value = (minutes * 60.0 + second) * 1e6
     value += _float(pc.utf8_rpad(pc.struct_field(parts, "fraction"), 6, "0"))  # microseconds
-    no_zone = part("zone", lambda _: 1.0) == 0.0 if "zone" in groups else whole
-    return np.where(right, value, np.nan), dates, no_zone & ~whole
+    no_zone = part("zone", lambda _: 1.0) == 0.0 if "zone" in groups else whole_day
+    return np.where(right, value, np.nan), dates, no_zone & ~whole_day
 
 
 def _year(text: str) -> float:

@@ -1,4 +1,4 @@
-"""Which URLs of a log are one page, and the hosts of URLs (RFC 3986)."""
+"""Decide which URLs of a log are the same page, and find their hosts (RFC 3986)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Pages(NamedTuple):
 
     number: IntArray
     urls: NDArray[np.object_]
-    known: dict[str, int]
+    page_of_form: dict[str, int]
     merge_schemes: bool
     merge_www: bool
 
     def find(self, urls: Iterable[str]) -> IntArray:
         """Return the page of each URL, -1 if it is none of these."""
         normal = (normal_url(url, self.merge_schemes, self.merge_www) for url in urls)
-        return np.array([self.known.get(url, -1) for url in normal], np.int64)
+        return np.array([self.page_of_form.get(url, -1) for url in normal], np.int64)
 
 
 def pages_of(rows: Columns, time: FloatArray, merge_schemes: bool, merge_www: bool) -> Pages:
@@ -59,8 +59,8 @@ def pages_of(rows: Columns, time: FloatArray, merge_schemes: bool, merge_www: bo
     spellings = np.bincount(page_of, minlength=1)
     many = spellings[spellings > 1]
     if many.size:
-        one, other = (texts[k] for k in text_of[page_of == np.argmax(spellings)][:2])
-        what = f"pages with several spellings of their URL, such as {one!r} and {other!r}"
+        first, second = (texts[k] for k in text_of[page_of == np.argmax(spellings)][:2])
+        what = f"pages with several spellings of their URL, such as {first!r} and {second!r}"
         rows.notes.append(f"{what}: {many.size} with {many.sum()} URLs")
     names = np.array([*texts, ""], np.object_)[name]
     return Pages(number, names, dict(zip(forms, page.tolist(), strict=True)), *merges)
@@ -72,6 +72,6 @@ def hosts_of(urls: Any) -> NDArray[np.object_]:
     ``urls`` are an array of strings, of NumPy or Arrow.
     """
     texts = urls if isinstance(urls, pa.Array) else pa.array(urls, pa.large_string())
-    found = pc.struct_field(pc.extract_regex(texts, HOST), "host")
-    hosts: NDArray[np.object_] = pc.fill_null(pc.utf8_lower(found), "").to_numpy(False)
+    matches = pc.struct_field(pc.extract_regex(texts, HOST), "host")
+    hosts: NDArray[np.object_] = pc.fill_null(pc.utf8_lower(matches), "").to_numpy(False)
     return hosts

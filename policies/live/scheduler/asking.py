@@ -1,4 +1,4 @@
-"""What a scheduler answers: the best pages now, whether one is due, and what is known of them."""
+"""Answer questions about pages: the best now, whether one is due, and their estimates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.types.arguments import real
-from policies.live.scheduler.choices import hand_out, take, worth
+from policies.live.scheduler.choices import hand_out, take, value_now
 from policies.live.scheduler.describing import description, stale, states_at, troubles
 from policies.live.scheduler.pacing import Fetch, PacedScheduler
 from policies.live.scheduler.pages import PageTables
@@ -89,7 +89,7 @@ class Asking(PacedScheduler):
         pace.limit(pace.most_saved)
         if pace.is_used_up:
             return Fetch(None, pace.ask_again(self._next_chance))
-        value = float(ready(worth)(*pages.arguments, pages.values.value, pace.time, row))
+        value = float(ready(value_now)(*pages.arguments, pages.values.value, pace.time, row))
         if math.isnan(value) or not self._grants(value):
             return Fetch(None, max(self._chance(row, value), pace.soon))
         ready(hand_out)(*pages.arguments, pace.time, row)
@@ -104,15 +104,15 @@ class Asking(PacedScheduler):
 
     def _chance(self, row: int, value: float) -> float:
         """Return the time at which a page that was refused may be granted, if nothing happens."""
-        now, apart = self.time, self.pages.values.apart
+        now, independent = self.time, self.pages.values.apart
         if value == math.inf:
-            return (now if self.price.asked is None else self.price.asked) + self.price.span
-        price = self.price.value if apart else 1.0
+            return (now if self.price.last_ask is None else self.price.last_ask) + self.price.span
+        price = self.price.value if independent else 1.0
         due = float(description(self.pages, row, now, price)["due"])
         if math.isnan(value):  # its host has other fetches, or it waits
             return due if due > now else self.pace.ask_again(self._next_chance)
         full = now + (self.most_saved - self.allowance) / self.bandwidth
-        return min(due, full) if value > 0.0 and apart else due
+        return min(due, full) if value > 0.0 and independent else due
 
     # What is asked about pages
 
@@ -127,9 +127,9 @@ class Asking(PacedScheduler):
         """
         row = self.pages.row(page_id, gone=True)
         self.pages.allocate()
-        asked = self.price.log is not None and self.pages.values.apart
-        price = math.exp(self.price.log or 0.0) if asked else None
-        return description(self.pages, row, self._at(time), price)
+        has_price = self.price.log is not None and self.pages.values.apart
+        price = math.exp(self.price.log or 0.0) if has_price else None
+        return description(self.pages, row, self._not_before_clock(time), price)
 
     def why(self) -> str:
         """Return why :meth:`next` has no page now, or that it has one."""
@@ -152,7 +152,7 @@ class Asking(PacedScheduler):
         than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the fetches that may be made
         now.
         """
-        pages, now = self.pages, self._at(time)
+        pages, now = self.pages, self._not_before_clock(time)
         pages.allocate()
         counts, rows = states_at(pages, now), pages.living()
         probability, weight = stale(pages, rows, now), pages.columns.get("importance")
@@ -168,6 +168,6 @@ class Asking(PacedScheduler):
             "allowance": min(self.allowance, self.most_saved),
         }
 
-    def _at(self, time: float | None) -> float:
+    def _not_before_clock(self, time: float | None) -> float:
         """Return a time that is not before the clock."""
         return self.time if time is None else max(self.time, real("time", time))

@@ -1,4 +1,4 @@
-"""Shares of a bandwidth among shards, exchanged until all shards crawl at the same value.
+"""Share a bandwidth among shards so that all of them crawl at the same value.
 
 At the optimum all pages are crawled at one crawl value, the multiplier. A shard with a larger
 share b crawls at a smaller value v, which falls by b^-p with p from about 0.5 to 2. An exchange
@@ -15,7 +15,7 @@ from crawl_envs.types import FloatArray, IntArray
 FARTHEST = 2.0
 """Most by which a share is multiplied or divided in an exchange."""
 
-LEAST = 1e-3
+MIN_SHARE = 1e-3
 """Least share of a shard, of an equal one: a shard may get pages later."""
 
 
@@ -39,17 +39,17 @@ class Balance:
         """Forget the values so far."""
         self._totals[:] = self._counts[:] = 0.0
 
-    def split(self, count: int, asked: IntArray) -> IntArray:
+    def split(self, count: int, shards: IntArray) -> IntArray:
         """Return whole numbers of sum ``count`` by the shares of some shards, (len(asked),).
 
         What was rounded is made up for in later calls.
         """
-        exact = count * self.shares[asked] / self.shares[asked].sum()
+        exact = count * self.shares[shards] / self.shares[shards].sum()
         counts: IntArray = np.floor(exact).astype(np.int64)
-        self._credit[asked] += exact - counts
-        first = np.argsort(-self._credit[asked], kind="stable")[: count - counts.sum()]
+        self._credit[shards] += exact - counts
+        first = np.argsort(-self._credit[shards], kind="stable")[: count - counts.sum()]
         counts[first] += 1
-        self._credit[asked[first]] -= 1.0
+        self._credit[shards[first]] -= 1.0
         return counts
 
     def exchange(self, empty: IntArray) -> None:
@@ -59,13 +59,13 @@ class Balance:
             empty: shards without pages, whose shares decrease. Other shards that did not crawl
                 keep theirs.
         """
-        seen = np.flatnonzero(self._counts > 0.0)
-        if seen.size:
-            log_value = self._totals[seen] / self._counts[seen]
+        active = np.flatnonzero(self._counts > 0.0)
+        if active.size:
+            log_value = self._totals[active] / self._counts[active]
             factor = np.exp(0.5 * (log_value - log_value.mean()))
-            part = self.shares[seen] * np.clip(factor, 1.0 / FARTHEST, FARTHEST)
-            self.shares[seen] = part * (self.shares[seen].sum() / part.sum())
+            part = self.shares[active] * np.clip(factor, 1.0 / FARTHEST, FARTHEST)
+            self.shares[active] = part * (self.shares[active].sum() / part.sum())
         self.shares[empty] /= FARTHEST
-        shares = np.maximum(self.shares, LEAST / self.shares.size)
+        shares = np.maximum(self.shares, MIN_SHARE / self.shares.size)
         self.shares = shares / shares.sum()
         self.forget()

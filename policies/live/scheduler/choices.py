@@ -43,7 +43,7 @@ from policies.live.scheduler.states import (
     opening_hosts,
 )
 
-MANY = 8
+MIN_RANKED = 8
 """Choices at one time from which pages are ranked at once."""
 MOST_DOUBLINGS = 60
 
@@ -57,10 +57,10 @@ def opens_at(choices: Choices, host: int) -> float:
 @inlined(forceinline=True)
 def is_free(choices: Choices, host: int) -> bool:
     """Return whether a host has fewer fetches than it may; with a gap that is one, if not said."""
-    most = choices.most[host]
-    if most == NO_LIMIT and choices.gap[host] > 0.0:
-        most = 1
-    return bool(choices.busy[host] < most)
+    max_fetches = choices.most[host]
+    if max_fetches == NO_LIMIT and choices.gap[host] > 0.0:
+        max_fetches = 1
+    return bool(choices.busy[host] < max_fetches)
 
 
 @inlined(forceinline=True)
@@ -316,7 +316,7 @@ def take(table: IntArray, search: IntArray, value: Any, now: float, pages: IntAr
     correct_clocks(choices, lazy, value, now)
     pass_due_times(choices, lazy, value, now)
     open_hosts(choices, lazy, value, now)
-    count, many = pages.shape[0], pages.shape[0] >= MANY
+    count, many = pages.shape[0], pages.shape[0] >= MIN_RANKED
     ranked, span = np.empty(choices.status.shape[0] if many else 0, np.int64), np.zeros(2, np.int64)
     lazy.search[0].batch = max(count, lazy.search[0].batch - lazy.search[0].batch // 4)
     if many:
@@ -338,7 +338,7 @@ def take(table: IntArray, search: IntArray, value: Any, now: float, pages: IntAr
 
 
 @compiled(types.float64(types.int64[::1], types.int64[::1], VALUE, types.float64, types.int64))
-def worth(table: IntArray, search: IntArray, value: Any, now: float, page: int) -> float:
+def value_now(table: IntArray, search: IntArray, value: Any, now: float, page: int) -> float:
     """Return the value of a page; inf without a copy, NaN if it may not be fetched now."""
     choices, lazy = choices_at(table), lazy_at(search)
     correct_clocks(choices, lazy, value, now)

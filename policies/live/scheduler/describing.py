@@ -1,4 +1,4 @@
-"""What a scheduler knows of a page, and why it has no page to fetch, in words."""
+"""Describe in words the state of a page, and why no page can be fetched now."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def description(
     copy = float(page["last_crawl"]) if math.isfinite(page["last_crawl"]) else None
     state = int(choices.status[row])
     earliest, why = _earliest(pages, row, state, now)
-    told: dict[str, Any] = {"state": STATES[state], "copy": copy, "why": why}
-    told["signals"] = int(pages.signal_counts(np.array([row])).sum())
-    told["failures"] = int(choices.fails[row])
-    told["value"] = told["stale"] = None
-    told["due"] = earliest if state != GONE else math.inf
+    facts: dict[str, Any] = {"state": STATES[state], "copy": copy, "why": why}
+    facts["signals"] = int(pages.signal_counts(np.array([row])).sum())
+    facts["failures"] = int(choices.fails[row])
+    facts["value"] = facts["stale"] = None
+    facts["due"] = earliest if state != GONE else math.inf
     if copy is not None:
         probability = stale(pages, np.array([row]), now)
-        told["stale"] = None if probability is None else float(probability[0])
-        told["value"] = _value(pages, row, now)
-        told["due"] = _due(pages, row, told["due"], price)
-    return {**columns, "least_interval": float(choices.least[row]), **told}
+        facts["stale"] = None if probability is None else float(probability[0])
+        facts["value"] = _value(pages, row, now)
+        facts["due"] = _due(pages, row, facts["due"], price)
+    return {**columns, "least_interval": float(choices.least[row]), **facts}
 
 
 def _earliest(pages: PageTables, row: int, state: int, now: float) -> tuple[float, str]:
@@ -94,8 +94,8 @@ def stale(pages: PageTables, rows: IntArray, now: float) -> FloatArray | None:
         level = level * (1.0 - np.atleast_2d(columns["recall"]).sum(axis=0))
         evidence = np.atleast_2d(evidence_of(columns))
         with np.errstate(invalid="ignore"):  # no signal of endless evidence
-            told = np.where(signals.T > 0.0, signals.T * evidence, 0.0)
-        level += told.sum(axis=0) + pages.lost(rows, copies).sum(axis=0)
+            levels = np.where(signals.T > 0.0, signals.T * evidence, 0.0)
+        level += levels.sum(axis=0) + pages.lost(rows, copies).sum(axis=0)
     probability = -np.expm1(-level)
     if "complete" in columns:  # every change is signalled
         probability = np.where(columns["complete"] > 0.5, signals.any(axis=1), probability)
@@ -128,14 +128,14 @@ def _due(pages: PageTables, row: int, earliest: float, price: float | None) -> f
     bar = fetched if price is None else price
     if earliest == math.inf or _value(pages, row, earliest) >= bar:
         return earliest
-    low = step = max(earliest - float(pages.lazy.pages[row]["last_crawl"]), 1e-12)
-    while _value(pages, row, earliest + step - low) < bar:
+    age = step = max(earliest - float(pages.lazy.pages[row]["last_crawl"]), 1e-12)
+    while _value(pages, row, earliest + step - age) < bar:
         step *= 2.0
-        if step > FARTHEST * low:
+        if step > FARTHEST * age:
             return math.inf
-    least, most = 0.0, step - low
+    low, high = 0.0, step - age
     for _ in range(60):
-        middle = 0.5 * (least + most)
+        middle = 0.5 * (low + high)
         reached = _value(pages, row, earliest + middle) >= bar
-        least, most = (least, middle) if reached else (middle, most)
-    return earliest + most
+        low, high = (low, middle) if reached else (middle, high)
+    return earliest + high

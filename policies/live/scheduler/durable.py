@@ -1,4 +1,4 @@
-"""A scheduler whose calls outlive the process: a snapshot, and a journal of the calls since."""
+"""A scheduler that survives a restart: a snapshot, and a journal of the calls since."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
                 "with that, or give another folder"
             )
         if self.holds(self.folder) == (scheduler is not None):
-            held = "no scheduler yet" if scheduler is None else "a scheduler already"
+            content = "no scheduler yet" if scheduler is None else "a scheduler already"
             raise ValueError(
-                f"scheduler must be given for a new folder alone, {self.folder} has {held}"
+                f"scheduler must be given for a new folder alone, {self.folder} has {content}"
             )
         for path in self.folder.glob(".snapshot-*.part"):
             path.unlink()  # of a process that has died
@@ -229,8 +229,8 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
         """Return the next page to fetch; see :meth:`CrawlScheduler.next`."""
         with self.scheduler.lock:
             self._check_open()
-            known: Fetch | None = self.scheduler.nothing_yet(time)
-            return known if known is not None else self._call("next", {"time": time})
+            answer: Fetch | None = self.scheduler.nothing_yet(time)
+            return answer if answer is not None else self._call("next", {"time": time})
 
     def _call(self, call: str, arguments: dict[str, Any]) -> Any:
         """Write a call to the journal, and make it."""

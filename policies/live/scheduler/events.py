@@ -1,4 +1,4 @@
-"""What happens to a scheduler's pages: signals of sources, and results of fetches."""
+"""Apply events to the pages of a scheduler: signals of sources, and results of fetches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of records: snapshots of a scheduler, a journal of the calls since, copies of pages.
+"""Read and write files of records: snapshots, journals of calls, and copies of pages.
 
 A file begins with a line that names its format. Each record after it has a length, checksums of the
 payload and of this head, and a payload: a line of JSON and the bytes of arrays of numbers.
@@ -56,8 +56,8 @@ def framed(record: Record) -> list[bytes | memoryview]:
     length = checksum = 0
     for piece in payload:
         length, checksum = length + len(piece), zlib.crc32(piece, checksum)
-    own = zlib.crc32(HEAD.pack(length, checksum, 0))
-    return [HEAD.pack(length, checksum, own), *payload]
+    head_checksum = zlib.crc32(HEAD.pack(length, checksum, 0))
+    return [HEAD.pack(length, checksum, head_checksum), *payload]
 
 
 def decoded(payload: bytes) -> Record:
@@ -83,12 +83,12 @@ def records_of(path: Path) -> Iterator[tuple[Record, int]]:
     """
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
-            other = "an older or newer version, or another program, wrote it: begin another folder"
-            raise ValueError(f"{path} must begin with {MAGIC.decode().strip()!r}; {other}")
+            reason = "an older or newer version, or another program, wrote it: begin another folder"
+            raise ValueError(f"{path} must begin with {MAGIC.decode().strip()!r}; {reason}")
         end, total = len(MAGIC), os.fstat(file.fileno()).st_size
         while total - end >= HEAD.size:
-            start, (length, checksum, own) = end, HEAD.unpack(file.read(HEAD.size))
-            if zlib.crc32(HEAD.pack(length, checksum, 0)) != own:
+            start, (length, checksum, head_checksum) = end, HEAD.unpack(file.read(HEAD.size))
+            if zlib.crc32(HEAD.pack(length, checksum, 0)) != head_checksum:
                 if _is_torn(file, start, start + HEAD.size):
                     return
                 raise ValueError(f"{path} must not be damaged, the record at byte {end} is")

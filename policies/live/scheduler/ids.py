@@ -1,4 +1,4 @@
-"""A table from the ids of pages to rows, without an object per page.
+"""A table from page ids to rows that stores no Python object per page.
 
 Of a million URLs of 56 letters each takes 154 bytes, of as many numbers 62. A dictionary and a list
 take 198 for a URL. To find a thousand takes 2.1 us each, with the dictionary 2.7; to find a single
@@ -48,14 +48,14 @@ def hashes_of(text: Bytes, ends: IntArray) -> IntArray:
 
 
 @inlined(forceinline=True)
-def same(one: Bytes, start: int, end: int, other: Bytes, first: int, last: int) -> bool:
+def same(first: Bytes, start: int, end: int, second: Bytes, begin: int, last: int) -> bool:
     """Return whether two strings are equal."""
     offset = 0
-    while start + offset < end and first + offset < last:
-        if one[start + offset] != other[first + offset]:
+    while start + offset < end and begin + offset < last:
+        if first[start + offset] != second[begin + offset]:
             return False
         offset += 1
-    return end - start == last - first
+    return end - start == last - begin
 
 
 @compiled()
@@ -176,29 +176,29 @@ class PageIds:
                 an integer nor a string, or is not of the kind of the others. Nothing is added
                 then.
         """
-        given = self._read(ids)
-        keys, ends, letters = self._new(given)
-        self._kind = self._kind or given.dtype.kind
-        self._make_room(given.size, letters.size)
-        again = min(given.size, self._num_free)
-        self._num_free -= again
-        freed = self._free[self._num_free : self._num_free + again][::-1]
-        rows = np.concatenate([freed, self._used + np.arange(given.size - again)])
-        self._used += given.size - again
-        self._size += given.size
+        labels = self._read(ids)
+        keys, ends, letters = self._new(labels)
+        self._kind = self._kind or labels.dtype.kind
+        self._make_room(labels.size, letters.size)
+        reused = min(labels.size, self._num_free)
+        self._num_free -= reused
+        freed = self._free[self._num_free : self._num_free + reused][::-1]
+        rows = np.concatenate([freed, self._used + np.arange(labels.size - reused)])
+        self._used += labels.size - reused
+        self._size += labels.size
         self._write(rows, keys, ends, letters)
         return rows
 
-    def _new(self, given: NDArray[Any]) -> tuple[IntArray, IntArray, Bytes]:
+    def _new(self, labels: NDArray[Any]) -> tuple[IntArray, IntArray, Bytes]:
         """Return new ids encoded; ValueError if one is there already or twice."""
-        keys, ends, letters = _encoded(given)
+        keys, ends, letters = _encoded(labels)
         there = np.flatnonzero(self._find(keys, ends, letters) >= 0)
         if there.size:
-            raise ValueError(f"ids must be new, got {given.item(there[0])!r:.80} again")
+            raise ValueError(f"ids must be new, got {labels.item(there[0])!r:.80} again")
         if np.unique(keys).size < keys.size:  # or different ids of the same hash
-            again = np.flatnonzero(~first_of_each(given))
-            if again.size:
-                raise ValueError(f"ids must differ, got {given.item(again[0])!r:.80} twice")
+            repeated = np.flatnonzero(~first_of_each(labels))
+            if repeated.size:
+                raise ValueError(f"ids must differ, got {labels.item(repeated[0])!r:.80} twice")
         return keys, ends, letters
 
     def _write(self, rows: IntArray, keys: IntArray, ends: IntArray, letters: Bytes) -> None:
@@ -216,10 +216,10 @@ class PageIds:
 
         Nothing has changed then.
         """
-        rows, given = self.rows(ids), self._read(new_ids)
-        if given.size != rows.size or np.unique(rows).size != rows.size:
+        rows, labels = self.rows(ids), self._read(new_ids)
+        if labels.size != rows.size or np.unique(rows).size != rows.size:
             raise ValueError(f"new ids must be one for each of {rows.size} different ids")
-        keys, ends, letters = self._new(given)
+        keys, ends, letters = self._new(labels)
         self._make_room(0, letters.size)
         discard(self._slots, self._keys, rows)
         self._deleted += rows.size
@@ -231,12 +231,12 @@ class PageIds:
         Raises:
             ValueError: an id is unknown, unless skipped, or of another kind.
         """
-        given = self._read(ids)
-        rows = self._find(*_encoded(given))
+        labels = self._read(ids)
+        rows = self._find(*_encoded(labels))
         unknown = np.flatnonzero(rows < 0)
         if missing == "raise" and unknown.size:
-            others = f" and {unknown.size - 1} others" * (unknown.size > 1)
-            raise ValueError(f"ids must be known, got {given.item(unknown[0])!r:.80}{others}")
+            more = f" and {unknown.size - 1} others" * (unknown.size > 1)
+            raise ValueError(f"ids must be known, got {labels.item(unknown[0])!r:.80}{more}")
         return rows
 
     def remove(self, ids: ArrayLike) -> IntArray:
@@ -289,20 +289,20 @@ class PageIds:
 
     def _read(self, ids: ArrayLike) -> NDArray[Any]:
         """Return ids as an array of int64, or of strings as objects."""
-        given = np.atleast_1d(as_array("ids", ids))
-        if given.size == 0:
+        array = np.atleast_1d(as_array("ids", ids))
+        if array.size == 0:
             return np.zeros(0, object if self._kind == "O" else np.int64)
-        kind = "i" if given.dtype.kind == "u" else given.dtype.kind
-        if given.ndim != 1 or kind not in ("i", "O") or kind != (self._kind or kind):
-            of = {"": "integers or strings", "i": "integers", "O": "strings"}[self._kind]
-            raise ValueError(f"ids must be an array of {of}, got {given.tolist()[0]!r:.80}")
+        kind = "i" if array.dtype.kind == "u" else array.dtype.kind
+        if array.ndim != 1 or kind not in ("i", "O") or kind != (self._kind or kind):
+            expected = {"": "integers or strings", "i": "integers", "O": "strings"}[self._kind]
+            raise ValueError(f"ids must be an array of {expected}, got {array.tolist()[0]!r:.80}")
         if kind == "O":
-            if "" in given.tolist():
+            if "" in array.tolist():
                 raise ValueError("ids must not be empty, got ''")
-            return given
-        if given.dtype.kind == "u" and given.max() > np.iinfo(np.int64).max:
-            raise ValueError(f"ids must be below 2**63, got {given.max()}")
-        return given.astype(np.int64)
+            return array
+        if array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
+            raise ValueError(f"ids must be below 2**63, got {array.max()}")
+        return array.astype(np.int64)
 
     def _find(self, keys: IntArray, ends: IntArray, letters: Bytes) -> IntArray:
         return find(self._slots, self._keys, self._spans, self._text, keys, ends, letters)
@@ -336,11 +336,11 @@ class PageIds:
         borders = np.zeros(self._written + 1, np.int8)
         borders[self._spans[rows, 0]] += 1
         borders[self._spans[rows, 1]] -= 1
-        known = self._text[: self._written][borders[:-1].cumsum(dtype=np.int8) > 0]
+        text = self._text[: self._written][borders[:-1].cumsum(dtype=np.int8) > 0]
         ends = np.concatenate([[0], np.cumsum(self._spans[rows, 1] - self._spans[rows, 0])])
         self._spans[rows, 0], self._spans[rows, 1] = ends[:-1], ends[1:]
-        self._text = grown(known, max(2 * (known.size + letters), 1024))
-        self._written = known.size
+        self._text = grown(text, max(2 * (text.size + letters), 1024))
+        self._written = text.size
 
 
 def first_of_each(entries: NDArray[Any]) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""Change rates and signal quality of a scheduler's pages, learned from what fetches find.
+"""Learn change rates and signal quality of a scheduler's pages from the results of fetches.
 
 For every page there are Gamma beliefs about the rate of unsignalled changes, the evidence of a
 signal and the rate of signals (:mod:`policies.estimators.gamma_beliefs`), in 24 bytes. Pages share
@@ -31,7 +31,7 @@ from policies.live.scheduler.ids import grown
 from policies.live.scheduler.page_values import evidence_of
 
 LEARNED = ("change_rate", "recall", "false_signal_rate")
-GIVEN = 1.0
+PRIOR_CHANGES = 1.0
 """Changes that a given rate counts for: a unit information prior (Kass and Wasserman 1995)."""
 MAX_AGE = 10.0
 """Mean intervals between two fetches of a page, after which what was learned is forgotten."""
@@ -111,12 +111,12 @@ class PageLearner:
         (shape, rate), signals = shape_rate, recall * change + false
         missed = np.maximum(1.0 - recall.sum(axis=0), LEAST_SHARE)
         evidence = evidence_of({LEARNED[0]: change, **sources}).clip(max=-math.log(LEAST_SHARE))
-        given = np.concatenate([(missed * change)[None], evidence, signals]).T
-        given = np.maximum(given, self.least)
-        counts = np.maximum(GIVEN, given * rate)
+        values = np.concatenate([(missed * change)[None], evidence, signals]).T
+        values = np.maximum(values, self.least)
+        counts = np.maximum(PRIOR_CHANGES, values * rate)
         is_data = np.full(shape.size, any(name in names for name in LEARNED[1:]))
         is_data[0] = LEARNED[0] in names
-        exposures = np.maximum(np.exp(digamma(shape + counts)) / given - rate, 0.0)
+        exposures = np.maximum(np.exp(digamma(shape + counts)) / values - rate, 0.0)
         self.counts[rows], self.exposures[rows] = counts * is_data, exposures * is_data
 
     def learn(
@@ -136,10 +136,10 @@ class PageLearner:
         self.fetches[0] += rows.size
         return bool(self.fetches[0] >= self.fetches[1])
 
-    def next_rows(self, most: int) -> IntArray:
+    def next_rows(self, count: int) -> IntArray:
         """Return the next rows whose estimates do not follow the shared distributions yet."""
         begin = int(self.fetches[2])
-        rows = np.arange(begin, min(begin + most, len(self.counts)))
+        rows = np.arange(begin, min(begin + count, len(self.counts)))
         self.fetches[2] += rows.size
         return rows
 
@@ -153,10 +153,10 @@ class PageLearner:
     def share(self, rows: IntArray) -> None:
         """Learn the shared distributions from the beliefs about pages, those of fetched ones."""
         fetched = rows[self.exposures[rows, -1] > 0.0]
-        known = fetched[:: max(1, -(-fetched.size // MOST_POOLED))]
+        sample = fetched[:: max(1, -(-fetched.size // MOST_POOLED))]
         shape, rate = self.shared[:, None]
         counts, exposures = (
-            np.concatenate([part[known], np.repeat(prior[None], PRIOR_PAGES, axis=0)])
+            np.concatenate([part[sample], np.repeat(prior[None], PRIOR_PAGES, axis=0)])
             for part, prior in zip(
                 (self.counts, self.exposures), self._prior() - self.shared, strict=True
             )

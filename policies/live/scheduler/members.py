@@ -1,4 +1,4 @@
-"""The pages and hosts of a scheduler: which there are, what is given of them, and limits."""
+"""Add, change and remove the pages of a scheduler, and limit its hosts."""
 
 from __future__ import annotations
 
@@ -74,10 +74,11 @@ class Members(PacedScheduler):
         pages.write(rows, arrays, parameters)
         if pages.learner is not None:
             names = set(columns) & set(LEARNED)
-            again = rows[is_back & (not names)]  # with what was learned of them
-            pages.learner.begin(np.setdiff1d(rows, again) if again.size else rows, arrays, names)
-            if again.size:
-                pages.write_learned(again)
+            returning = rows[is_back & (not names)]  # with what was learned of them
+            fresh = np.setdiff1d(rows, returning) if returning.size else rows
+            pages.learner.begin(fresh, arrays, names)
+            if returning.size:
+                pages.write_learned(returning)
         self._write_visits(rows, visit_arrays)
         pages.admit(rows[np.argsort(-arrays["importance"], kind="stable")])
         return int(rows.size)
@@ -97,19 +98,19 @@ class Members(PacedScheduler):
         """Change columns of pages, and ``least_interval``; ValueError as for :meth:`add`."""
         pages, rows = self.pages, self.pages.rows(ids)
         arrays = read(columns, rows.size, pages.num_sources)
-        least = arrays.pop("least_interval", None)
+        intervals = arrays.pop("least_interval", None)
         unknown = [name for name in arrays if name not in pages.columns]
         if unknown:
             raise ValueError(f"{', '.join(unknown)} must be given when pages are added")
         if arrays:
-            changed = pages.of(rows) | arrays
+            changed = pages.columns_at(rows) | arrays
             pages.write(rows, changed, pages.parameters(changed))
             if pages.learner is not None and set(arrays) & set(LEARNED):
                 pages.learner.begin(rows, changed, LEARNED)
             pages.weigh(rows)
-        if least is not None:
-            pages.choices.least[rows] = least
-        if pages.values.apart or least is not None:
+        if intervals is not None:
+            pages.choices.least[rows] = intervals
+        if pages.values.apart or intervals is not None:
             pages.admit(rows)
 
     def remove(self, ids: Ids) -> None:

@@ -1,4 +1,4 @@
-"""When a scheduler learns of its pages, forgets, and explores; beliefs are of :mod:`.learning`."""
+"""Decide when a scheduler learns, forgets and explores; :mod:`.learning` has the beliefs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def explore(pages: PageTables, rows: IntArray) -> None:
     old &= ~np.isin(pages.choices.status[rows], (ABSENT, GONE, SENT))
     if not old.any():
         return
-    rows, columns = rows[old], pages.of(rows[old])
+    rows, columns = rows[old], pages.columns_at(rows[old])
     pages.learner.begin(rows, columns, ())
     columns |= {"change_rate": BEST_CHANGES / ages[old], "recall": 0.0 * columns["recall"]}
     pages.write(rows, columns, pages.parameters(columns))

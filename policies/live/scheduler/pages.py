@@ -1,4 +1,4 @@
-"""What a scheduler knows of its pages, in rows: arrays that grow, are saved and are restored."""
+"""The state of all pages of a scheduler, in arrays that grow, are saved and are restored."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ class PageTables:
 
     def __len__(self) -> int:
         """Return the number of pages that are not gone."""
-        kept = self.choices.lines["keep_gone"][0] > 0.0
-        return len(self.ids) - int(kept and (self.choices.status == GONE).sum())
+        keeps_gone = self.choices.lines["keep_gone"][0] > 0.0
+        return len(self.ids) - int(keeps_gone and (self.choices.status == GONE).sum())
 
     def rows(self, ids: Ids) -> IntArray:
         """Return the rows of pages; ValueError if one is unknown or gone."""
-        given = as_ids(ids)
-        rows = self.ids.rows(given)
-        gone = given[self.are_gone(rows)]
+        labels = as_ids(ids)
+        rows = self.ids.rows(labels)
+        gone = labels[self.are_gone(rows)]
         if gone.size:
             raise ValueError(f"ids must be known, {gone.item(0)!r:.80} is gone")
         return rows
@@ -105,10 +105,10 @@ class PageTables:
     def known(self, ids: NDArray[Any], *, gone: bool = True) -> tuple[BoolArray, IntArray]:
         """Return which of n ids are known, and the rows of these; perhaps not those gone."""
         rows = self.ids.rows(ids, missing="skip")
-        known = rows >= 0
+        is_known = rows >= 0
         if not gone:
-            known[known] = ~self.are_gone(rows[known])
-        return known, rows[known]
+            is_known[is_known] = ~self.are_gone(rows[is_known])
+        return is_known, rows[is_known]
 
     def are_gone(self, rows: IntArray) -> BoolArray:
         """Return which pages are gone."""
@@ -135,11 +135,11 @@ class PageTables:
         return rows, back
 
     def dismiss(
-        self, rows: IntArray, ends: FloatArray | None = None, kept: float = -np.inf
+        self, rows: IntArray, ends: FloatArray | None = None, until: float = -np.inf
     ) -> None:
         """Mark pages whose fetches have ended as gone until a time, or as absent."""
         times = np.full(rows.size, -np.inf) if ends is None else ends
-        ready(dismiss)(*self.arguments, rows, times, kept)
+        ready(dismiss)(*self.arguments, rows, times, until)
         self.allocated &= self.values.apart
 
     def forget(self) -> None:
@@ -173,8 +173,8 @@ class PageTables:
             times -= by
         copies[:] = np.where(np.isfinite(copies), np.minimum(copies, now), copies)
         waits = choices.status == WAITING
-        least = np.where(np.isfinite(copies), copies + choices.least, -np.inf)
-        choices.due[waits] = np.maximum(choices.retry_at, least)[waits]
+        earliest = np.where(np.isfinite(copies), copies + choices.least, -np.inf)
+        choices.due[waits] = np.maximum(choices.retry_at, earliest)[waits]
         sort_heap(choices.due, choices.due_page, choices.due_place)
         sort_heap(choices.opening, choices.opening_host, choices.opening_place)
         self.gaps = {k: (min(since, now), min(end, now)) for k, (since, end) in self.gaps.items()}
@@ -182,18 +182,18 @@ class PageTables:
 
     def host_codes(self, labels: NDArray[Any]) -> IntArray:
         """Return the numbers of hosts, (n,)."""
-        known, names = len(self.hosts), labels.tolist()
+        count, names = len(self.hosts), labels.tolist()
         self.hosts |= {
-            name: known + k for k, name in enumerate(sorted({*names}.difference(self.hosts)))
+            name: count + k for k, name in enumerate(sorted({*names}.difference(self.hosts)))
         }
         self.make_room()
         for name, limit in self.host_limits.items():
-            getattr(self.choices, name)[known : len(self.hosts)] = limit
+            getattr(self.choices, name)[count : len(self.hosts)] = limit
         return np.array([self.hosts[name] for name in names], np.int64)
 
     # Columns and values
 
-    def of(self, rows: IntArray) -> dict[str, FloatArray]:
+    def columns_at(self, rows: IntArray) -> dict[str, FloatArray]:
         """Return the columns of pages."""
         return {name: column[..., rows] for name, column in self.columns.items()}
 
@@ -219,7 +219,7 @@ class PageTables:
     def write_learned(self, rows: IntArray) -> None:
         """Write the learned parameters of pages; those that are ready must be admitted after it."""
         assert self.learner is not None
-        columns = self.of(rows) | self.learner.columns(rows)
+        columns = self.columns_at(rows) | self.learner.columns(rows)
         self.write(rows, columns, self.parameters(columns))
         self.weigh(rows)
 
@@ -235,7 +235,7 @@ class PageTables:
             return
         rows = np.flatnonzero(self.choices.status != ABSENT)
         self.make_room(width=2)
-        rates = self.values.table(self.of(rows), self.pace.bandwidth)[:, 0]
+        rates = self.values.table(self.columns_at(rows), self.pace.bandwidth)[:, 0]
         self.lazy.parameters[rows, 0], self.allocated = rates, True
         self.admit(rows, only_ready=True)
 
@@ -260,10 +260,10 @@ class PageTables:
         """Return the changes whose signals gaps have lost since copies of pages, (S, n)."""
         lost = np.zeros((self.num_sources, rows.size))
         if copies.min(initial=np.inf) < self.last_gap and "recall" in self.columns:
-            known = self.of(rows)
+            columns = self.columns_at(rows)
             for source, (since, until) in self.gaps.items():
                 time = np.maximum(until - np.maximum(copies, since), 0.0)
-                rate = np.atleast_2d(known["recall"])[source] * known["change_rate"]
+                rate = np.atleast_2d(columns["recall"])[source] * columns["change_rate"]
                 lost[source] = time * rate
         return lost
 
@@ -272,7 +272,7 @@ class PageTables:
         lost = self.lost(rows, copies)
         if not lost.any():
             return np.zeros(rows.size)
-        evidence = np.atleast_2d(evidence_of(self.of(rows)))
+        evidence = np.atleast_2d(evidence_of(self.columns_at(rows)))
         signal = self.values.signal_weights(self.lazy.parameters[rows], self.num_sources)
         some = np.divide(lost * signal, evidence, out=np.zeros_like(lost), where=evidence > 0.0)
         weights: FloatArray = some.sum(axis=0)
@@ -296,12 +296,12 @@ class PageTables:
         """Give room for all ids and hosts, for parameters of a width, and for more signals."""
         choices, (rows, columns) = self.choices, self.lazy.parameters.shape
         room, events = self.ids.capacity, int(choices.lines["num_events"][0]) + signals
-        held = {"m": choices.status.size, "H": choices.gap.size, "E": choices.event_next.size}
+        sizes = {"m": choices.status.size, "H": choices.gap.size, "E": choices.event_next.size}
         needed = {"m": room, "H": len(self.hosts), "E": events}
-        more = {axis: max(n, 2 * held[axis]) for axis, n in needed.items() if n > held[axis]}
+        more = {axis: max(n, 2 * sizes[axis]) for axis, n in needed.items() if n > sizes[axis]}
         if not more and width <= columns:
             return
-        self.choices = with_room(choices, more | {"Q": more.get("H", held["H"]) + 1})
+        self.choices = with_room(choices, more | {"Q": more.get("H", sizes["H"]) + 1})
         if "m" in more or width > columns:
             self.lazy = lazy_with_room(self.lazy, room, max(width, columns))
         self.arguments = choices_table(self.choices), lazy_table(self.lazy)
@@ -330,8 +330,8 @@ class PageTables:
         """Take the state of other tables of the same policy; the search begins anew."""
         groups: dict[str, dict[str, NDArray[Any]]] = defaultdict(dict)
         for name, array in arrays.items():
-            group, _, own = name.partition(".")
-            groups[group][own] = array.copy()
+            group, _, field = name.partition(".")
+            groups[group][field] = array.copy()
         self.hosts = {name: code for code, name in enumerate(values["hosts"])}
         self.host_limits = dict(values["host_limits"])
         self.gaps = {source: (since, until) for source, (since, until) in values["gaps"]}
@@ -343,7 +343,7 @@ class PageTables:
         rows = np.flatnonzero(self.choices.status != ABSENT)
         parameters = np.zeros((0, 1))
         if rows.size:
-            parameters = self.values.table(self.of(rows), self.pace.bandwidth)
+            parameters = self.values.table(self.columns_at(rows), self.pace.bandwidth)
         width, start = parameters.shape[1], self.pace.time
         self.lazy = new_lazy_argmax(np.zeros((room, width)), room, start, grows=True)
         self.lazy.parameters[rows], self.allocated = parameters, bool(rows.size)

@@ -1,4 +1,4 @@
-"""The crawl value from which on a page is granted that is asked for at a time of its own."""
+"""The price of a fetch: the crawl value from which a page that a loop asks for is granted."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Price:
     Attributes:
         log: p; None before the first page is asked for.
         time: when p was changed last.
-        asked: when a page with a copy was asked for last, None for never.
+        last_ask: when a page with a copy was asked for last, None for never.
         credit: pages without a copy that may be granted.
     """
 
-    STATE = ("log", "time", "asked", "credit")
+    STATE = ("log", "time", "last_ask", "credit")
 
     def __init__(self, pace: Pace, new_share: float) -> None:
         self.log: float | None = None
-        self.asked: float | None = None
+        self.last_ask: float | None = None
         self.pace, self.time, self.credit = pace, pace.time, 0.0
         self.earned = 1.0 if new_share == 1.0 else new_share / (1.0 - new_share)
 
@@ -59,7 +59,7 @@ class Price:
 
     def takes(self, value: float) -> bool:
         """Return whether a page with a copy and a crawl value is granted; it may be fetched now."""
-        now = self.asked = self.pace.time
+        now = self.last_ask = self.pace.time
         passed, self.time = min((now - self.time) / self.span, 1.0), now
         if not value > 0.0:
             return False
@@ -75,7 +75,7 @@ class Price:
     def takes_new(self) -> bool:
         """Return whether a page without a copy is granted, which may be fetched now."""
         now = self.pace.time
-        if self.credit < 1.0 and self.asked is not None and now < self.asked + self.span:
+        if self.credit < 1.0 and self.last_ask is not None and now < self.last_ask + self.span:
             return False
         self.credit = max(self.credit - 1.0, 0.0)
         return True
@@ -83,7 +83,7 @@ class Price:
     def turn_back(self, by: float) -> None:
         """Take all times back."""
         self.time -= by
-        self.asked = None if self.asked is None else self.asked - by
+        self.last_ask = None if self.last_ask is None else self.last_ask - by
 
     def state(self) -> list[float | None]:
         """Return what changes."""

@@ -1,4 +1,4 @@
-"""Arguments of a scheduler's calls, read and checked before anything is changed."""
+"""Read and check the arguments of a scheduler's calls before anything is changed."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def column_of(name: str, value: ArrayLike, count: int, num_sources: int) -> Floa
     array = floats(name, value, flags=name == "complete")
     if array.shape not in ((), shape):
         raise ValueError(f"{name} must be a number or of shape {shape}, got {array.shape}")
-    most = 1.0 if name in ("recall", "complete") else math.inf
-    sound = np.isfinite(array) & (array >= 0.0) & (array <= most)
+    largest = 1.0 if name in ("recall", "complete") else math.inf
+    sound = np.isfinite(array) & (array >= 0.0) & (array <= largest)
     if not sound.all():
-        raise ValueError(f"{name} must lie in [0, {most:g}], got {array[~sound].flat[0]}")
+        raise ValueError(f"{name} must lie in [0, {largest:g}], got {array[~sound].flat[0]}")
     if name in QUANTITIES:
         check_domain(name, array)
     column = np.array(np.broadcast_to(array, shape))
@@ -119,23 +119,23 @@ def read(arguments: Mapping[str, Any], count: int, num_sources: int) -> dict[str
     """
     for name in set(arguments) - set(READERS):
         raise ValueError(f"columns must be among {', '.join(COLUMNS)}, got {name!r}")
-    given = {name: value for name, value in arguments.items() if value is not None}
-    for name in set(arguments) - {*given, *OPTIONAL}:
+    present = {name: value for name, value in arguments.items() if value is not None}
+    for name in set(arguments) - {*present, *OPTIONAL}:
         raise ValueError(f"{name} must be given, got None")
-    return {name: READERS[name](name, value, count, num_sources) for name, value in given.items()}
+    return {name: READERS[name](name, value, count, num_sources) for name, value in present.items()}
 
 
 def check_names(
-    given: Mapping[str, Any], needed: tuple[str, ...], before: Mapping[str, Any]
+    columns: Mapping[str, Any], needed: tuple[str, ...], before: Mapping[str, Any]
 ) -> None:
     """Raise ValueError unless new pages have the columns that are needed, and those of others."""
-    for name in given.keys() - {*COLUMNS}:
+    for name in columns.keys() - {*COLUMNS}:
         raise ValueError(f"columns must be among {', '.join(COLUMNS)}, got {name!r}")
-    missing = [name for name in needed if name not in given]
+    missing = [name for name in needed if name not in columns]
     if missing:
         way_out = "scripts.estimate writes it for the pages of a crawl log; RoundRobin needs none"
         raise ValueError(f"{', '.join(missing)} must be given: the policy needs it; {way_out}")
-    if before and set(given) != set(before):
+    if before and set(columns) != set(before):
         raise ValueError(
-            f"columns must be {', '.join(before)} as in earlier calls, got {', '.join(given)}"
+            f"columns must be {', '.join(before)} as in earlier calls, got {', '.join(columns)}"
         )

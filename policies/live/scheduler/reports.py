@@ -1,4 +1,4 @@
-"""What fetches found, compiled: new copies, failures, and pages that are no more."""
+"""Apply the results of fetches, compiled: new copies, failures, and pages that are gone."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def fail(
 
 @compiled(types.void(_ROWS, _ROWS, _ROWS, _TIMES, types.float64))
 def dismiss(
-    table: IntArray, search: IntArray, pages: IntArray, ends: FloatArray, kept: float
+    table: IntArray, search: IntArray, pages: IntArray, ends: FloatArray, until: float
 ) -> None:
     """Mark pages in any state as gone until a time, or remove them, if it is -inf."""
     choices, lazy = choices_at(table), lazy_at(search)
@@ -115,10 +115,10 @@ def dismiss(
         leave_state(choices, lazy, page, ends[position])
         forget_signals(choices, page)
         choices.failure_time[page] = -math.inf
-        if kept > -math.inf:
+        if until > -math.inf:
             count_failure(choices, page, ends[position])
             choices.status[page] = GONE
-            set_due(due_pages(choices), page, kept)
+            set_due(due_pages(choices), page, until)
         else:
             choices.fails[page], choices.retry_at[page] = 0, -math.inf
             choices.least[page] = 0.0

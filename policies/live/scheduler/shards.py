@@ -1,4 +1,4 @@
-"""A scheduler in shards: each has a part of the pages, and a share of the bandwidth."""
+"""A scheduler in shards; each has some of the pages and a share of the bandwidth."""
 
 from __future__ import annotations
 
@@ -137,38 +137,38 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     def add(self, ids: Ids, *, known: Literal["raise", "skip"] = "raise", **columns: Any) -> int:
         """Add pages, and return their number; see :meth:`CrawlScheduler.add`."""
-        given = as_ids(ids)
-        arrays = read({"importance": 1.0, **columns}, given.size, self.num_sources)
+        labels = as_ids(ids)
+        arrays = read({"importance": 1.0, **columns}, labels.size, self.num_sources)
         if one_of("known", known, ("raise", "skip")) == "skip":
-            new = first_of_each(given) & (self.ids.rows(given, missing="skip") < 0)
-            given, arrays = given[new], {name: array[..., new] for name, array in arrays.items()}
-        if given.size == 0:
+            new = first_of_each(labels) & (self.ids.rows(labels, missing="skip") < 0)
+            labels, arrays = labels[new], {name: array[..., new] for name, array in arrays.items()}
+        if labels.size == 0:
             return 0
         names = {name: None for name in arrays if name in COLUMNS}
         check_names(names, self._values.needs, self._columns)
-        where = shards_of(arrays.get("host", given), self._sizes.size)
-        self._place(given, where)
+        where = shards_of(arrays.get("host", labels), self._sizes.size)
+        self._place(labels, where)
         try:
-            self._route("add", where, {"ids": given, **arrays})
+            self._route("add", where, {"ids": labels, **arrays})
         except ValueError:
             late = {"times": sys.float_info.max, "status": "gone"}  # later than any copy
-            self._route("report", where, {"ids": given}, **late)
-            self._leave(given)
+            self._route("report", where, {"ids": labels}, **late)
+            self._leave(labels)
             raise
         self._columns = names
-        return int(given.size)
+        return int(labels.size)
 
     def remove(self, ids: Ids) -> None:
         """Remove pages; see :meth:`CrawlScheduler.remove`."""
-        given = as_ids(ids)
-        self._route("remove", self._leave(given), {"ids": given})
+        labels = as_ids(ids)
+        self._route("remove", self._leave(labels), {"ids": labels})
 
     def move(self, ids: Ids, new_ids: Ids) -> None:
         """Give pages other ids; their hosts stay; see :meth:`CrawlScheduler.move`."""
-        given, others = as_ids(ids), as_ids(new_ids)
-        where = self._where[self.ids.rows(given)]
-        self.ids.move(given, others)
-        self._route("move", where, {"ids": given, "new_ids": others})
+        labels, new_labels = as_ids(ids), as_ids(new_ids)
+        where = self._where[self.ids.rows(labels)]
+        self.ids.move(labels, new_labels)
+        self._route("move", where, {"ids": labels, "new_ids": new_labels})
 
     def configure(
         self,
@@ -226,18 +226,18 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         rows = self.ids.rows(labels, missing="raise" if call == "update" else "skip")
         per_page = {key: arguments.pop(key) for key in {*arguments} - {"status", "wait"}}
         arrays = {"ids": labels, **read(per_page, labels.size, self.num_sources)}
-        known = rows >= 0
-        arrays = {key: array[..., known] for key, array in arrays.items()}
-        where = self._where[rows[known]]
+        is_known = rows >= 0
+        arrays = {key: array[..., is_known] for key, array in arrays.items()}
+        where = self._where[rows[is_known]]
         answers = self._route(call, where, arrays, **arguments)
-        results, unknown = [answer.result for answer in answers.values()], labels[~known]
+        results, unknown = [answer.result for answer in answers.values()], labels[~is_known]
         if call == "signal":
             return Noted(sum(result.ignored for result in results), unknown)
         if call == "update":
             return None
         ignored = int(sum(results))
         if arguments.get("status") == "gone":
-            reported, first = np.unique(labels[known], return_index=True)
+            reported, first = np.unique(labels[is_known], return_index=True)
             if ignored:  # a page stays after an old report
                 calls = zip(where[first].tolist(), reported.tolist(), strict=True)
                 stays = [self._ask(shard, "__contains__", page_id=page) for shard, page in calls]
@@ -251,8 +251,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         if rows.size != 1:
             raise ValueError(f"page_id must be the id of a page, got {page_id!r:.80}")
         shard = int(self._where[rows[0]])
-        known: dict[str, Any] = self._ask(shard, "describe", page_id=page_id, time=time)
-        return known
+        facts: dict[str, Any] = self._ask(shard, "describe", page_id=page_id, time=time)
+        return facts
 
     @property
     def ahead(self) -> int:
@@ -281,10 +281,10 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         if count == 0:
             return self.ids.ids(np.zeros(0, np.int64))
         self._pass_exchange()
-        asked, parts, missing = np.flatnonzero(self._sizes), list[NDArray[Any]](), count
-        while missing and asked.size:
-            counts = self._balance.split(missing, asked)
-            some = {int(k): int(n) for k, n in zip(asked, counts, strict=True) if n}
+        shards, parts, missing = np.flatnonzero(self._sizes), list[NDArray[Any]](), count
+        while missing and shards.size:
+            counts = self._balance.split(missing, shards)
+            some = {int(k): int(n) for k, n in zip(shards, counts, strict=True) if n}
             calls = {shard: {"time": self.time, "count": n} for shard, n in some.items()}
             for shard, answer in self._workers.ask("next_batch", calls).items():
                 parts.append(answer.result)
@@ -292,7 +292,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
                 if answer.level > 0.0:
                     self._balance.note(shard, answer.level, answer.result.size)
             missing = sum(some.values())
-            asked = np.array([k for k in asked if some.get(int(k), 0) == 0])
+            shards = np.array([k for k in shards if some.get(int(k), 0) == 0])
         return np.concatenate(parts)
 
     def overview(self, time: float | None = None) -> dict[str, Any]:
@@ -376,8 +376,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         order = np.argsort(where.astype(np.int16), kind="stable")
         sorted_arrays = {name: array[..., order] for name, array in arrays.items()}
         ends = np.concatenate([[0], np.cumsum(np.bincount(where, minlength=self._sizes.size))])
-        calls, asked = {}, np.flatnonzero(np.diff(ends)).tolist()
-        for shard in asked or [int(self._sizes.argmax())]:
+        calls, shards = {}, np.flatnonzero(np.diff(ends)).tolist()
+        for shard in shards or [int(self._sizes.argmax())]:
             part = slice(ends[shard], ends[shard + 1])
             parts = {name: array[..., part] for name, array in sorted_arrays.items()}
             calls[shard] = {**parts, **values}

@@ -1,4 +1,4 @@
-"""The signals of each page since its copy, compiled: what is counted, and what came before.
+"""Count the signals of each page since its copy, compiled, and store earlier ones.
 
 A list per page, the latest first. Each signal has the time that its source gave, which tells
 whether it is a new one, and the latest time at which its change can have been: that plus the
@@ -65,8 +65,8 @@ def log_signal(choices: Choices, page: int, time: float, latest: float, source: 
     """Put a signal into the list of its page, which has room; return whether it is a new one."""
     before, event, place = -1, choices.newest[page], 0
     while event >= 0 and choices.event_time[event] >= time:
-        other = choices.event_source[event]
-        if choices.event_time[event] == time and max(other, ~other) == source:
+        stored = choices.event_source[event]
+        if choices.event_time[event] == time and max(stored, ~stored) == source:
             return False
         before, event, place = event, choices.event_next[event], place + 1
     if place == MOST_LOGGED:
@@ -143,8 +143,8 @@ def count_signals(
         copy = lazy.pages[page].last_crawl
         latest = min(time + choices.slack[source], max(time, now, copy))
         age = latest - copy
-        known = age >= 0.0 and choices.status[page] not in (ABSENT, GONE)
-        if not known or not log_signal(choices, page, time, latest, source):
+        counts = age >= 0.0 and choices.status[page] not in (ABSENT, GONE)
+        if not counts or not log_signal(choices, page, time, latest, source):
             ignored += 1
             continue
         lines.latest_signal = max(lines.latest_signal, latest)

@@ -1,4 +1,4 @@
-"""Shards of a scheduler: where they run, in this process or in actors of Ray; and their folder."""
+"""Run the shards of a scheduler in this process or in Ray actors, and manage their folder."""
 
 from __future__ import annotations
 
@@ -219,21 +219,21 @@ def check_folder(folder: Path, shards: int, scheduler: CrawlScheduler) -> list[P
         "resolution": (slack - lines["skew"]).tolist(),
     }
     if not path.exists():
-        if held := [part.name for part in folder.glob("shard-*") if DurableScheduler.holds(part)]:
-            raise ValueError(f"{path} must be there, as {held[0]} is: {RESTORE}")
+        if count := [part.name for part in folder.glob("shard-*") if DurableScheduler.holds(part)]:
+            raise ValueError(f"{path} must be there, as {count[0]} is: {RESTORE}")
         for part in parts:  # before the file, so that none is missing later
             part.mkdir(parents=True, exist_ok=True)
         with replacing(path) as unfinished:
             unfinished.write_text(json.dumps(settings) + "\n")
     try:
-        held = json.loads(path.read_text())
+        count = json.loads(path.read_text())
     except ValueError as error:
         raise ValueError(f"{path} must hold JSON, it cannot be read: {error}") from error
-    if not isinstance(held, dict) or set(held) != set(settings):
+    if not isinstance(count, dict) or set(count) != set(settings):
         raise ValueError(f"{path} must hold {', '.join(settings)}; it is of another version")
     for name, value in settings.items():
-        if value != held[name]:
-            raise ValueError(f"{name} must be {held[name]} as in {folder}, got {value}")
+        if value != count[name]:
+            raise ValueError(f"{name} must be {count[name]} as in {folder}, got {value}")
     empty = [part for part in parts if not DurableScheduler.holds(part)]
     if len(empty) == len(parts):  # no pages yet, after a crash at the start
         empty = [part for part in parts if not part.exists()]
