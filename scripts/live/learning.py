@@ -21,7 +21,7 @@ from agents.index.learning import (
     ROUNDS,
     WINDOW,
     History,
-    learned,
+    fit_index,
     paths_of,
 )
 from agents.index.recording import Record
@@ -117,7 +117,7 @@ def learn_from_log(
     settings = HIDDEN, LEARNING_RATE, np.random.default_rng(seed), [held_out]
     with ProgressBar("") as bar:
         task = bar.add_task("learning", total=ROUNDS)
-        for item in learned([history], *settings):
+        for item in fit_index([history], *settings):
             rounds.append(item)
             curve.append(
                 (item.fit, len(rounds), item.loss, round(time.perf_counter() - started, 3))
