@@ -32,7 +32,7 @@ from crawl_envs.types.compiled_policies import (
     CompiledSequence,
     CompiledThresholds,
 )
-from crawl_envs.worlds.budgets import MOST_CRAWLS
+from crawl_envs.worlds.budgets import MAX_CRAWLS
 from crawl_envs.worlds.lanes import Lanes
 from crawl_envs.worlds.offers.law import Market
 from crawl_envs.worlds.rollouts import ONE_LANE, Rollout, play_form, roll
@@ -97,10 +97,10 @@ def simulate(
 
 
 def _check_crawls(instance: Instance, slots: int) -> None:
-    """Raise ValueError if a compiled rollout would have more than MOST_CRAWLS crawls."""
-    if slots > MOST_CRAWLS:
+    """Raise ValueError if a compiled rollout would have more than MAX_CRAWLS crawls."""
+    if slots > MAX_CRAWLS:
         raise ValueError(
-            f"bandwidth must give at most {MOST_CRAWLS:g} crawls in an episode that compiled code "
+            f"bandwidth must give at most {MAX_CRAWLS:g} crawls in an episode that compiled code "
             f"plays, got {slots:g} with bandwidth {instance.bandwidth:g}"
         )
 

@@ -17,9 +17,7 @@ SUITE = "crawl_envs"
 _default_hook = sys.excepthook
 
 
-def _show_error(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
-) -> None:
+def _print(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if issubclass(kind, ForeignPackage):
         print(f"error: {error}", file=sys.stderr)
     elif not issubclass(kind, KeyboardInterrupt):
@@ -28,5 +26,5 @@ def _show_error(
         print("\nstopped; nothing was written", file=sys.stderr)
 
 
-sys.excepthook = _show_error
+sys.excepthook = _print
 check_own("policies", "agents")

@@ -123,10 +123,8 @@ def main(options: BenchmarkOptions) -> None:
 
 def folder_of(options: BenchmarkOptions) -> Path:
     """Return the default folder, named after the options that the user set."""
-    options_set = changed(options)
-    words = [
-        f"{name}={options_set[name]}" for name in ("trace", *Sizes._fields) if name in options_set
-    ]
+    values = changed(options)
+    words = [f"{name}={values[name]}" for name in ("trace", *Sizes._fields) if name in values]
     if not words:
         return QUICK_OUT if options.quick else OUT
     return default_folder("benchmark", *(["quick"] if options.quick else []), *words)

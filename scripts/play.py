@@ -34,13 +34,9 @@ def scores(game: Game, factories: Mapping[str, PolicyFactory]) -> Table:
     table = Table("", "accuracy", "freshness", "crawls", "of pages that had changed")
     for label in sorted(ledgers, key=lambda label: -ledgers[label].accuracy):
         ledger = ledgers[label]
-        share_changed = f"{ledger.changes_found / max(ledger.crawls, 1):.0%}"
+        share = f"{ledger.changes_found / max(ledger.crawls, 1):.0%}"
         table.add_row(
-            label,
-            f"{ledger.accuracy:.3f}",
-            f"{ledger.freshness:.3f}",
-            f"{ledger.crawls}",
-            share_changed,
+            label, f"{ledger.accuracy:.3f}", f"{ledger.freshness:.3f}", f"{ledger.crawls}", share
         )
     return table
 

@@ -95,7 +95,7 @@ def f(own):
     return [each for each in own]
 """
     assert vague_names(source) == [
-        *((1, "given"), (3, "each"), (3, "given"), (3, "kept"), (3, "own"))
+        *((1, "given"), (2, "each"), (2, "given"), (2, "kept"), (2, "own"))
     ]
 
 

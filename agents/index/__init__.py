@@ -1,6 +1,6 @@
 """A learned index of pages, from the outcomes of crawls; without torch.
 
-Public modules: arguments, fitting, inputs, learning, recording, stored, training.
+Public modules: arguments, fitting, inputs, learning, policy, recording, stored, training.
 """
 
 from __future__ import annotations

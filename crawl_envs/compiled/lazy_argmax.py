@@ -47,7 +47,7 @@ MAX_FILL = 3
 FULL_SCAN_BATCHES = 20
 """Number of batches of pages up to which every page is compared."""
 
-MANY_PAGES = 20_000
+THREE_BAR_PAGES = 20_000
 """Number of pages from which three bars need fewer values than two."""
 
 MIN_SLEEP = 4.0
@@ -62,7 +62,7 @@ MIN_SIGNALS, SHORTENING = 0.25, 0.7
 MAX_TRIES, RELATIVE_TOLERANCE, MAX_GROWTH = 4, 0.02, 5.0
 """Tries to lengthen a sleep, its tolerated relative error, and the largest growth per try."""
 
-MOST_DOUBLINGS = 16
+MAX_DOUBLINGS = 16
 
 MAX_AGES = 8.0
 """Longest guess of the time left, in ages of the copy."""
@@ -155,7 +155,7 @@ def new_lazy_argmax(
     ``parameters`` is the table of the value, (>= m, P), which others write. ``grows`` says that
     the search may get room for many more pages.
     """
-    bars = 3 if grows or num_pages >= MANY_PAGES else 2
+    bars = 3 if grows or num_pages >= THREE_BAR_PAGES else 2
     lengths = {"m": num_pages, "room": num_pages // 8 + 64, "levels": bars}
     lazy = LazyArgmax(parameters, *zeros(FIELDS[1:], lengths, INITIAL))
     lazy.levels["bar"] = math.inf
@@ -467,7 +467,7 @@ def restart(lazy: LazyArgmax, value: Any, now: float) -> None:
     """Set all bars by the values of all pages."""
     search, levels, num_pages = lazy.search[0], lazy.levels, lazy.wake.shape[0]
     if search.choices < num_pages // 4:
-        search.doublings = min(search.doublings + 1, MOST_DOUBLINGS)
+        search.doublings = min(search.doublings + 1, MAX_DOUBLINGS)
     else:
         search.doublings = max(search.doublings - 1, 0)
     search.choices, search.queued, search.horizon = 0, 0, -math.inf

@@ -23,13 +23,13 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 SIZE = (800, 600)
 """Width and height of a picture, in pixels."""
-LEAST_SIZE = (400, 320)
+MIN_SIZE = (400, 320)
 
 # Okabe and Ito's colours, distinguishable with red-green colour blindness.
 Colour: TypeAlias = tuple[int, int, int]
 FRESH, STALE, UNCHANGED = (0, 114, 178), (230, 159, 0), (204, 121, 167)
 PAPER, INK, SHADE = (255, 255, 255), (34, 34, 34), (191, 219, 236)
-WORST, MOST_PENALTY = (190, 60, 0), 2.5
+WORST, MAX_PENALTY = (190, 60, 0), 2.5
 """Colour of a page with this penalty or more; orange is a penalty of 1."""
 GONE, FAINT = (217, 217, 217), (110, 110, 110)
 
@@ -37,7 +37,7 @@ MARGIN, HEADER = 16, 60
 """Width of the border, and height of the lines about time, budget and score."""
 CURVE, AXIS_WIDTH = 0.17, 34
 """Share of the height that the curve has, and width of the numbers at its axis."""
-LEAST_CELL, MOST_CELL, NUMBERED_CELL = 5, 120, 40
+MIN_CELL, MAX_CELL, NUMBERED_CELL = 5, 120, 40
 """Widths of cells with their gaps: the least, the largest, the least with the number of a page."""
 LINE, LEGEND_CELL = 20, 18
 """Height of a line of words, and the width of a cell of the legend."""
@@ -99,14 +99,14 @@ def layout_of(num_pages: int, size: tuple[int, int]) -> Layout:
         ValueError: a size that is too small.
     """
     width, height = size
-    if width < LEAST_SIZE[0] or height < LEAST_SIZE[1]:
-        raise ValueError(f"size must be at least {LEAST_SIZE} pixels, got {size}")
+    if width < MIN_SIZE[0] or height < MIN_SIZE[1]:
+        raise ValueError(f"size must be at least {MIN_SIZE} pixels, got {size}")
     legend = LINE * (1 + len(_legend_lines(width - 2 * MARGIN)))
     below = height - LINE - MARGIN // 2
     across = width - 2 * MARGIN
     down = below - round(CURVE * height) - 2 * LINE - legend - HEADER
-    pitch = MOST_CELL
-    while pitch > LEAST_CELL and (across // pitch) * (down // pitch) < num_pages:
+    pitch = MAX_CELL
+    while pitch > MIN_CELL and (across // pitch) * (down // pitch) < num_pages:
         pitch -= 1
     columns = across // pitch
     rows = min(down // pitch, -(-num_pages // columns))
@@ -158,7 +158,7 @@ def draw_cells(content: Cells, pitch: int, columns: int, rows: int) -> PictureAr
     """Return the cells, row by row, (rows * pitch, columns * pitch, 3) uint8."""
     alive, similar = content.alive[:, None], content.similarity[:, None]
     right = np.maximum(similar, 0.0)
-    worse = np.clip(similar / (1.0 - MOST_PENALTY), 0.0, 1.0)
+    worse = np.clip(similar / (1.0 - MAX_PENALTY), 0.0, 1.0)
     page_colour = right * FRESH + (1.0 - right) * (worse * WORST + (1.0 - worse) * STALE)
     colour = np.full((rows * columns, 3), PAPER, np.uint8)
     colour[: alive.size] = np.rint(alive * page_colour + (1.0 - alive) * GONE)

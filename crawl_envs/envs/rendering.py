@@ -35,10 +35,10 @@ LANE_RENDERING: dict[str, Any] = {**RENDERING, "render_modes": ["ansi", "rgb_arr
 
 TOP_PAGES = 5
 """Stale pages that the text lists."""
-MOST_CRAWLS = 3
+MAX_CRAWLS = 3
 """Crawls of the last step that the text describes."""
 METER_WIDTH = 30
-MOST_POINTS = 4096
+MAX_POINTS = 4096
 """Largest number of points of a history; beyond it every second one is dropped."""
 
 
@@ -80,7 +80,7 @@ class History:
             if isinstance(ledger, FragmentLedger):
                 right = ledger.alive_time - ledger.divergence_time
             self._points.append((ledger.time, right, ledger.alive_time))
-        if len(self._points) > MOST_POINTS:
+        if len(self._points) > MAX_POINTS:
             del self._points[1:-1:2]
 
     def freshness(self, times: FloatArray) -> FloatArray:
@@ -102,16 +102,16 @@ def counted(signals: IntArray) -> str:
 
 
 def _crawls(log: CrawlLog) -> Iterator[str]:
-    """Yield a phrase per crawl of the last step, at most MOST_CRAWLS, and their number."""
+    """Yield a phrase per crawl of the last step, at most MAX_CRAWLS, and their number."""
     if not log.page.size:
         yield "nothing crawled yet"
-    for number, page in enumerate(log.page[:MOST_CRAWLS]):
+    for number, page in enumerate(log.page[:MAX_CRAWLS]):
         outcome = "it had changed" if log.changed[number] else "it had not changed"
         signals = log.signals[..., number]
         plural = "" if signals.sum() == 1 else "s"
         received = f", {counted(signals)} signal{plural}" if signals.any() else ""
         yield f"crawled page {page} after {log.elapsed[number]:.3g}{received}: {outcome}"
-    if log.page.size > MOST_CRAWLS:
+    if log.page.size > MAX_CRAWLS:
         changed = np.count_nonzero(log.changed)
         yield f"and more: {log.page.size} crawls in all, {changed} had changed"
 

@@ -75,7 +75,7 @@ class CrawlEnv(LaneAccess, SingleEnv):
         steps, expected = self.lanes.steps_left, self.lanes.steps_per_episode()
         if expected is not None and steps > expected:
             logger.warn(
-                f"the instance has {steps} steps, env.spec {expected}: TimeLimit cuts them, and "
+                f"the instance has {steps} steps, env.spec {expected}: TimeLimit truncates it, and "
                 "TimeAwareObservation leaves its space; make the environment with bandwidth="
                 f"{self.instance.bandwidth:g}"
             )

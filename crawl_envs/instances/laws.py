@@ -12,7 +12,7 @@ import numpy as np
 from crawl_envs.types import Delay, Instance
 from crawl_envs.types.arguments import bandwidth_function, quantity, whole
 
-MOST_PAGES = 2**28 - 1
+MAX_PAGES = 2**28 - 1
 """Largest number of pages: pairs of page and event kind have 32 bits."""
 
 
@@ -64,7 +64,7 @@ class Law:
     per_page: bool = False
     arguments: Mapping[str, Callable[[Any, float], Any]] = field(default_factory=dict)
     num_sources: int = 1
-    most_pages: int = MOST_PAGES
+    most_pages: int = MAX_PAGES
 
     def generator(
         self,

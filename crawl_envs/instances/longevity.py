@@ -76,19 +76,19 @@ PAGE_LAWS = {
 }
 FALSE_SIGNAL_SCALE = 0.25
 """Factor on U(0.1, 0.6) of false-signal rates per day: the typical rate of scroll regions."""
-MOST_ITEMS = 50
+MAX_ITEMS = 50
 SIZES = (20, 2000)
 """Least and largest number of fragments of a page."""
-HIGHEST_RATE = 12.0
+MAX_RATE = 12.0
 """Largest update rate of a region, one per two hours."""
 
 
 def _rates(
     rng: np.random.Generator, median: FloatArray | float, spread: FloatArray | float, count: int
 ) -> FloatArray:
-    """Draw log-normal rates, at most HIGHEST_RATE."""
+    """Draw log-normal rates, at most MAX_RATE."""
     drawn: FloatArray = median * np.exp(spread * rng.standard_normal(count))
-    return np.minimum(drawn, HIGHEST_RATE)
+    return np.minimum(drawn, MAX_RATE)
 
 
 def draw_regions(law: PageLaw, num_pages: int, rng: np.random.Generator) -> Regions:
@@ -103,7 +103,7 @@ def draw_regions(law: PageLaw, num_pages: int, rng: np.random.Generator) -> Regi
     has_churn = ~has_scroll | (rng.random(num_pages) < law.churns)
     part = np.where(has_scroll, np.where(has_churn, rng.random(num_pages), 1.0), 0.0)
     items = 2 + rng.geometric(1.0 / (law.mean_items - 1.0), num_pages) - 1
-    items = np.minimum(items, MOST_ITEMS)
+    items = np.minimum(items, MAX_ITEMS)
     scrolling = part * moving
     items = np.maximum(np.minimum(items, scrolling.astype(np.int64)), 1)
     item_size = np.rint(scrolling / items).astype(np.int64)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from crawl_envs.instances.laws import DELAY, Law
-from crawl_envs.types import MOST_SOURCES, Delay, Instance
+from crawl_envs.types import MAX_SOURCES, Delay, Instance
 from crawl_envs.types.arguments import whole
 
 RECALL_BETA = (0.25, 0.25)
@@ -110,7 +110,7 @@ def draw_cold(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance
 
 def _sources(value: Any, bandwidth: float) -> int:
     """Check a number of sources."""
-    return whole("num_sources", value, 2, MOST_SOURCES)
+    return whole("num_sources", value, 2, MAX_SOURCES)
 
 
 LAWS = {

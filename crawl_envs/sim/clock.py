@@ -16,7 +16,7 @@ from crawl_envs.types import FloatArray
 SLACK = 1e-9
 """Rounding tolerance of the last crawl before the horizon, as a share of a slot."""
 
-MOST_SLOTS = 2.0**53
+MAX_SLOTS = 2.0**53
 
 
 def clock_rows(bandwidth: float, steps: Sequence[Sequence[float]] = ()) -> FloatArray:
@@ -61,9 +61,9 @@ def slots_until(clock: FloatArray, horizon: float) -> int:
     row = int(np.searchsorted(clock[:, 0], horizon, side="right")) - 1
     start, crawls, rate = (float(value) for value in clock[row])
     slots = crawls + (horizon - start) * rate
-    if not slots < MOST_SLOTS:
+    if not slots < MAX_SLOTS:
         raise ValueError(
-            f"horizon must hold fewer than {MOST_SLOTS:g} crawls or epochs, got {slots:g} with "
+            f"horizon must hold fewer than {MAX_SLOTS:g} crawls or epochs, got {slots:g} with "
             f"horizon {horizon!r} and bandwidth, or 1 / epoch, {rate!r}"
         )
     return int(np.floor(slots + SLACK))

@@ -9,11 +9,11 @@ import numpy as np
 from crawl_envs.sim.tape import Tape, event_rates
 from crawl_envs.types import Instance
 
-MOST_EVENTS = 1e9
+MAX_EVENTS = 1e9
 """Most expected events of an episode: about a minute, at 6 to 60 ns per event if the pages of a
 lane fit into caches; four minutes, at 220 ns, with 10^6 pages."""
 
-MOST_HELD = 2e7
+MAX_STORED_EVENTS = 2e7
 """Most expected events of an episode drawn at its start: about ten seconds and 3 GB; no single
 NumPy operation, which cannot be interrupted, takes more than two seconds."""
 
@@ -42,7 +42,7 @@ class CustomEvents(Instance):
         return float(event_rates(self, requests).sum()) * horizon
 
 
-def check_expected(what: str, expected: float, max_events: float = MOST_EVENTS) -> None:
+def check_expected(what: str, expected: float, max_events: float = MAX_EVENTS) -> None:
     """Raise ValueError if ``what``, names of arguments, give too many events in an episode."""
     if not expected <= max_events:
         raise ValueError(
@@ -68,12 +68,12 @@ def check_events(
         f"false_signal_rate and the horizon {horizon:g}"
     )
     if isinstance(instance, CustomEvents):
-        check_expected(what, instance.expected_events(horizon, requests), MOST_HELD)
+        check_expected(what, instance.expected_events(horizon, requests), MAX_STORED_EVENTS)
         return
     check_expected(what, float(event_rates(instance, requests).sum()) * horizon)
     under_way = float(instance.signal_rate.sum()) * instance.delay.mean
     check_expected(
         f"delay mean {instance.delay.mean:g}, change_rate, recall and false_signal_rate",
         under_way,
-        MOST_HELD,
+        MAX_STORED_EVENTS,
     )

@@ -29,7 +29,7 @@ from crawl_envs.sim.streams import (
     stream_of,
     uniform_of,
 )
-from crawl_envs.types import MOST_SOURCES, BoolArray, FloatArray, Instance, IntArray
+from crawl_envs.types import MAX_SOURCES, BoolArray, FloatArray, Instance, IntArray
 from crawl_envs.types.arguments import whole
 
 REQUEST = 0
@@ -195,7 +195,7 @@ class Tape:
         if late.size:
             raise ValueError(f"tape time must not decrease, but does at event {late[0] + 1}")
         pages, kinds = np.divmod(self.code, CODE_STRIDE)
-        whole("tape num_sources", self.num_sources, 1, MOST_SOURCES)
+        whole("tape num_sources", self.num_sources, 1, MAX_SOURCES)
         last = DAY if self.detail.shape == self.time.shape else DEATH
         valid = (kinds < SIGNAL + 2 * self.num_sources) | ((kinds >= BIRTH) & (kinds <= last))
         if np.any(pages < 0) or np.any(pages >= self.alive.size) or not valid.all():

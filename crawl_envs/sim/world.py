@@ -33,7 +33,7 @@ from crawl_envs.types import DELAY_KINDS, CrawlLog, FloatArray, Instance, IntArr
 from crawl_envs.types.arguments import whole
 from crawl_envs.types.contents import Contents
 
-MOST_COLUMNS = 2**31 - 1
+MAX_COLUMNS = 2**31 - 1
 """Most columns of an alias table, numbered in 32 bits: wider entries take longer to draw from."""
 
 LOG_CAPACITY = 16
@@ -127,7 +127,7 @@ class World:
     ) -> None:
         plan = Layout(**layout)
         num_sources, tape = plan.num_sources, plan.tape
-        whole("num_pages", num_pages, 1, MOST_COLUMNS >> column_bits(num_sources))
+        whole("num_pages", num_pages, 1, MAX_COLUMNS >> column_bits(num_sources))
         self.num_lanes, self.num_pages, self.num_sources = num_lanes, num_pages, num_sources
         self.batch, self.epoch = batch, epoch
         self.requests = requests

@@ -38,9 +38,9 @@ RATE_CAP = 1e6
 """Largest rate, weight and number of fragments in observations."""
 NO_BASE = -1.0
 """Divergence and age without a base version; NaN in trackers."""
-HIGHEST_OF_OFFERS = {"change_frequency": 12.0, "days_since_change": NO_CHANGE, "day_of_week": 6.0}
+OFFER_LIMITS = {"change_frequency": 12.0, "days_since_change": NO_CHANGE, "day_of_week": 6.0}
 """Upper limits of features of shopping offers; prices change at most once in two hours."""
-MOST_BUFFERS = 8
+MAX_BUFFERS = 8
 """Largest number of reused buffers; further copies are new arrays."""
 UNHELD = max(sys.getrefcount(buffer) for buffer in [np.empty(1)])
 """Reference count of a buffer held by a list only, as seen in a loop."""
@@ -84,7 +84,7 @@ def observation_space(
     Elapsed time is at most the horizon, signals SIGNAL_CAP, rates RATE_CAP. The printed bounds are
     those of one page, which hold for all.
     """
-    highs = {"elapsed": horizon, "age": horizon, "signals": SIGNAL_CAP, **HIGHEST_OF_OFFERS}
+    highs = {"elapsed": horizon, "age": horizon, "signals": SIGNAL_CAP, **OFFER_LIMITS}
     shares = ("changed", "alive", "complete", "recall", "divergence")
     highs.update(dict.fromkeys(shares, 1.0))
     names = [without_source(feature)[0] for feature in features]
@@ -123,7 +123,7 @@ class Buffers:
                 np.copyto(buffer, array)
                 return buffer
         fresh = array.copy()
-        if len(self._buffers) < MOST_BUFFERS:
+        if len(self._buffers) < MAX_BUFFERS:
             self._buffers.append(fresh)
         return fresh
 

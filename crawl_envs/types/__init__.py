@@ -10,7 +10,7 @@ from crawl_envs.compiled import BoolArray, FloatArray, IntArray
 from crawl_envs.types.ledgers import FragmentLedger, Ledger, OfferLedger
 from crawl_envs.types.problem import (
     DELAY_KINDS,
-    MOST_SOURCES,
+    MAX_SOURCES,
     REVEALS,
     CrawlLog,
     Delay,
@@ -23,7 +23,7 @@ from crawl_envs.types.problem import (
 
 __all__ = [
     "DELAY_KINDS",
-    "MOST_SOURCES",
+    "MAX_SOURCES",
     "REVEALS",
     "BoolArray",
     "CrawlLog",

@@ -16,7 +16,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 KeyArray = NDArray[np.uint64]
 
-MOST_FRAGMENTS = 2**31 - 1
+MAX_FRAGMENTS = 2**31 - 1
 """Largest number of fragments of a page, counted exactly."""
 
 
@@ -50,7 +50,7 @@ class Regions:
 
     Raises:
         ValueError: shapes disagree, a number is outside its range, or a page has no fragment or
-            more than MOST_FRAGMENTS.
+            more than MAX_FRAGMENTS.
     """
 
     items: IntArray
@@ -68,11 +68,11 @@ class Regions:
                 expected = arrays["rate"].shape
                 raise ValueError(f"{name} must have the shape {expected}, got {array.shape}")
         total = (arrays["items"].astype(np.float64) * arrays["size"]).sum(axis=1)
-        outside = (total < 1) | (total > MOST_FRAGMENTS)
+        outside = (total < 1) | (total > MAX_FRAGMENTS)
         if outside.any():
             page = int(np.argmax(outside))
             raise ValueError(
-                f"a page must have 1 to {MOST_FRAGMENTS} fragments, got {total[page]:.0f} for "
+                f"a page must have 1 to {MAX_FRAGMENTS} fragments, got {total[page]:.0f} for "
                 f"page {page}"
             )
         arrays["rate"][arrays["size"] == 0] = 0.0

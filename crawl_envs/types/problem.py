@@ -53,7 +53,7 @@ from crawl_envs.types.contents import Regions
 from crawl_envs.types.copies import Copies, Sketches
 from crawl_envs.types.offer_features import OfferFeatures
 
-MOST_SOURCES = 15
+MAX_SOURCES = 15
 """Largest number of sources: with it, a page has 32 kinds of events."""
 OF_SOURCES = ("recall", "false_signal_rate")
 """Parameters of an instance that may differ between sources."""
@@ -135,7 +135,7 @@ class Instance:
 
     Raises:
         ValueError: a rate is negative, not finite or outside the supported domain, recall or its
-            sum over sources is outside [0, 1], there are more than MOST_SOURCES sources, the
+            sum over sources is outside [0, 1], there are more than MAX_SOURCES sources, the
             bandwidth is not positive, an argument is not of real numbers, or shapes disagree.
     """
 
@@ -170,7 +170,7 @@ class Instance:
         num_pages = common_length(columns)
         rows = {name: len(columns[name]) for name in OF_SOURCES if columns[name].ndim == 2}
         for name, count in rows.items():
-            whole(f"number of sources of {name}", count, 1, MOST_SOURCES)
+            whole(f"number of sources of {name}", count, 1, MAX_SOURCES)
         sources = dict.fromkeys(OF_SOURCES, max(rows.values(), default=1))
         rate, steps = bandwidth_function(bandwidth, bandwidth_steps)
         if not isinstance(delay, Delay | None):

@@ -20,7 +20,7 @@ from crawl_envs.types.arguments import one_of, per_page, real, whole
 from crawl_envs.types.compiled_policies import CompiledRates
 
 Overspend: TypeAlias = Literal["scale", "error"]
-MOST_CRAWLS = 1e8
+MAX_CRAWLS = 1e8
 """Largest mean number of crawls of an epoch, and of a compiled episode; their log takes 5 GB."""
 
 SPEND_ROUNDING = 1e-9
@@ -110,9 +110,9 @@ class RateBudget:
         """Raise ValueError if an epoch would have too many crawls."""
         steps = (rate for _, rate in instance.bandwidth_steps)
         crawls = max(instance.bandwidth, *steps, 0.0) * self.epoch
-        if crawls > MOST_CRAWLS:
+        if crawls > MAX_CRAWLS:
             raise ValueError(
-                f"bandwidth must give at most {MOST_CRAWLS:g} crawls in an epoch, got {crawls:g}"
+                f"bandwidth must give at most {MAX_CRAWLS:g} crawls in an epoch, got {crawls:g}"
             )
 
     def start(self, lane: int, instance: Instance) -> None:

@@ -56,7 +56,7 @@ Reported: TypeAlias = tuple[tuple[str, int], ...]
 """Entries of the info of a step besides the reward: names, and rows of the outcomes."""
 
 LANE_BYTES = np.dtype((np.void, LANE.itemsize))
-MOST_LANES = 1_000_000
+MAX_LANES = 1_000_000
 """Largest number of lanes."""
 
 
@@ -116,7 +116,7 @@ class Lanes(Episodes):
         observation: ObservationForm = "table",
         **layout: Any,
     ) -> None:
-        num_lanes, num_pages = whole("num_envs", num_lanes, 1, MOST_LANES), generator.num_pages
+        num_lanes, num_pages = whole("num_envs", num_lanes, 1, MAX_LANES), generator.num_pages
         horizon, resample = quantity("horizon", horizon, above=0.0), flag("resample", resample)
         self.form, self.reveal, self.tape = form, reveal, tape
         self.penalty, self.mortal = penalty, tape is not None

@@ -1,4 +1,4 @@
-"""Policies among which a bandit chooses: one acts at a time, and all follow the episode."""
+"""The arms of a bandit of policies: one policy acts at a time, and all follow the episode."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class ModelPolicy(Policy):
     """A trained model as a policy: it predicts from the observation of a lane.
 
     Args:
-        label: its name, for errors.
-        model: an object with ``predict``, as of Stable-Baselines3; if it has ``observe``, it gets
-            every log.
+        label: name of the model in errors.
+        model: an object with ``predict``, such as a model of Stable-Baselines3; if it has
+            ``observe``, it gets every log.
     """
 
     acts = (*PAGE_FORMS, *RATE_FORMS)
     reads_observation = True
-    learns = True  # it is asked only when it acts
+    learns = True  # it predicts only when it acts
 
     def __init__(self, label: str, model: Any) -> None:
         self.label, self.model = label, model
@@ -87,14 +87,14 @@ def as_policies(arms: Mapping[str, Arm]) -> dict[str, Policy]:
 class ArmSet:
     """The arms of a bandit in an episode.
 
-    All arms start with the episode and follow it, also those that do not act. In the forms that
-    name pages some advance a schedule when they choose. So all arms that do not learn choose at
-    every decision there, and only the choice of the acting one is used.
+    All arms start with the episode and follow it, even if they do not act. In the forms that name
+    pages some policies advance a schedule when they choose. So all arms that do not learn choose at
+    every decision there, and only the choice of the acting arm is used.
 
     Args:
         arms: policies by label.
         form: the form of action.
-        stream: the random stream of the bandit; arm k has the k-th of those that it spawns.
+        stream: the random stream of the bandit; arm k has the k-th stream that it spawns.
         pages: the pages of the episode.
     """
 

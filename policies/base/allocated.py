@@ -140,7 +140,8 @@ class AllocatedPolicy(CrawlPolicy):
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Add the signals of a log to the queue of responses."""
-        if self.responses is not None:
+        if self.reads_log:
+            assert self.responses is not None
             self.responses.on_signal(log.signal_page)
 
     def choose(self, tracker: Tracker) -> NDArray[Any]:

@@ -4,24 +4,24 @@ Functions, arrays in, arrays out:
 
 =====================================  ============================================================
 :func:`fit_change_rates`               maximum likelihood (Kolobov et al., eq. 10)
-:func:`change_rate_intervals`          their 95% intervals, from the likelihood; of crawls that
-                                       signals prompt they cover less
+:func:`change_rate_intervals`          their 95% intervals, from the likelihood; they cover less
+                                       where signals prompt crawls
 :func:`match_moments`                  Learning to Crawl; :func:`moment_error_bound` is its bound
 :func:`naive_rate`                     number of changes over time
 :func:`improved_rate`                  Cho and Garcia-Molina, regular crawls
-:func:`last_modified_rate`             the same with the time of the last change
+:func:`last_modified_rate`             Cho and Garcia-Molina, with the time of the last change
 :func:`complete_observation_rates`     counts of changes (Kolobov et al., eq. 11)
 :func:`signal_quality_mle`             alpha and b = alpha beta of pages with signals; from these,
                                        change rate, recall, precision and false signals
-:func:`empirical_bayes`                the same for short histories: shrinkage towards the group
-:mod:`.count_priors`                   the same for counts of changes and of signals
+:func:`empirical_bayes`                alpha and b for short histories: shrinkage to the group
+:mod:`.count_priors`                   shrinkage of counts of changes and of signals
 :func:`naive_signal_quality`           the biased count of intervals (Busa-Fekete et al.,
                                        Appendix E)
 :func:`audit_signals`                  precision, recall and delay of every source, over all
                                        pages, with intervals of 95% and a verdict
 =====================================  ============================================================
 
-:class:`CrawlHistories` stores the last crawls of every page, for all of them.
+:class:`CrawlHistories` stores the last crawls of every page.
 
 Public modules: change_rates, count_priors, gamma_beliefs, histories, moments, source_times.
 """

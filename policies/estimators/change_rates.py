@@ -1,4 +1,4 @@
-r"""Maximum likelihood change rates, page by page.
+r"""Change rates of pages by maximum likelihood, from the results of their crawls.
 
 A crawl after an interval a finds a change with probability 1 - exp(-a Delta). The likelihood is
 largest where
@@ -114,7 +114,7 @@ def fit_histories(
     high: float = math.inf,
     start: FloatArray | None = None,
 ) -> RateFit:
-    """Fit checked crawls from a first guess, (m,); all else as in :func:`fit_change_rates`."""
+    """Fit checked crawls from a first guess, (m,); otherwise as :func:`fit_change_rates`."""
     guess = np.zeros(len(crawls.begin)) if start is None else start
     return RateFit(*_fit_pages(crawls, smoothing, low, high, guess))
 
@@ -157,7 +157,7 @@ def gather(
 ) -> tuple[int, float]:
     """Copy the changed intervals to ``lengths``; return their number and the sum of the others.
 
-    ``lengths`` has space for all of them plus one. Two loops without branches, so that the sum is
+    ``lengths`` has space for all of them plus one. Two loops have no branches, so that the sum is
     vectorised.
     """
     first, stop = np.uint64(begin), np.uint64(end)  # unsigned indices are never negative

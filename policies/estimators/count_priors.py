@@ -1,4 +1,4 @@
-r"""Empirical Bayes for counts: rates and shares of pages that share a distribution.
+r"""Empirical Bayes for counts: rates and shares of pages, shrunk to a distribution of all pages.
 
 With a Gamma distribution of rates, a page with n events in T days has the estimate
 :math:`(a + n)/(b + T)`; with a Beta distribution of shares, one with h of n successes has
@@ -35,7 +35,7 @@ class RatePrior(NamedTuple):
         return self.shape / self.days
 
     def estimate(self, counts: IntArray | FloatArray, days: FloatArray) -> FloatArray:
-        """Return the mean rate of each page given its events in so many days, (m,)."""
+        """Return the posterior mean rate of each page by its events and days, (m,)."""
         return (self.shape + counts) / (self.days + days)
 
 
@@ -51,7 +51,7 @@ class SharePrior(NamedTuple):
         return self.yes / (self.yes + self.no)
 
     def estimate(self, yes: IntArray, total: IntArray) -> FloatArray:
-        """Return the mean share of each page given its successes among so many trials, (m,)."""
+        """Return the posterior mean share of each page by its successes and trials, (m,)."""
         return (self.yes + yes) / (self.yes + self.no + total)
 
 
@@ -68,18 +68,18 @@ def fit_rate_prior(counts: IntArray | FloatArray, days: FloatArray) -> RatePrior
     Raises:
         ValueError: no page has any exposure.
     """
-    seen = days > 0.0
-    if not seen.any():
+    exposed = days > 0.0
+    if not exposed.any():
         raise ValueError("no page is alive in the window, so there is nothing to fit")
-    n, t = counts[seen].astype(np.float64), days[seen]
+    n, t = counts[exposed].astype(np.float64), days[exposed]
     if n.sum() == 0.0:
         return RatePrior(0.5 * t.mean() / t.sum(), t.mean())
     mean = n.sum() / t.sum()
 
     def likelihood(shape: float) -> float:
         b = shape / mean
-        each = gammaln(shape + n) - gammaln(shape) - shape * np.log1p(t / b) - n * np.log(b + t)
-        return float(each.sum())
+        terms = gammaln(shape + n) - gammaln(shape) - shape * np.log1p(t / b) - n * np.log(b + t)
+        return float(terms.sum())
 
     shape = _most_likely(likelihood)
     return RatePrior(shape, shape / mean)
@@ -96,10 +96,10 @@ def fit_share_prior(yes: IntArray, total: IntArray) -> SharePrior:
         yes: successes of each page, shape (m,).
         total: trials of each page, shape (m,); pages without trials are ignored.
     """
-    seen = total > 0
-    if not seen.any():
+    observed = total > 0
+    if not observed.any():
         return SharePrior(0.5, 0.5)
-    h, n = yes[seen].astype(np.float64), total[seen].astype(np.float64)
+    h, n = yes[observed].astype(np.float64), total[observed].astype(np.float64)
     mean = max(h.sum(), 0.5) / n.sum()
     mean = min(mean, 1.0 - 0.5 / n.sum())
 

@@ -7,7 +7,7 @@ From the number of changes X, of crawls n, and the time T that they cover (Cho a
 naive       X / T                                       biased down: crawls miss repeated changes,
                                                         and it saturates at n / T
 improved    -ln((n - X + 0.5) / (n + 0.5)) n / T        0 at X = 0, finite at X = n
-modified    ((X - 1) - X / (n ln(1 - X / n))) / T'      in T', changed intervals count from the last
+modified    ((X - 1) - X / (n ln(1 - X / n))) / T'      T' counts a changed interval from its last
                                                         change on (Last-Modified)
 ==========  ==========================================  ============================================
 """

@@ -12,9 +12,9 @@ Gamma distributed. With the belief theta_j ~ Gamma(a_j, r_j):
   E[theta^k exp(-theta x)] = E[theta^k] (r / (r + x))^(a + k). An exposure that would be negative is
   set to zero, with the Gamma of the same mean.
 
-The data of a page's crawls, added to shape and rate, amount to a number of changes (a count) and
-the exposure in which they were observed. They decay, and are stored apart from the distributions
-that the pages of a group share, which are updated from the beliefs about the pages. A crawl takes
+The data of a page's crawls are a number of changes (a count), added to the shape, and the exposure
+in which they were observed, added to the rate. They decay. The distributions that the pages of a
+group share are stored separately, and updated from the beliefs about the pages. A crawl takes
 constant time, and a page constant memory.
 """
 
@@ -31,7 +31,7 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 SHAPES = (0.3, 30.0)
 """Range to which the shapes of shared distributions are clipped."""
 PSEUDO_PAGES = 5.0
-"""Number of pseudo-pages, with the average of the whole set, that are added to each group."""
+"""Number of pseudo-pages with the average of all pages that are added to each group."""
 LEAST_PROBABILITY = 1e-3
 """Least probability of an outcome in the scores of predictions."""
 SMALLEST = 1e-6
@@ -63,7 +63,7 @@ def learn_crawl(
     """Update the belief about a page after a crawl.
 
     Args:
-        counts: numbers of changes of the page's data, (K,): the d hazards, and what else decays.
+        counts: numbers of changes of the page's data, (K,): d hazards, and other data that decay.
         exposures: exposures of the page's data, (K,); both are changed.
         shape: shapes of the shared distributions, (K,).
         rate: rates of the shared distributions, (K,).
@@ -106,7 +106,7 @@ def moments_after_change(a: float, r: float, x: float, fresh: float) -> tuple[fl
 def pool_beliefs(
     counts: FloatArray,
     exposures: FloatArray,
-    known: BoolArray,
+    used: BoolArray,
     group: IntArray,
     shape: FloatArray,
     rate: FloatArray,
@@ -120,7 +120,7 @@ def pool_beliefs(
     Args:
         counts: of the pages' data, (m, K).
         exposures: of the pages' data, (m, K).
-        known: which beliefs to use, (m, K).
+        used: which beliefs to use, (m, K).
         group: the group of each page, (m,).
         shape: shapes of the distributions, (G, K).
         rate: rates of the distributions, (G, K); both are changed where any belief is used.
@@ -130,25 +130,22 @@ def pool_beliefs(
     for kind in range(shape.shape[1]):
         means, logs, sizes = np.zeros(num_groups), np.zeros(num_groups), np.zeros(num_groups)
         for page in range(group.size):
-            if known[page, kind]:
-                own = group[page]
-                a, r = (
-                    shape[own, kind] + counts[page, kind],
-                    rate[own, kind] + exposures[page, kind],
-                )
-                means[own] += a / r
-                logs[own] += digamma(a) - math.log(r)
-                sizes[own] += 1.0
+            if used[page, kind]:
+                g = group[page]
+                a, r = shape[g, kind] + counts[page, kind], rate[g, kind] + exposures[page, kind]
+                means[g] += a / r
+                logs[g] += digamma(a) - math.log(r)
+                sizes[g] += 1.0
         total = sizes.sum()
         if total > 0.0:
             mean, log = means.sum() / total, logs.sum() / total
-            for own in range(num_groups):
-                size = sizes[own] + PSEUDO_PAGES
-                own_mean = max((means[own] + PSEUDO_PAGES * mean) / size, smallest[kind])
-                own_log = (logs[own] + PSEUDO_PAGES * log) / size
-                fitted = gamma_shape(math.log(own_mean) - own_log)
-                shape[own, kind] = min(max(fitted, SHAPES[0]), SHAPES[1])
-                rate[own, kind] = shape[own, kind] / own_mean
+            for g in range(num_groups):
+                size = sizes[g] + PSEUDO_PAGES
+                group_mean = max((means[g] + PSEUDO_PAGES * mean) / size, smallest[kind])
+                group_log = (logs[g] + PSEUDO_PAGES * log) / size
+                fitted = gamma_shape(math.log(group_mean) - group_log)
+                shape[g, kind] = min(max(fitted, SHAPES[0]), SHAPES[1])
+                rate[g, kind] = shape[g, kind] / group_mean
 
 
 @compiled()
@@ -191,7 +188,7 @@ def trigamma(x: float) -> float:
 
 @inlined()
 def below_mean(shape: float) -> float:
-    """Return about exp(E ln theta) / E theta of a Gamma distribution, of a shape >= 0.3.
+    """Approximate exp(E ln theta) / E theta of a Gamma distribution of a shape >= 0.3.
 
     It is too large by 1% at a shape of 4, by 13% at 1, and by a factor of 2.9 at 0.3.
     """
@@ -248,19 +245,19 @@ class Beliefs:
     def typical(self, pages: IntArray | slice) -> FloatArray:
         """Return exp(E ln theta) of the beliefs about pages, (n, 1 + 2 S).
 
-        It is below the mean, the more so the fewer data: change rates count as low until crawls
-        have shown otherwise.
+        It is below the mean, and lower with fewer data: change rates count as low until crawls show
+        otherwise.
         """
         group = self.group[pages]
         shape = self.shape[group] + self.counts[pages]
         rate = self.rate[group] + self.exposures[pages]
         return np.asarray(np.exp(scipy_digamma(shape)) / rate)
 
-    def pool(self, seen: BoolArray) -> None:
+    def pool(self, crawled: BoolArray) -> None:
         """Update the shared distributions from the crawled pages, (m,) bool."""
         if self.pooled:
-            known = np.repeat(seen[:, None], self.shape.shape[1], axis=1)
-            data = self.counts, self.exposures, known, self.group
+            used = np.repeat(crawled[:, None], self.shape.shape[1], axis=1)
+            data = self.counts, self.exposures, used, self.group
             pool_beliefs(*data, self.shape, self.rate, self._smallest)
 
 

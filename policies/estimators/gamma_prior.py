@@ -1,13 +1,13 @@
-r"""Empirical Bayes: the distribution of a group of pages, and the estimate of each page.
+r"""Empirical Bayes: estimates of pages with few crawls, shrunk to the distribution of their group.
 
-A page with few crawls has little information of its own. In this model, alpha and each b of a page
-are drawn from Gamma distributions of the page's group (a host, a directory, all pages), whose
-shapes and rates approximately maximise the marginal likelihood of all crawls of the group; the
-estimate of a page is then the mode, in logarithms, under its group's distribution.
+A page with few crawls has little information. In this model, alpha and each b of a page are drawn
+from Gamma distributions of the page's group (a host, a directory, all pages). Their shapes and
+rates approximately maximise the marginal likelihood of all crawls of the group. The estimate of a
+page is the mode, in logarithms, under its group's distribution.
 
 The maximum is found by expectation and maximisation. The expectations of theta and ln theta over a
 page's posterior are those of the Gamma distribution that has the same mode and curvature in
-ln theta (Laplace's approximation, with a Gamma in the normal's place): k is one over the variance
+ln theta (Laplace's approximation, with a Gamma instead of a normal): k is one over the variance
 of ln theta, E theta the mode, E ln theta = ln(mode) + digamma(k) - ln k. For counts of changes this
 is exact, and so is the mean as the estimate. For yes/no observations, distributions are somewhat
 too narrow and low: over 700 pages of 12 crawls, a Gamma of shape 2.7 and mean 1.22 (by exact
@@ -15,8 +15,8 @@ quadrature) was estimated as 3.5 and 1.10 (for 40 crawls, 2.9 and 1.22 as 3.4 an
 the MLEs do not exist: with few crawls many of them are 0 or infinite.
 
 Each group has ``PSEUDO_PAGES`` additional pages, drawn from an exponential distribution whose mean
-is the first guess. They bound the precision of small groups, and keep groups without any change or
-false signal from estimates of 0.
+is the first guess. They bound the precision of small groups, and prevent estimates of 0 in groups
+without any change or false signal.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class EmpiricalBayes(NamedTuple):
     """Distributions of groups, and estimates of pages.
 
     Attributes:
-        groups: the distribution of each group, shape and rate (G, 1 + S): the estimate of a page
-            without crawls is ``groups.mean``.
+        groups: the distributions of the groups, shape and rate (G, 1 + S); ``groups.mean`` is the
+            estimate of a page without crawls.
         fit: the estimates of the m pages; their standard errors are those of the posterior.
         converged: whether the distributions converged.
     """
@@ -88,12 +88,12 @@ def empirical_bayes(
 
     Args:
         elapsed: time between a crawl and the page's crawl before, 0 or in [1e-12, 1e12]; (n,).
-        signals: signals received meanwhile, (n,), or (S, n) of S sources; None without signals:
-            then alpha is the change rate.
+        signals: signals received meanwhile, (n,), or (S, n) of S sources; None for no signals: then
+            alpha is the change rate.
         changed: whether the page had changed, (n,) bool.
         page: the page of each crawl, (n,) int.
         groups: the group of each page, 0 .. G - 1, (m,) int; None for a single group.
-        num_pages: m; None for the number of groups given, or else the largest page plus 1.
+        num_pages: m; None for the size of ``groups``, or else the largest page plus 1.
 
     Raises:
         ValueError: as :func:`signal_quality_mle`; or ``groups`` are not m whole numbers >= 0,
@@ -120,7 +120,7 @@ def empirical_bayes(
 
 
 def _checked_groups(groups: ArrayLike | None, num_pages: int) -> IntArray:
-    """Return the group of each page, (m,), none of them empty; one group without ``groups``."""
+    """Return the group of each page, (m,); ValueError if a group is empty."""
     if groups is None:
         return np.zeros(num_pages, np.int64)
     group = whole_per_page("groups", groups, num_pages)
@@ -138,8 +138,8 @@ def _sums(values: FloatArray, group: IntArray) -> FloatArray:
 def _first_means(crawls: Crawls, group: IntArray) -> FloatArray:
     """Return means (G, d) as if each change were counted once, halfway through its interval.
 
-    Half a change is added, in the time that it takes by the mean of all pages: a group of little
-    evidence has about that mean. Without any signal, evidence is 1.
+    Half a change is added, with the time that it takes at the mean of all pages, so that groups
+    with few data have about that mean. Without any signal, evidence is 1.
     """
     of_crawl = np.repeat(group, np.diff(crawls.offsets))
     count = int(group.max()) + 1

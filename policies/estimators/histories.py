@@ -1,4 +1,4 @@
-"""Histories of crawls: a store that follows a crawl, and crawls that are given at once."""
+"""Histories of crawls: a store that grows with every crawl, and checks of complete histories."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from crawl_envs.types.arguments import LARGEST, floats, whole
 
 SHORTEST = 1e-30
 """Shortest interval: times of the supported domain may be closer than its smallest number."""
-MOST_CRAWLS = 4096
+MAX_CRAWLS = 4096
 """Rows per page where an estimator uses every crawl."""
 FIRST_WIDTH = 32
-"""First number of rows per page, unless fewer are asked for."""
+"""First number of rows per page, or ``size`` if that is smaller."""
 
-MOST_PAGES = 100_000_000
+MAX_PAGES = 100_000_000
 """Largest number of pages of a history."""
 
 
 class Histories(NamedTuple):
-    """Crawls of m pages, those of page i in rows begin[i] .. end[i] - 1.
+    """Crawls of m pages; page i has the rows begin[i] .. end[i] - 1.
 
     Attributes:
         intervals: time between a crawl and the page's crawl before, (n,).
@@ -41,8 +41,8 @@ class Histories(NamedTuple):
 class CrawlHistories:
     """The last crawls of every page: a ring buffer per page, with named columns.
 
-    Crawl k of a page, from 0, is in row k modulo ``size``. Arrays have fewer rows per page as long
-    as no page needs more, and are then doubled.
+    Crawl k of a page, from 0, is in row k modulo ``size``. Arrays start with fewer rows per page,
+    and are doubled when a page needs more.
 
     Args:
         num_pages: m.
@@ -68,12 +68,12 @@ class CrawlHistories:
         return self.count.nbytes + sum(column.nbytes for column in self.columns.values())
 
     @property
-    def held(self) -> IntArray:
+    def num_rows(self) -> IntArray:
         """Number of rows in use of each page, (m,)."""
         return np.minimum(self.count, self.size)
 
     def append(self, page: IntArray, **values: ArrayLike) -> None:
-        """Add crawls, those of a page in the order made.
+        """Add crawls; those of a page in order of time.
 
         Args:
             page: page of each crawl, (n,).
@@ -87,27 +87,28 @@ class CrawlHistories:
 
     def of_page(self, page: int, *names: str) -> list[NDArray[Any]]:
         """Return columns of a page's crawls, (n, ...) each, in the order of rows; views."""
-        held = min(self.count[page], self.size)
-        return [self.columns[name][page, :held] for name in names]
+        num_rows = min(self.count[page], self.size)
+        return [self.columns[name][page, :num_rows] for name in names]
 
     def intervals(self, pages: IntArray | None = None, since: float | None = None) -> Histories:
         """Return the columns ``elapsed`` and ``changed``.
 
         Args:
             pages: some pages, in this order; None for all.
-            since: crawls whose ``time`` is not after this count as none, unchanged after no time;
-                None to use all crawls.
+            since: crawls with a ``time`` up to this count as unchanged after no time, which has no
+                effect; None to use all crawls.
         """
         elapsed, changed = self.columns["elapsed"], self.columns["changed"]
         if since is not None:
             recent = self.columns["time"] > since
             elapsed, changed = np.where(recent, elapsed, 0.0), changed & recent
-        of = np.arange(self.count.size) if pages is None else pages
-        begin = of * self._width
-        return Histories(elapsed.reshape(-1), changed.reshape(-1), begin, begin + self.held[of])
+        index = np.arange(self.count.size) if pages is None else pages
+        begin = index * self._width
+        end = begin + self.num_rows[index]
+        return Histories(elapsed.reshape(-1), changed.reshape(-1), begin, end)
 
     def _widen(self, width: int) -> None:
-        """Give every page more rows; as long as there are fewer than ``size``, none is reused."""
+        """Give every page more rows; rows are reused only at ``size`` rows."""
         for name, column in self.columns.items():
             wide = np.zeros((len(column), width, *column.shape[2:]), column.dtype)
             wide[:, : self._width] = column
@@ -195,14 +196,14 @@ def rows_of_pages(
     Raises:
         ValueError: a page is not a whole number in 0 .. m - 1.
     """
-    given = np.zeros(length, np.int64) if page is None else np.asarray(page)
-    if given.shape != (length,) or (given.dtype.kind not in "iu" and length):
+    array = np.zeros(length, np.int64) if page is None else np.asarray(page)
+    if array.shape != (length,) or (array.dtype.kind not in "iu" and length):
         raise ValueError(
-            f"page must be {length} whole numbers, got dtype {given.dtype}, shape {given.shape}"
+            f"page must be {length} whole numbers, got dtype {array.dtype}, shape {array.shape}"
         )
     if num_pages is None:
-        num_pages = int(given.max(initial=0)) + 1
-    num_pages = whole("num_pages (or the largest page + 1)", num_pages, 1, MOST_PAGES)
-    if length and (given.min() < 0 or given.max() >= num_pages):
-        raise ValueError(f"page must lie in [0, {num_pages - 1}], got {given.min()}..{given.max()}")
-    return given.astype(np.int64), num_pages
+        num_pages = int(array.max(initial=0)) + 1
+    num_pages = whole("num_pages (or the largest page + 1)", num_pages, 1, MAX_PAGES)
+    if length and (array.min() < 0 or array.max() >= num_pages):
+        raise ValueError(f"page must lie in [0, {num_pages - 1}], got {array.min()}..{array.max()}")
+    return array.astype(np.int64), num_pages

@@ -1,4 +1,4 @@
-r"""Moment matching: the expected number of changes at crawls equals the observed one.
+r"""Change rates by moment matching: the expected number of changes equals the observed one.
 
 For crawls after intervals w_n with observations o_n = 1 (changed) or 0, the rate xi solves
 
@@ -49,7 +49,7 @@ def match_moments(
 def moment_error_bound(
     intervals: ArrayLike, *, max_rate: float, failure_probability: float
 ) -> FloatArray:
-    """Return a bound of the error of moment matching that holds with a given probability.
+    """Return a bound of the error of moment matching that holds with some probability.
 
     ``|estimate - rate|`` <= sqrt(n ln(2 / delta) / 2) / sum_n w_n exp(-max_rate w_n), since by
     Hoeffding's inequality the number of changes at crawls is within the numerator of its mean, and
@@ -77,7 +77,7 @@ def moment_error_bound(
 
 
 def match_histories(crawls: Histories, smoothing: float) -> RateFit:
-    """Match the moments of checked crawls; all else as in :func:`match_moments`."""
+    """Match the moments of checked crawls; otherwise as :func:`match_moments`."""
     return RateFit(*_match_pages(crawls, smoothing))
 
 
@@ -116,12 +116,12 @@ def split(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the changed and the other intervals of a page, with imaginary ones, all > 0."""
     hits, misses = np.full(end - begin + 1, smoothing), np.full(end - begin + 1, smoothing)
-    changes = others = 1 if smoothing > 0.0 else 0
+    changes = unchanged = 1 if smoothing > 0.0 else 0
     for k in range(begin, end):  # without branches; intervals of length 0 are never changed
-        hits[changes] = misses[others] = intervals[k]
+        hits[changes] = misses[unchanged] = intervals[k]
         changes += changed[k]
-        others += (intervals[k] > 0.0) & (not changed[k])
-    return hits[:changes], misses[:others]
+        unchanged += (intervals[k] > 0.0) & (not changed[k])
+    return hits[:changes], misses[:unchanged]
 
 
 @inlined()

@@ -1,21 +1,21 @@
-r"""Intervals of change rates, page by page, from the likelihood of a page's own crawls.
+r"""95% confidence intervals of the change rates of pages, from the likelihood of their crawls.
 
 With tau the time between two crawls, a crawl finds a change with probability 1 - exp(-Delta tau).
 The log-likelihood is
 
     l(Delta) = sum over changed of ln(1 - exp(-Delta tau)) - Delta L,
 
-with L the sum of the unchanged intervals. It is concave. Where some crawls found a change and some
-none, the interval is that of the likelihood ratio, l(Delta) >= max l - 1.92 (Wilks), of nominal
-coverage: with ten equal intervals .89 to 1. Where all found one the likelihood has no maximum, and
-where none did it is largest at 0: only one end is known, the rate at which such a history has
+with L the sum of the unchanged intervals. It is concave. Where only some crawls found a change, the
+interval is that of the likelihood ratio, l(Delta) >= max l - 1.92 (Wilks), of nominal coverage:
+with ten equal intervals .89 to 1. If all crawls found a change, the likelihood has no maximum; if
+none did, it is largest at 0. Then only one end is known: the rate at which such a history has
 probability .05.
 
-The times of crawls may depend on earlier results (.95 to .96 where intervals halve after a change
-and else grow by half), not on signals, which come soon after a change: rates are then too high.
-Simulated at rate 1, with 10 to 50 crawls, each after a unit or at a signal (recall .5, .3 false
-ones per unit), .93 to .94 are covered where signals prompt in a quarter of the intervals, .92 in
-half, .89 to .85 in all; with recall .8 and 2 units .71 to .42.
+The times of crawls may depend on earlier results (coverage .95 to .96 where intervals halve after a
+change and else grow by half), but not on signals: these come soon after a change, and rates are
+then too high. Simulated at rate 1, with 10 to 50 crawls, each after a unit or at a signal (recall
+.5, .3 false ones per unit), coverage is .93 to .94 where signals prompt crawls in a quarter of the
+intervals, .92 in half, .89 to .85 in all; with recall .8 and 2 units .71 to .42.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def change_rate_intervals(
     """Return the ends of the 95% interval of every page's change rate, (m,) each.
 
     The low end is 0 for a page that never changed, the high end inf for one that always did; both
-    for a page without intervals. Where signals prompt crawls less is covered, down to 42%.
+    for a page without intervals. Where signals prompt crawls, coverage is lower, down to 42%.
 
     Args:
         intervals: time between each crawl and the page's crawl before, grouped by page, (n,).
@@ -54,21 +54,21 @@ def change_rate_intervals(
         ValueError: as :func:`fit_change_rates`.
     """
     crawls = page_histories(intervals, changed, offsets)
-    m, of = crawls.begin.size, crawls.changed
+    m, mask = crawls.begin.size, crawls.changed
     page = np.repeat(np.arange(m), crawls.end - crawls.begin)
-    hits, found = crawls.intervals[of], page[of]
-    number = np.bincount(found, minlength=m)
-    exposure = np.bincount(page, crawls.intervals * ~of, m).astype(np.float64)
+    hits, hit_page = crawls.intervals[mask], page[mask]
+    number = np.bincount(hit_page, minlength=m)
+    exposure = np.bincount(page, crawls.intervals * ~mask, m).astype(np.float64)
 
     def likelihood(rate: FloatArray) -> FloatArray:
-        logs = np.log(-np.expm1(-rate[found] * hits))
-        return np.bincount(found, logs, m).astype(np.float64) - rate * exposure
+        logs = np.log(-np.expm1(-rate[hit_page] * hits))
+        return np.bincount(hit_page, logs, m).astype(np.float64) - rate * exposure
 
     some, mixed = number > 0, (number > 0) & (exposure > 0.0)
     best = fit_change_rates(intervals, changed, offsets).change_rate
     # Without an unchanged crawl: a rate at which all changes have at least probability .05.
     shortest = np.full(m, np.inf)
-    np.minimum.at(shortest, found, hits)
+    np.minimum.at(shortest, hit_page, hits)
     enough = -np.log1p(-np.exp(ONE_SIDED / np.maximum(number, 1))) / shortest
     inside = np.where(mixed, best, np.where(some, enough, 1.0))
     level = np.where(mixed, likelihood(inside) + TWO_SIDED, ONE_SIDED)

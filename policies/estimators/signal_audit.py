@@ -1,12 +1,12 @@
 r"""An audit of sources of signals: precision, recall and delay from the results of crawls.
 
-A source (sitemaps, ETags, a feed, pushes) is worth its trust if its signals follow changes soon.
-Crawls do not tell whether a signal is true. A true one raises the probability of a change before it
+A source (sitemaps, ETags, a feed, pushes) can be trusted if its signals follow changes soon. Crawls
+do not show whether a signal is true. A true signal raises the probability of a change before it
 above what the page's other crawls suggest (:mod:`policies.estimators.source_intervals`).
 
-Every source is audited alone: a change that only another source signals has no signal. Crawls may
-be prompted by earlier results and by signals of the source, not by those of another one. Batches
-have a precision of their own, silences do not count (:mod:`policies.estimators.source_times`).
+Every source is audited alone: a change that only another source signals has no signal. Earlier
+results and signals of the source may prompt crawls; signals of other sources may not. Batches have
+a separate precision, and silences do not count (:mod:`policies.estimators.source_times`).
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ TRUSTED, USELESS, WIDEST, SHORT = 0.9, 0.05, 0.5, 0.5
 
 
 class SignalAudit(NamedTuple):
-    """Quality of S sources; intervals are of 95%, (S, 2); nan where a number is not known.
+    """Quality of S sources, with 95% intervals, (S, 2); nan where a number is unknown.
 
     Attributes:
         precision: share of signals that follow a change, over all pages, (S,).
         recall: share of changes that are signalled, (S,).
-        delay: mean time from a change to its signal, (S,); at most three mean intervals: longer
-            ones cannot be told from false signals. nan without times, and for the verdict "ignore".
+        delay: mean time from a change to its signal, (S,), at most three mean intervals: later
+            signals look like false ones. nan without times, and for the verdict "ignore".
         num_signals: signals in the intervals between crawls, (S,).
         verdict: "trust", "discount", "ignore" or "unknown", (S,); ``reason`` says why.
-        silences: first and last time of each silence of a source, S arrays of shape (k, 2).
+        silences: first and last times of the silences of a source, S arrays of shape (k, 2).
         effective_signals: signals of each interval, in the order of the arguments, as if none were
-            late or lost: its evidence of a change over that of one signal without a delay. Their
-            number without delays and silences, and for the verdicts "unknown" and "ignore"; (S, n).
-        false_signals: expected number of signals in each interval that belong to a batch and are
-            false; they are not among the effective signals, (S, n).
+            late or lost: evidence of a change over that of one signal without a delay, (S, n). The
+            number of signals without delays and silences, or if "unknown" or "ignore".
+        false_signals: expected number of false signals of batches in each interval, which effective
+            signals leave out, (S, n).
     """
 
     precision: FloatArray
@@ -72,16 +72,16 @@ def audit_signals(
     num_sources: int,
     timed: ArrayLike | None = None,
 ) -> SignalAudit:
-    """Estimate precision, recall and mean delay of every source, and judge it.
+    """Estimate precision, recall and mean delay of every source, and return a verdict.
 
-    Verdicts, the first that holds:
+    The verdict is the first that applies:
 
     * "unknown": no signals, no change or no unchanged crawl; or the interval of the precision is
       wider than 1/2.
     * "ignore": the lower end of the precision is below .05. It is 0 where the delay may be three
       mean intervals or more: the results are then about as likely if all signals are false.
     * "trust": the lower end is above .9, and the upper end of the delay is below half the mean
-      interval between crawls. Without times the precision decides alone.
+      interval between crawls. Without times only the precision counts.
     * "discount": otherwise. The source helps if its precision is taken into account.
 
     Args:
@@ -90,13 +90,13 @@ def audit_signals(
         elapsed: time until the later crawl, 0 or in [1e-12, 1e12], (n,). Intervals of a page must
             not overlap.
         changed: whether the later crawl found a change, (n,) bool.
-        signal_page: page of each signal, (k,) int; in any order. Signals before the first and after
+        signal_page: pages of signals, (k,) int; in any order. Signals before the first and after
             the last crawl of a page are left out.
-        signal_time: its time, (k,).
-        signal_source: its source, 0 .. S - 1, (k,) int.
+        signal_time: times of signals, (k,).
+        signal_source: sources of signals, 0 .. S - 1, (k,) int.
         num_sources: S.
         timed: whether the times of a source are known, (S,) bool; None for all. Otherwise only
-            the number in each interval matters, and signals are taken to be immediate.
+            the number in each interval matters, and signals count as immediate.
 
     Raises:
         ValueError: bad numbers, shapes, pages or sources, or intervals that overlap.
@@ -107,12 +107,12 @@ def audit_signals(
         raise ValueError(f"signal_time must be (k,) finite numbers, got {time}")
     pages = _checked_rows("signal_page", signal_page, time.size, math.inf)
     source = _checked_rows("signal_source", signal_source, time.size, num_sources)
-    known = truths("timed", np.ones(num_sources, bool) if timed is None else timed, (num_sources,))
+    flags = truths("timed", np.ones(num_sources, bool) if timed is None else timed, (num_sources,))
     last, inside = last_intervals(crawls, pages, time)
     signals, audits = np.zeros((2, num_sources, np.size(start))), []
     for s in range(num_sources):
-        own = (last >= 0) & (source == s)
-        audits.append(_audit(crawls, (time[own], last[own], inside[own]), bool(known[s])))
+        rows = (last >= 0) & (source == s)
+        audits.append(_audit(crawls, (time[rows], last[rows], inside[rows]), bool(flags[s])))
         signals[:, s, order] = audits[-1][1]
     values = np.reshape([x[0] for x in audits], (num_sources, 3, 3)).swapaxes(0, 1)
     precision, recall, delay = ((x[:, 0], x[:, 1:]) for x in values)
@@ -162,10 +162,10 @@ def _checked_rows(name: str, values: ArrayLike, size: int, below: float) -> IntA
 def _audit(
     crawls: Crawls, signals: tuple[FloatArray, IntArray, BoolArray], timed: bool
 ) -> tuple[FloatArray, FloatArray, str, str, FloatArray]:
-    """Audit a source by times of signals, the last intervals before them, and who is inside.
+    """Audit a source by the times and last intervals of its signals, and whether they are inside.
 
-    Returns precision, recall and delay with their intervals, (3, 3); effective and false signals of
-    each interval, (2, n); verdict; reason; and silences.
+    Returns precision, recall and delay with their intervals, (3, 3); effective and false signals by
+    interval, (2, n); verdict; reason; and silences.
     """
     (page, start, elapsed, changed), (time, last, inside) = crawls, signals
     silences, counts = silent_spans(time[inside], start, elapsed, changed), np.zeros((2, page.size))
@@ -188,7 +188,7 @@ def _audit(
 
 
 def _judge(low: float, high: float, longest: float) -> tuple[str, str]:
-    """Return a verdict and its reason by the ends of the precision and the longest delay."""
+    """Return a verdict and its reason from the ends of the precision and the longest delay."""
     if high - low > WIDEST:
         return "unknown", f"the interval of the precision is wider than {WIDEST:g}"
     if low < USELESS:

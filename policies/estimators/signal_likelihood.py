@@ -1,4 +1,4 @@
-r"""The maximum of the likelihood of crawls with signals, page by page.
+r"""Maximum likelihood of the results of crawls with signals, for every page.
 
 A crawl gives the time ``tau`` since the crawl before, the number of signals ``n_s`` meanwhile from
 each source, and whether the page had changed. With x = (tau, n_1, .., n_S) and
@@ -15,10 +15,10 @@ objective, minimised over theta >= 0, is
 It is convex. The last line is a Gamma prior of ln theta: its mode in logarithms, which for counts
 of a Poisson process is the posterior mean of theta; shape = rate = 0 is no prior.
 
-Components that are infinite (no crawl with it was unchanged) or that no crawl determines are found
-first, and the changes that an infinite one explains are left out. Newton's method minimises over
-the others. Steps are cut at the first bound, which stays active until leaving it would decrease the
-objective, and halved until they improve.
+Infinite components (no crawl with them was unchanged) and undetermined ones come first; the changes
+that an infinite component explains are left out. Newton's method minimises over the others. Steps
+are cut at the first bound, which stays active until leaving it would decrease the objective, and
+halved until they improve.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FARTHEST = 1000.0
 
 
 class Crawls(NamedTuple):
-    """Crawls with what was known before each, grouped by page.
+    """Results of crawls with the time and signals before them, grouped by page.
 
     Attributes:
         design: time since the crawl before, and signals of each source since then; (n, d).
@@ -80,7 +80,7 @@ class Fit(NamedTuple):
 
     Attributes:
         theta: (m, d); 0 where the likelihood falls from there on, inf where it has no maximum, nan
-            where neither crawls nor a prior determine it.
+            where crawls and prior do not determine it.
         covariance: inverse of the second derivatives of the objective among the positive, finite
             components; nan elsewhere and where they are singular; (m, d, d).
         log_likelihood: of the crawls, without the prior; (m,), <= 0.
@@ -99,8 +99,8 @@ def fit_pages(crawls: Crawls, shape: FloatArray, rate: FloatArray, start: FloatA
 
     Args:
         crawls: entries >= 0 and finite, and some entry > 0 where the page had changed.
-        shape: of the Gamma priors, (m, d), >= 0.
-        rate: of the Gamma priors, in units of x, (m, d); > 0 where the shape is.
+        shape: shapes of the Gamma priors, (m, d), >= 0.
+        rate: rates of the Gamma priors, in units of x, (m, d); > 0 where the shape is.
         start: first guess, (m, d); entries that are not positive and finite are replaced.
     """
     m, d = shape.shape
@@ -140,17 +140,17 @@ def _read(
     for j in range(d):
         state[j] = INTERIOR if slope[j] > 0.0 else UNDETERMINED
         if slope[j] == 0.0:
-            for k in range(n):  # the rate explains no crawl after no time, the evidence does
+            for k in range(n):  # at a crawl after no time, evidence explains a change, not the rate
                 explains = j == 0 or state[0] != INFINITE or design[k, 0] == 0.0
                 if design[k, j] > 0.0 and explains:
                     state[j] = INFINITE
     hits = np.empty((n, d))
     count = 0
     for k in range(n):
-        left = changed[k]
+        unexplained = changed[k]
         for j in range(d):
-            left = left and not (state[j] == INFINITE and design[k, j] > 0.0)
-        if left:
+            unexplained = unexplained and not (state[j] == INFINITE and design[k, j] > 0.0)
+        if unexplained:
             hits[count] = design[k]
             count += 1
     return Page(hits[:count], slope, shape)
@@ -158,7 +158,7 @@ def _read(
 
 @inlined()
 def _choose_start(page: Page, state: NDArray[np.int8], theta: FloatArray) -> None:
-    """Choose the start: changes counted once each, halfway through their intervals."""
+    """Choose the start as if each change were counted once, halfway through its interval."""
     d = len(state)
     for j in range(d):
         changes = np.count_nonzero(page.hits[:, j])
@@ -173,7 +173,7 @@ def _choose_start(page: Page, state: NDArray[np.int8], theta: FloatArray) -> Non
 
 @inlined()
 def _exponent(hits: FloatArray, k: int, theta: FloatArray) -> float:
-    """Return theta . x of a change; components that are not finite are stored as 0."""
+    """Return theta . x of a change; infinite and undetermined components are stored as 0."""
     total = 0.0
     for j in range(len(theta)):
         total += theta[j] * hits[k, j]
@@ -208,11 +208,11 @@ def _derivatives(page: Page, theta: FloatArray, gradient: FloatArray, hessian: F
         bend = odds * (1.0 + odds)
         for j in range(d):
             gradient[j] -= odds * hits[k, j]
-            for other in range(j + 1):
-                hessian[j, other] += bend * hits[k, j] * hits[k, other]
+            for i in range(j + 1):
+                hessian[j, i] += bend * hits[k, j] * hits[k, i]
     for j in range(d):
-        for other in range(j):
-            hessian[other, j] = hessian[j, other]
+        for i in range(j):
+            hessian[i, j] = hessian[j, i]
 
 
 @inlined()
@@ -239,9 +239,9 @@ def _minimise(
         value = _move(page, state, theta, step, decrement, value, trial)
     if _invert(hessian, state, 0.0, inverse) >= SINGULAR:
         for j in range(d):
-            for other in range(d):
-                if state[j] == INTERIOR and state[other] == INTERIOR:
-                    covariance[j, other] = inverse[j, other]
+            for i in range(d):
+                if state[j] == INTERIOR and state[i] == INTERIOR:
+                    covariance[j, i] = inverse[j, i]
     return done
 
 
@@ -264,8 +264,8 @@ def _newton_step(
     decrement = 0.0
     for j in range(d):
         step[j] = 0.0
-        for other in range(d):
-            step[j] -= inverse[j, other] * gradient[other]
+        for i in range(d):
+            step[j] -= inverse[j, i] * gradient[i]
         decrement -= gradient[j] * step[j]
     return decrement
 
@@ -324,20 +324,20 @@ def _invert(
 ) -> float:
     """Invert the interior part, scaled to a diagonal of 1 plus ``ridge``; return the least pivot.
 
-    The other rows and columns of the inverse are 0.
+    All other rows and columns of the inverse are 0.
     """
     d = len(state)
     scale = np.zeros(d)
     for j in range(d):
         if state[j] == INTERIOR:
             scale[j] = 1.0 / math.sqrt(matrix[j, j]) if matrix[j, j] > 0.0 else 1.0
-    least = 1.0
+    min_pivot = 1.0
     for j in range(d):
-        for other in range(d):
-            inverse[j, other] = matrix[j, other] * scale[j] * scale[other]
+        for i in range(d):
+            inverse[j, i] = matrix[j, i] * scale[j] * scale[i]
         inverse[j, j] += ridge if scale[j] > 0.0 else 1.0
     for p in range(d):
-        least = min(least, inverse[p, p])
+        min_pivot = min(min_pivot, inverse[p, p])
         pivot = max(inverse[p, p], 0.5 * RIDGE)
         inverse[p, p] = 1.0
         for column in range(d):
@@ -349,6 +349,6 @@ def _invert(
                 for column in range(d):
                     inverse[row, column] -= factor * inverse[p, column]
     for j in range(d):
-        for other in range(d):
-            inverse[j, other] *= scale[j] * scale[other]
-    return least
+        for i in range(d):
+            inverse[j, i] *= scale[j] * scale[i]
+    return min_pivot

@@ -1,4 +1,4 @@
-"""Change rates and signal quality from the results of crawls with signals, with errors.
+"""Change rates and signal quality with standard errors, from the results of crawls with signals.
 
 =======================  ==========================================================================
 here                     in Busa-Fekete et al.
@@ -8,7 +8,7 @@ here                     in Busa-Fekete et al.
 ``signal_rate``          gamma, counted
 =======================  ==========================================================================
 
-Given the results of crawls, the number of signals has no information on alpha and b, so the error
+The number of signals has no information on alpha and b beyond the results of crawls, so the error
 of gamma is independent of theirs.
 """
 
@@ -73,12 +73,12 @@ class SignalFit(NamedTuple):
         with np.errstate(invalid="ignore", divide="ignore"):
             recall = np.where(true > 0.0, true / change, np.where(change > 0.0, 0.0, np.nan))
             slopes = _slopes(b, gamma, share, recall, change)
-        known = 1 + len(b)
-        spread = np.zeros((known + len(b), known + len(b), m))
-        spread[:known, :known] = self.covariance.transpose(1, 2, 0)
-        own = np.arange(known, known + len(b))
-        spread[own, own] = gamma_error**2
-        unknown = np.isnan(np.diagonal(spread).T)  # whole rows and columns are
+        size = 1 + len(b)
+        spread = np.zeros((size + len(b), size + len(b), m))
+        spread[:size, :size] = self.covariance.transpose(1, 2, 0)
+        diagonal = np.arange(size, size + len(b))
+        spread[diagonal, diagonal] = gamma_error**2
+        unknown = np.isnan(np.diagonal(spread).T)  # entire rows and columns are nan
         spread[np.isnan(spread)] = 0.0
         squares = (np.einsum("kim,ijm->kjm", slopes, spread) * slopes).sum(axis=1)
         errors = np.where(((slopes != 0.0) & unknown).any(axis=1), np.nan, np.sqrt(squares))
@@ -122,8 +122,8 @@ def signal_quality_mle(
     """Fit the probability that a page has changed at a crawl, for every page.
 
     The model is P(no change) = exp(-(alpha tau + sum_s b_s n_s)) (Busa-Fekete et al., eq. 1 and
-    Appendix E; several sources: each change is signalled by one of them at most). The likelihood
-    is convex; its maximum over alpha, b >= 0 is exact to rounding.
+    Appendix E; at most one of several sources signals a change). The likelihood is convex; its
+    maximum over alpha, b >= 0 is exact to rounding.
 
     Args:
         elapsed: time between a crawl and the page's crawl before, 0 or in [1e-12, 1e12]; (n,).
@@ -180,8 +180,8 @@ def naive_signal_quality(
     """Count intervals between crawls, as the biased estimator of Appendix E does.
 
     Precision is the share with a change among the intervals with a signal (the paper prints the
-    numerator twice), recall the share with a signal among those with a change. Long intervals
-    have both for unrelated reasons. Arguments as in :func:`signal_quality_mle`.
+    numerator twice), recall the share with a signal among the intervals with a change. Long
+    intervals have both for unrelated reasons. Arguments as in :func:`signal_quality_mle`.
     """
     counts = amounts("signals", signals)
     if counts.ndim not in (1, 2):

@@ -2,14 +2,13 @@ r"""Precision, recall and delay of a source of signals, with intervals.
 
 L-BFGS-B maximises the likelihood of :mod:`policies.estimators.source_likelihood` in a box. It is a
 composite likelihood (Varin, Reid and Firth 2011): a signal may count in several intervals, and
-intervals of a page are alike. The variance of the estimates is that by the slopes of pages
-(sandwich). Without a delay it is that by curvature if this is larger.
+intervals of a page are alike. The variance of the estimates follows from the slopes of pages
+(sandwich), or without a delay from the curvature if that is larger.
 
 Square roots of the shares of false signals and of missed changes, and of the delay, have intervals
-of Student's t. Those of shares are at least as wide as if so many signals or changes had been
-counted (Clopper and Pearson 1934). A likelihood ratio decides whether a bound (no use, no missed
-change, no delay) lies in the interval. It is also the upper end of a delay or precision that may be
-0.
+of Student's t. Those of shares are at least as wide as for counts of as many signals or changes
+(Clopper and Pearson 1934). A likelihood ratio decides whether a bound (no use, no missed change, no
+delay) lies in the interval. It also gives the upper end of a delay or precision that may be 0.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ from policies.estimators.source_likelihood import (
 )
 
 ROOTS = slice(0, 3)
-"""Parameters that intervals and derivatives have as square roots: 1 - p, that of batches, d."""
+"""Parameters with square roots in intervals and derivatives: 1 - p, 1 - p of batches, and d."""
 BOX = np.array(
     [[-14, 0], [-14, 0], np.log([SHORTEST, LONGEST]), [-12, 8], [-4, 4], [-4, 4], [-4, 4], [-4, 4]]
 )
 PRIOR = np.array([[0, 0, 0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 1, 1, 1, 0.2]])
-"""Means and precisions of normal priors of the parameters that few pages do not determine."""
+"""Means and precisions of normal priors, for parameters that few pages do not determine."""
 STEP = np.array([0.02, 0.02, *[0.05] * 6])
 """Differences for derivatives."""
-TAIL, LIKELY = 0.025, 1.92
-"""Outside of an interval of 95% on each side; log-likelihood ratio that chance explains."""
+TAIL, RATIO_LIMIT = 0.025, 1.92
+"""Probability outside of a 95% interval on each side; log-likelihood ratio explained by chance."""
 PRECISIONS = 1e-6, 0.98
 """Range of precisions in effective signals: a sure signal has infinite evidence."""
 
@@ -54,12 +53,12 @@ PRECISIONS = 1e-6, 0.98
 def maximise(
     source: Source, fixed: dict[int, float], start: FloatArray | None = None
 ) -> tuple[FloatArray, float]:
-    """Return the maximum in the box, and the log-likelihood there less the penalty of the priors.
+    """Return the maximum in the box, and its log-likelihood less the penalty of the priors.
 
     Args:
         source: the data.
         fixed: values of some parameters.
-        start: a point; None to begin with the changes without a signal as a guess.
+        start: a point; None to guess from the changes without a signal.
     """
     from scipy.optimize import Bounds, minimize  # slow to import
 
@@ -82,7 +81,7 @@ def maximise(
 
 
 def intervals(source: Source, timed: bool) -> tuple[FloatArray, FloatArray]:
-    """Return precision, recall and delay, each with its interval, (3, 3), and the parameters.
+    """Return precision, recall and delay with their intervals, (3, 3), and the parameters.
 
     Without ``timed`` there is no delay.
     """
@@ -95,7 +94,7 @@ def intervals(source: Source, timed: bool) -> tuple[FloatArray, FloatArray]:
 
     def excess(bound: dict[int, float]) -> float:
         """Return the log-likelihood ratio beyond what chance explains."""
-        return best - maximise(source, fixed | bound, theta)[1] - LIKELY
+        return best - maximise(source, fixed | bound, theta)[1] - RATIO_LIMIT
 
     shortest, longest = BOX[DELAY]
     far = 4.0 * np.sqrt(np.maximum(spread, curved))
@@ -117,7 +116,7 @@ def intervals(source: Source, timed: bool) -> tuple[FloatArray, FloatArray]:
     if not useful and not source.batch.any():
         low[0] = math.exp(_end(lambda x: excess({FALSE: x}), theta[FALSE], BOX[FALSE, 0]))
         low[1] = missed / (missed + (1.0 - low[0]) * number[0])
-    if not useful or high[2] >= LONGEST:  # signals as late as that are like false ones
+    if not useful or high[2] >= LONGEST:  # such late signals look like false ones
         high[:2] = 1.0
     low, high = np.minimum(low, roots**2), np.minimum(high, LONGEST)
     shares = 1.0 - np.stack([roots**2, high, low], axis=1)[:2]
@@ -134,7 +133,7 @@ def _end(excess: Callable[[float], float], begin: float, bound: float) -> float:
 def _variances(
     source: Source, theta: FloatArray, value: Value, fixed: dict[int, float]
 ) -> tuple[FloatArray, FloatArray, int]:
-    """Return the variances of :func:`_roots` by slopes of pages and by curvature, and freedom."""
+    """Return the variances of :func:`_roots` by slopes and by curvature, and degrees of freedom."""
 
     def values_at(point: FloatArray) -> FloatArray:
         theta = point.copy()
@@ -165,17 +164,17 @@ def _variances(
 
 
 def _roots(source: Source, theta: FloatArray, value: Value) -> FloatArray:
-    """Return square roots of the share of false signals, of that of missed changes, and of d."""
+    """Return square roots of the shares of false signals and of missed changes, and of d."""
     true, missed = value.true.sum(), max(value.missed.sum(), 1e-300)
     delay = math.exp(theta[DELAY]) if theta[DELAY] > BOX[DELAY, 0] else 0.0
     return np.sqrt([max(1.0 - true / source.signals.sum(), 0.0), missed / (true + missed), delay])
 
 
 def effective_signals(source: Source, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the evidence of each interval over that of one signal without a delay, (n,).
+    """Return the evidence of intervals over that of one signal without a delay, (n,).
 
-    Also returns how many less the true signals of batches are than if they had the precision of
-    the others, (n,).
+    Also returns how many fewer signals of batches are true than with the precision of the other
+    signals, (n,).
     """
     precision = np.clip(1.0 - false_shares(source, theta)[0], *PRECISIONS)[source.page]
     batch = np.clip(-math.expm1(theta[BATCH]), *PRECISIONS)

@@ -9,7 +9,7 @@ p_i is the precision, g_i the rate of signals, d the mean of exponential delays.
 probability that the change of a true signal lies in the interval. Signals count up to a time w
 after e, or to the page's last crawl. H stands for later ones, and grows by the length of a silence.
 The odds of a false signal are proportional to g_i to the power -c, because false signals may come
-at one rate on all pages. Signals of a batch have one precision and no delay.
+at the same rate on all pages. Signals of a batch have one precision and no delay.
 
 The rate of changes without a signal is alpha = exp(z . k), where z is 1 and the logs of the page's
 mean interval, of g_i, and of the rate of changes without a signal in the page's other intervals.
@@ -27,12 +27,12 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 from policies.estimators.count_priors import fit_rate_prior
 
 FALSE, BATCH, DELAY, MEAN, SLOPE = 0, 1, 2, slice(3, 7), 7
-"""Positions of the parameters theta: ln(1 - p), that of batches, ln d, k and c."""
+"""Positions of the parameters theta: ln(1 - p), ln(1 - p) of batches, ln d, k and c."""
 SHORTEST, LONGEST, CERTAIN = 9e-4, 3.0, 1e6
-"""Range of delays in mean intervals; signals count so long after an interval. A signal without a
-delay comes as if its change were long ago."""
+"""Range of delays in mean intervals; signals count for LONGEST after an interval. The change of a
+signal without a delay counts as CERTAIN mean intervals ago."""
 ROUNDING = 1e-15
-"""Relative: start + elapsed need not be exactly the next start."""
+"""Relative difference allowed between start + elapsed and the next start."""
 
 
 class Crawls(NamedTuple):
@@ -47,31 +47,31 @@ class Crawls(NamedTuple):
 class Source(NamedTuple):
     """Intervals of m pages, sorted by page, and signals of a source; unit: the mean interval."""
 
-    page: IntArray  # of each interval, (n,)
+    page: IntArray  # of intervals, (n,)
     elapsed: FloatArray  # (n,)
-    silent: FloatArray  # length of the part of each interval in which the source was silent, (n,)
+    silent: FloatArray  # time in intervals in which the source was silent, (n,)
     changed: BoolArray  # (n,)
     window: FloatArray  # time after each interval in which its signals count, (n,)
     row: IntArray  # interval of each pair of an interval and a signal, (k,)
     since: FloatArray  # times from the start and the end of the interval to the signal, (2, k)
     batch: BoolArray  # whether the signal is one of a batch, (k,)
-    signals: FloatArray  # numbers of each page apart from batches, and in batches, (2, m)
-    rate: FloatArray  # signals of each page apart from batches, per unit of time, (m,)
+    signals: FloatArray  # numbers by page outside of batches, and in batches, (2, m)
+    rate: FloatArray  # signals by page outside of batches, per unit of time, (m,)
     covariates: FloatArray  # z, (n, 4)
 
 
 class Value(NamedTuple):
-    """The log-likelihood at a point, and what follows from it."""
+    """The log-likelihood at a point, its derivatives and expected numbers."""
 
-    pages: FloatArray  # log-likelihood of each page, (m,)
+    pages: FloatArray  # log-likelihood by page, (m,)
     slope: FloatArray  # derivatives of their sum, (8,)
-    true: FloatArray  # expected number of true signals of each page, (m,)
+    true: FloatArray  # expected number of true signals by page, (m,)
     missed: FloatArray  # estimated number of changes without a signal, outside of silences, (m,)
-    evidence: FloatArray  # -ln P(no change) - alpha (e - s) of each interval, (n,)
+    evidence: FloatArray  # -ln P(no change) - alpha (e - s) by interval, (n,)
 
 
 def last_intervals(crawls: Crawls, page: IntArray, time: FloatArray) -> tuple[IntArray, BoolArray]:
-    """Return the last interval of the page before each signal or -1, and whether it is inside."""
+    """Return the page's last interval before each signal or -1, and whether the signal is in it."""
     pages, times = np.concatenate([page, crawls.page]), np.concatenate([time, crawls.start])
     starts = np.arange(pages.size) >= page.size
     order = np.lexsort((starts, times, pages))  # a signal at a crawl belongs before it
@@ -89,15 +89,15 @@ def source_of(
     batch: BoolArray,
     prompt: BoolArray,
 ) -> Source:
-    """Return the data of signals, each with the intervals in which its change may lie.
+    """Pair the signals of a source with the intervals in which their changes may lie.
 
     Args:
         crawls: the intervals.
-        silent: length of the part of each interval in which the source was silent, (n,).
-        signals: time of each, the last interval of its page that starts before, and whether the
-            signal lies in it.
-        batch: whether each is one of a batch.
-        prompt: whether each has no delay.
+        silent: time in intervals in which the source was silent, (n,).
+        signals: times, the last intervals of their pages that start before, and whether signals
+            lie in these.
+        batch: whether signals belong to a batch.
+        prompt: whether signals have no delay.
     """
     (page, start, elapsed, changed), (time, last, inside) = crawls, signals
     unit, end, row, signal = elapsed.mean(), start + elapsed, last, np.arange(time.size)
@@ -113,28 +113,28 @@ def source_of(
     since = np.maximum(time[signal] - np.stack([start[row], end[row]]), 0.0)
     since[1, inside[signal] & (row == last[signal])] = 0.0
     since[0, prompt[signal]] = CERTAIN * unit
-    known = (since[1] <= window[row]) & (inside | ~prompt)[signal]
+    valid = (since[1] <= window[row]) & (inside | ~prompt)[signal]
     page, intervals = np.unique(page, return_inverse=True, return_counts=True)[1:]
-    heard, days = (np.bincount(page, x) / unit for x in (elapsed - silent, elapsed))
+    exposure, days = (np.bincount(page, x) / unit for x in (elapsed - silent, elapsed))
     kinds = (page[last[inside & kind]] for kind in (~batch, batch))
     number = np.array([np.bincount(x, minlength=days.size) for x in kinds], np.float64)
-    rate = fit_rate_prior(number[0], heard).estimate(number[0], heard)
+    rate = fit_rate_prior(number[0], exposure).estimate(number[0], exposure)
     quiet = np.bincount(last[inside], minlength=page.size) == 0
-    own = np.stack([quiet & changed, quiet * elapsed / unit])
-    count, quiet_days = np.array([np.bincount(page, x) for x in own])
-    others = fit_rate_prior(count, quiet_days + 1e-9).estimate(
-        count[page] - own[0], quiet_days[page] - own[1]
+    per_row = np.stack([quiet & changed, quiet * elapsed / unit])
+    count, quiet_days = np.array([np.bincount(page, x) for x in per_row])
+    other_rate = fit_rate_prior(count, quiet_days + 1e-9).estimate(
+        count[page] - per_row[0], quiet_days[page] - per_row[1]
     )
-    z = np.log([(days / intervals)[page], rate[page], others])
+    z = np.log([(days / intervals)[page], rate[page], other_rate])
     return Source(
         *(page, elapsed / unit, silent / unit, changed, window / unit),
-        *(row[known], since[:, known] / unit, batch[signal][known], number, rate),
+        *(row[valid], since[:, valid] / unit, batch[signal][valid], number, rate),
         np.column_stack([np.ones(page.size), *(z - z.mean(axis=1, keepdims=True))]),
     )
 
 
 def false_shares(source: Source, theta: FloatArray) -> FloatArray:
-    """Return the share of false signals of each page, and its derivatives by FALSE and SLOPE."""
+    """Return the shares of false signals of pages, and their derivatives by FALSE and SLOPE."""
     share, z = math.exp(theta[FALSE]), np.log(source.rate / np.exp(np.log(source.rate).mean()))
     odds = np.exp(np.clip(theta[SLOPE] * z, -50.0, 50.0))
     ratio = share / (share + (1.0 - share) * odds)
@@ -176,8 +176,8 @@ def evaluate(source: Source, theta: FloatArray) -> Value:
     slope[DELAY] = by_total @ (true * source.rate[page] * grown)
     slope[DELAY] += by_pair @ ((1.0 - share) * (newer * soon - older * late))
     slope[MEAN] = (by_total * unsignalled) @ source.covariates
-    heard = source.changed * np.maximum(1.0 - source.silent / source.elapsed, 0.0)
-    by_row = np.where(source.changed, np.log(chance), -total), heard * unsignalled / chance
+    exposed = source.changed * np.maximum(1.0 - source.silent / source.elapsed, 0.0)
+    by_row = np.where(source.changed, np.log(chance), -total), exposed * unsignalled / chance
     likelihood, missed = (np.bincount(page, x, pages).astype(np.float64) for x in by_row)
     number = (1.0 - false) * source.signals[0] + (1.0 - batch) * source.signals[1]
     return Value(likelihood, slope, number, missed, evidence)

@@ -1,10 +1,10 @@
-"""What the times of a source's signals tell: silences, and signals of many pages at one time.
+"""Silences of a source, and batches: signals to many pages at one time.
 
 A silence is a gap in the signals that chance hardly explains. If n signals come at uniform times in
-T days, all spacings are below L with probability at least 1 - (n + 1) (1 - L / T)^n. Days count by
-the pages that are crawled then. Signals that come in batches are fewer than their number: with
-spacings g, n is at most 2 T^2 / sum g^2, which has the mean n of a Poisson process, and is twice
-the number of batches if these come evenly. So a weekly sitemap that misses a week is not silent.
+T days, all spacings are below L with probability at least 1 - (n + 1) (1 - L / T)^n. Days are
+weighted by the pages that are crawled then. Signals of a batch are not independent: with spacings
+g, n is at most 2 T^2 / sum g^2, which has the mean n for a Poisson process, and is twice the number
+of batches if these come evenly. So a weekly sitemap that misses a week is not silent.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ import numpy as np
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 MAX_SILENCES, MIN_ALIVE, MIN_INTERVALS, MAX_CHANCE = 3, 0.05, 3.0, 1e-3
-"""Number of silences; share of the log outside of them; length of one in median intervals between
-crawls; and probability of a gap as long, all at the limit."""
+"""Limits: number of silences; share of the log outside of them; length of a silence in median
+intervals between crawls; and probability of a gap as long."""
 MIN_SHARE, MIN_PAGES, MIN_RATIO, WINDOW = 0.3, 8, 3.0, 0.1
-"""Share and number of pages with a signal at one time, and ratio to the mean number of such pages,
-at least; mean intervals that count as one time."""
+"""Least share and number of pages with a signal at one time, and least ratio to the mean number of
+such pages; width of one time in mean intervals."""
 MIN_CHANGES = 5.0
-"""Changes to be expected in a gap of which less than half were found, if pages changed less too."""
+"""Least expected number of changes for a gap to count as quiet, if less than half were observed."""
 
 
 def silent_spans(
     time: FloatArray, start: FloatArray, elapsed: FloatArray, changed: BoolArray
 ) -> FloatArray:
-    """Return the first and last day of each silence of a source, by time, (k, 2).
+    """Return the first and last days of the silences of a source, by time, (k, 2).
 
     A gap in which crawls found few changes is no silence.
 
     Args:
         time: times of the source's signals, in any order.
-        start: time of the earlier crawl of each interval between crawls of a page, (n,).
+        start: starts of the intervals between crawls of a page, (n,).
         elapsed: time until the later crawl, > 0, (n,).
-        changed: whether it found a change, (n,) bool.
+        changed: whether the later crawl found a change, (n,) bool.
     """
     if start.size == 0:
         return np.empty((0, 2))
@@ -48,20 +48,20 @@ def silent_spans(
     gap = np.diff(np.interp(points, day, clock))
     by_length = np.argsort(-gap, kind="stable")
     for number in range(min(MAX_SILENCES, inside.size), 0, -1):
-        longest, others = by_length[:number], gap[by_length[number:]]
+        longest, shorter = by_length[:number], gap[by_length[number:]]
         spans = np.stack([points[longest], points[longest + 1]], axis=1)
-        rest, length = others.sum(), gap[longest[-1]]
-        count = min(inside.size, 2.0 * rest**2 / max((others**2).sum(), 1e-300))
+        rest, length = shorter.sum(), gap[longest[-1]]
+        count = min(inside.size, 2.0 * rest**2 / max((shorter**2).sum(), 1e-300))
         chance = (count + 1.0) * (rest / max(rest + length, 1e-300)) ** count
-        alive, least = rest >= MIN_ALIVE * clock[-1], MIN_INTERVALS * np.median(elapsed)
-        if alive and np.diff(spans).min() >= least and chance < MAX_CHANCE:
+        alive, min_length = rest >= MIN_ALIVE * clock[-1], MIN_INTERVALS * np.median(elapsed)
+        if alive and np.diff(spans).min() >= min_length and chance < MAX_CHANCE:
             spans = spans[np.argsort(spans[:, 0])]
             return spans[[not _is_quiet(span, start, elapsed, changed) for span in spans]]
     return np.empty((0, 2))
 
 
 def silent_days(spans: FloatArray, start: FloatArray, end: FloatArray) -> FloatArray:
-    """Return the length of the part of each interval that lies in a silence, (n,)."""
+    """Return the time in silences, by interval, (n,)."""
     days = np.zeros(start.size)
     for low, high in spans:
         days += np.maximum(np.minimum(end, high) - np.maximum(start, low), 0.0)
@@ -72,9 +72,9 @@ def at_many_pages(pages: IntArray, page: IntArray, time: FloatArray, interval: f
     """Return which signals reach many pages at about one time, (k,).
 
     Args:
-        pages: the pages, also repeated.
-        page: page of each signal, (k,).
-        time: its time, (k,).
+        pages: all pages; repetitions do not count.
+        page: pages of signals, (k,).
+        time: times of signals, (k,).
         interval: mean interval between crawls.
     """
     fewest, result = max(MIN_PAGES, MIN_SHARE * np.unique(pages).size), np.zeros(page.size, bool)
@@ -88,7 +88,7 @@ def at_many_pages(pages: IntArray, page: IntArray, time: FloatArray, interval: f
 
 
 def _is_quiet(span: FloatArray, start: FloatArray, elapsed: FloatArray, changed: BoolArray) -> bool:
-    """Return whether crawls within a span found less than half of the changes to be expected."""
+    """Return whether crawls within a span found less than half of the expected changes."""
     inside = (start >= span[0]) & (start + elapsed <= span[1])
     expected = inside.sum() * changed[~inside].mean() if not inside.all() else 0.0
     return bool(expected >= MIN_CHANGES and changed[inside].sum() < 0.5 * expected)

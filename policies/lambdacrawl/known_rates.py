@@ -1,10 +1,10 @@
-"""The policies of Kolobov et al., "Staying up to Date with Online Content Changes", section 4.
+"""Optimal rates for revealed change rates: LambdaCrawl and variants (Kolobov et al., section 4).
 
 Pages whose every change sends a signal (complete observation) are crawled at shares of their
-signals, all others at crawl rates. In the form of action ``rates`` these are the paper's policies:
-Poisson crawls (eq. 3), and a random response to each signal (eqs. 6 and 7). In the forms that name
-pages they are derandomised, with crawls spaced as evenly as slots allow, at a lower cost: see
-:class:`policies.base.allocated.AllocatedPolicy`.
+signals, all others at crawl rates ("Staying up to Date with Online Content Changes"). In the form
+of action ``rates`` these are the paper's policies: Poisson crawls (eq. 3), and a random response to
+each signal (eqs. 6 and 7). In the forms that name pages they have no randomness and crawls as even
+as slots allow, at a lower cost: see :class:`policies.base.allocated.AllocatedPolicy`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SolvedPolicy(AllocatedPolicy):
         return PageRates(allocation.rates, nothing if answered is None else answered)
 
     def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
-        """Return the crawls per unit of time of each page, signal responses included, (m,)."""
+        """Return the crawls per unit of time with signal responses, (m,)."""
         return self.allocate(problem, bandwidth).rates
 
 
@@ -52,11 +52,11 @@ class LambdaCrawl(SolvedPolicy):
     """LAMBDACRAWL: the least harmonic penalty at random instants (Algorithm 3).
 
     All pages share one multiplier (:func:`policies.solvers.harmonic`). The paper's abbreviation is
-    LC; where no page has complete observation it is LAMBDACRAWL-INCOMLOBS (Algorithm 1), where all
-    have it LAMBDACRAWL-COMPLOBS (Algorithm 2).
+    LC; it is LAMBDACRAWL-INCOMLOBS (Algorithm 1) if no page has complete observation, and
+    LAMBDACRAWL-COMPLOBS (Algorithm 2) if all have.
 
     Args:
-        penalty: of missed changes, a table or a function as in
+        penalty: penalty of missed changes, a table or a function as in
             :func:`policies.solvers.concave_penalty`; None for the harmonic one.
         **settings: as for :class:`policies.base.allocated.AllocatedPolicy`.
 

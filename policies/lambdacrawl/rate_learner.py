@@ -1,4 +1,4 @@
-"""Base of the policies that learn change rates, and solve for crawl rates epoch by epoch."""
+"""Base of policies that learn change rates, and compute new crawl rates in every epoch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from policies.base.allocated import complete_pages
 from policies.base.bandwidths import bandwidth_at
 from policies.base.policy import RATE_FORMS, Pages, Policy
 from policies.base.schedules import response_share
-from policies.estimators.histories import MOST_CRAWLS, Histories
+from policies.estimators.histories import MAX_CRAWLS, Histories
 from policies.lambdacrawl.even_slots import EvenSlots
 from policies.solvers import Allocation
 
@@ -29,8 +29,8 @@ class LearnedRates:
     """Change rates from crawls, and from signals where observation is complete.
 
     Algorithm 4 of Kolobov et al. (2019). Before any crawl the estimates from crawls are
-    ``initial``; from the first crawl of any page on, a page without crawls has that of its
-    imaginary intervals. Of each page the last MOST_CRAWLS crawls are used. Where observation is
+    ``initial``; from the first crawl of any page on, a page without crawls has the estimate of its
+    imaginary intervals. The last MAX_CRAWLS crawls of a page are used. Where observation is
     complete, the estimate is :func:`policies.estimators.complete_observation_rates` of the signals;
     the crawls of such pages add no information.
 
@@ -64,7 +64,7 @@ class LearnedRates:
         self._logs: list[CrawlLog] = []
         timed = {} if window is None else {"time": np.float64}
         self._crawls = estimators.CrawlHistories(
-            complete.size, MOST_CRAWLS, elapsed=np.float64, changed=np.bool_, **timed
+            complete.size, MAX_CRAWLS, elapsed=np.float64, changed=np.bool_, **timed
         )
         self._signals: tuple[IntArray, FloatArray] = (np.zeros(0, np.int64), np.zeros(0))
         self._counts: IntArray = np.zeros(complete.size, np.int64)
@@ -87,7 +87,7 @@ class LearnedRates:
         return np.where(self.complete, self._of_signals, self._of_crawls)
 
     def _new(self, *names: str) -> list[NDArray[Any]]:
-        """Return columns of all new logs; reading these at once is much faster than one by one."""
+        """Return columns of all new logs; one read of all logs is much faster than one per log."""
         return [np.concatenate([getattr(log, name) for log in self._logs]) for name in names]
 
     def _read_crawls(self) -> None:
@@ -119,18 +119,18 @@ class LearnedRates:
 class RateLearner(Policy):
     """Learns change rates from crawls and signals, and crawls at the optimal rates for them.
 
-    In the form ``rates`` every decision is the rates of the coming epoch: crawl rates of pages
-    without complete observation, crawl probabilities per signal of the others. In the form ``page``
-    it turns the rates into crawls without randomness
+    In the form ``rates`` every decision has the rates of the next epoch: crawl rates of pages
+    without complete observation, and crawl probabilities per signal of pages with it. In the form
+    ``page`` it turns the rates into crawls without randomness
     (:class:`policies.lambdacrawl.even_slots.EvenSlots`), with a new plan every ``epoch``.
 
     It reads importance, the bandwidth and ``complete`` from the problem, not revealed change rates.
-    Every episode starts with no data. A lane whose state is set (``set_state``) counts as in a new
-    episode: the policy starts with no data but the step before that state.
+    Every episode starts with no data. Setting the state of a lane (``set_state``) starts a new
+    episode: the policy then has the data of the step before that state only.
 
     In the form ``rates`` the estimated change rates are declared to the environment at every
     ``predict``. The last declaration before a step determines its budget: with several learners on
-    one environment, the last ``predict`` must be that of the learner whose action is played.
+    one environment, the learner whose action is used must be the last to ``predict``.
 
     Args:
         epoch: in the form ``page``, units of time between two plans; in the form ``rates`` it is
@@ -162,11 +162,11 @@ class RateLearner(Policy):
 
     @abstractmethod
     def _fit(self, crawls: Histories, start: FloatArray) -> FloatArray:
-        """Return change rates, (m,), from crawls, smoothed, and a first guess, (m,)."""
+        """Return smoothed change rates, (m,), from crawls and a first guess, (m,)."""
 
     @abstractmethod
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
-        """Return the allocation for a time and a bandwidth, given ``change_rate`` and ``complete``.
+        """Return the allocation at a time for a bandwidth, by ``change_rate`` and ``complete``.
 
         Importance, (m,), is 0 for pages that do not exist, and not all zero.
         """
@@ -181,7 +181,7 @@ class RateLearner(Policy):
         return self.plan
 
     def _responses(self, complete: BoolArray) -> BoolArray:
-        """Return the pages with signal responses, given those with complete observation; (m,)."""
+        """Return the pages with signal responses, (m,), by those with complete observation."""
         return complete
 
     def start(self, pages: Pages) -> None:

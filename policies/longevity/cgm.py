@@ -1,4 +1,4 @@
-"""Cho and Garcia-Molina's policy: estimated change rates and holistic staleness.
+"""Cho and Garcia-Molina's policy: refreshes by estimated change rates, for holistic staleness.
 
 It is a baseline in Olston and Pandey (2008), section 5.3.
 """
@@ -16,7 +16,7 @@ from policies.base.registry import registered
 from policies.estimators import CrawlHistories, improved_rate
 from policies.estimators.change_rates import fit_histories
 from policies.estimators.divergence.profiles import Footprint
-from policies.estimators.histories import MOST_CRAWLS
+from policies.estimators.histories import MAX_CRAWLS
 from policies.longevity.refreshing import (
     RefreshPolicy,
     Urgency,
@@ -27,7 +27,7 @@ from policies.longevity.refreshing import (
 from policies.values.divergence.curves import HolisticCurves
 
 Estimator: TypeAlias = Literal["improved", "mle"]
-FEWEST = 2
+MIN_REFRESHES = 2
 """Without a warm-up, pages with fewer refreshes are on the learning schedule."""
 
 
@@ -35,18 +35,18 @@ FEWEST = 2
 class ChoGarciaMolina(RefreshPolicy):
     """Refreshes a page when its expected gain in holistic staleness has reached the threshold.
 
-    Change rates are estimated from whether refreshes found a change. The utility is that of a page
-    that changes as a whole at that rate, U = (1 - (1 + r t) exp(-r t)) / r: with known rates this
-    is the allocation of Cho and Garcia-Molina, "Effective page refresh policies for web crawlers"
+    Change rates are estimated from the results of refreshes. The utility is that of a page that
+    changes completely at that rate, U = (1 - (1 + r t) exp(-r t)) / r: with known rates this is the
+    allocation of Cho and Garcia-Molina, "Effective page refresh policies for web crawlers"
     (appendix A).
 
     The estimators are from their "Estimating frequency of change" (2003): ``improved`` is
     -ln((n - X + 0.5) / (n + 0.5)) / I, with I the mean interval, and ``mle`` is the maximum of the
     likelihood for uneven intervals, which is 0 if no refresh found a change and infinite if all
-    did. Pages of either rate have utility 0 and are only refreshed again with spare budget.
+    did. Pages of rate 0 or infinity have utility 0 and are only refreshed with spare budget.
 
     Until ``warm_up`` pages are refreshed every ``learning`` times their number of copies, see
-    :class:`policies.longevity.curve_fitting.CurveFitting`; with a budget the most overdue of these
+    :class:`policies.longevity.curve_fitting.CurveFitting`; with a budget the most overdue page
     comes first.
 
     Args:
@@ -98,7 +98,7 @@ class ChoGarciaMolina(RefreshPolicy):
         self.histories: CrawlHistories | None = None
         if self.estimator == "mle":
             self.histories = CrawlHistories(
-                num_pages, MOST_CRAWLS, elapsed=np.float64, changed=np.bool_
+                num_pages, MAX_CRAWLS, elapsed=np.float64, changed=np.bool_
             )
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
@@ -123,5 +123,5 @@ class ChoGarciaMolina(RefreshPolicy):
         curves = HolisticCurves(self.rate)
         utility = tracker.problem.importance * curves.utility(tracker.elapsed)
         if self.warm_up is None:
-            return Urgency(utility, np.where(self.crawls < FEWEST, learning, 0.0))
+            return Urgency(utility, np.where(self.crawls < MIN_REFRESHES, learning, 0.0))
         return Urgency(utility)

@@ -1,4 +1,4 @@
-"""An online policy that fits divergence curves to the results of refreshes.
+"""A policy that fits a divergence curve to the results of a page's refreshes.
 
 Olston and Pandey (2008), sections 4.1, 4.2 and 4.5.
 """
@@ -16,7 +16,12 @@ from crawl_envs.types.arguments import flag, real, whole
 from policies.base.policy import Pages
 from policies.base.registry import registered
 from policies.estimators.divergence.curve_fit import Shapes, fit_observations, shapes
-from policies.estimators.divergence.profiles import ChangeProfiles, Footprint, HeldProfiles, combine
+from policies.estimators.divergence.profiles import (
+    ChangeProfiles,
+    Footprint,
+    ProfileArrays,
+    combine,
+)
 from policies.longevity.refreshing import (
     RefreshPolicy,
     Urgency,
@@ -27,15 +32,15 @@ from policies.longevity.refreshing import (
 )
 from policies.values.divergence.one_region import region_period, region_utilities
 
-FEWEST = 4
-"""With fewer observations than this, an earlier fit to more observations is kept."""
+MIN_OBSERVATIONS = 4
+"""With fewer observations than this, an earlier fit to more observations is used."""
 
 
 class FittedCurves(NamedTuple):
-    """The fitted curve of each page, (m,) each.
+    """The fitted curves of pages, (m,).
 
-    ``fitted`` is the number of observations that it was fitted to, ``period`` the time at which its
-    utility reaches the threshold.
+    ``fitted`` is the number of observations of a fit, ``period`` the time at which the utility of a
+    curve reaches the threshold.
     """
 
     items: IntArray
@@ -61,17 +66,17 @@ class CurveFitting(RefreshPolicy):
     Until ``warm_up`` pages are refreshed every ``learning`` times their number of copies, after
     that by their curves alone, as in the paper's comparison of policies (section 5.3).
 
-    When a new profile has fewer than 4 observations, the curve fitted to more of them is kept.
+    While a new profile has fewer than 4 observations, the last curve fitted to more is used.
 
     Args:
         threshold: T; see :class:`policies.longevity.refreshing.RefreshPolicy`.
-        histories: profiles of each page, h >= 1.
-        length: observations of each profile, >= 1.
+        histories: profiles per page, h >= 1.
+        length: observations per profile, >= 1.
         learning: l > 0, in units of time; None for 1, and with a budget for half the mean interval
             between refreshes of a page, m / (2 bandwidth).
         risk: rho >= 1; None for no bound. It needs a threshold.
         warm_up: in units of time, > 0; None for the paper's own rule at all times.
-        sketch_size: number of smallest hashes kept of each base version, >= 1; None for all.
+        sketch_size: number of smallest hashes stored per base version, >= 1; None for all.
         stagger: whether to stagger the first refreshes of pages, see
             :func:`policies.longevity.refreshing.first_turns`.
 
@@ -131,7 +136,7 @@ class CurveFitting(RefreshPolicy):
         np.add.at(self.crawls, pages, 1)
         threshold = 0.0 if self.threshold is None else self.threshold
         weights = tracker.problem.importance
-        fit_pages(pages, self.profiles.kept, shapes(), threshold, weights, self.curves)
+        fit_pages(pages, self.profiles.arrays, shapes(), threshold, weights, self.curves)
 
     def _urgency(self, tracker: Tracker) -> Urgency:
         learning = learning_period(self.learning, self.crawls, tracker.problem, self.form.action)
@@ -159,7 +164,7 @@ class CurveFitting(RefreshPolicy):
 @compiled()
 def fit_pages(
     pages: IntArray,
-    kept: HeldProfiles,
+    profiles: ProfileArrays,
     shapes: Shapes,
     threshold: float,
     importance: FloatArray,
@@ -167,11 +172,11 @@ def fit_pages(
 ) -> None:
     """Fit the curves of pages, (n,), and set their periods unless the threshold is 0."""
     items, share, rate, fitted, period = curves
-    most = kept.age.shape[1] * kept.age.shape[2]
-    ages, values, counts = np.empty(most), np.empty(most), np.empty(most)
+    size = profiles.age.shape[1] * profiles.age.shape[2]
+    ages, values, counts = np.empty(size), np.empty(size), np.empty(size)
     for page in pages:
-        count = combine(kept, page, ages, values, counts)
-        if count == 0 or count < min(FEWEST, fitted[page]):
+        count = combine(profiles, page, ages, values, counts)
+        if count == 0 or count < min(MIN_OBSERVATIONS, fitted[page]):
             continue
         observed = ages[:count], values[:count]
         items[page], share[page], rate[page], _ = fit_observations(*observed, shapes)

@@ -265,9 +265,8 @@ def penalty_curves(penalty: Penalty) -> PenaltyCurves:
     cost, slope = np.maximum.accumulate(np.log(np.array(sums)), axis=0).T
     saving = np.maximum.accumulate(slope - 2.0 * np.log1p(np.exp(-logs)))
     curves = [Curve(logs, one, CubicSpline(logs, one)) for one in (cost, saving, slope)]
-    return PenaltyCurves(
-        curves[0], curves[1], curves[2], float(values[1]), limit, float(values[-1])
-    )
+    first, never = float(values[1]), float(values[-1])
+    return PenaltyCurves(curves[0], curves[1], curves[2], first, limit, never)
 
 
 def _checked(number: FloatArray, values: FloatArray) -> FloatArray:

@@ -68,9 +68,8 @@ def root(
 ) -> Root:
     """Return the point > 0 at which the budget is spent, and fill in the rates there.
 
-    Newton's method on ln(spent share) against ln(point), with secants where slopes are unknown. A
-    step that leaves the bracket or converges slowly is replaced by halving. Rates are mixed at a
-    jump.
+    Newton's method on ln(spent share) against ln(point), with secants where slopes are unknown. The
+    bracket is halved if steps leave it or converge slowly. At a jump the rates are mixed.
 
     Args:
         spend: see :data:`Spend`.

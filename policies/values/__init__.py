@@ -1,6 +1,6 @@
 """Crawl values, exact and tabulated.
 
-Public modules: delays, kernels, lambert, series, tables.
+Public modules: delays, kernels, lambert, ranking, series, tables.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ the optimal continuous policy crawls a page when its value reaches the multiplie
 ==============================  ===================================================
 symbol in the paper             argument
 ==============================  ===================================================
-mu, or mu~ = mu / sum(mu)       ``importance``, >= 0, as given
+mu, or mu~ = mu / sum(mu)       ``importance``, >= 0, used as is
 Delta                           ``change_rate``, >= 0, per unit time
 lambda                          ``recall``, in [0, 1]
 nu                              ``false_signal_rate``, >= 0, per unit time
@@ -157,7 +157,7 @@ def greedy_cis(
 
     * ``"I1"`` assumes nu = 0, so gamma = lambda Delta;
     * ``"I2"`` (the formula as printed) uses the true gamma = lambda Delta + nu;
-    * ``"I3"`` is I2 with its own limit after a signal, mu / (Delta + nu).
+    * ``"I3"`` is I2 with another limit after a signal, mu / (Delta + nu).
     """
     pages = _checked(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_cis_table(*pages, reading=reading)

@@ -44,13 +44,8 @@ class Command(TyperCommand):
                 return super().parse_args(ctx, args)
             except USAGE_ERROR as error:
                 if option := getattr(error, "option_name", ""):  # it is unknown
-                    option_names = [
-                        name
-                        for parameter in self.params
-                        for name in parameter.opts
-                        if name[:2] == "--"
-                    ]
-                    one_of(f"option of {ctx.info_name}", option, [*option_names, "--help"])
+                    names = [o for param in self.params for o in param.opts if o[:2] == "--"]
+                    one_of(f"option of {ctx.info_name}", option, [*names, "--help"])
                 message = error.format_message().removesuffix(".")
                 words = shlex.join(line) or "nothing"
                 raise ValueError(f"{ctx.info_name}: {message}, got {words}") from None

@@ -49,7 +49,5 @@ def is_over(shares: pd.Series[float]) -> bool:
 def spending_of(rows: Iterable[Row]) -> defaultdict[str, Spending]:
     """Return the spending of each policy in a setting; unknown for bounds."""
     groups = table(rows, BUDGET_SHARE).groupby("policy").value
-    spendings = {
-        str(label): Spending(float(shares.mean()), is_over(shares)) for label, shares in groups
-    }
-    return defaultdict(Spending, spendings)
+    pairs = ((str(label), Spending(float(part.mean()), is_over(part))) for label, part in groups)
+    return defaultdict(Spending, pairs)

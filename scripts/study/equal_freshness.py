@@ -24,8 +24,7 @@ def crawls_at(freshness: float, crawls: ArrayLike, curve: ArrayLike) -> float:
         curve: freshness of the policy with these crawls, (k,).
 
     Returns:
-        The crawls; 0 if the smallest budget exceeds the freshness, infinity if the largest does not
-        reach it.
+        The crawls; 0 if the smallest budget is fresher, infinity if the largest is less fresh.
     """
     budgets, rising = np.asarray(crawls, float), np.maximum.accumulate(np.asarray(curve, float))
     above = int(np.searchsorted(rising, freshness))
@@ -66,9 +65,8 @@ def saved(freshness: float, spent: float, crawls: Sequence[float], curve: ArrayL
         curve: its freshness with these, (k,).
 
     Returns:
-        The share, negative if more crawls are needed. If the smallest budget exceeds the freshness,
-        it is between the saving there and 1; if the largest does not reach it, between minus
-        infinity and the saving there.
+        The share, negative if more crawls are needed. The range ends at 1 if the smallest budget
+        exceeds the freshness, and begins at minus infinity if the largest does not reach it.
     """
     needed = crawls_at(freshness, crawls, curve)
     lowest, highest = 1.0 - crawls[0] / spent, 1.0 - crawls[-1] / spent

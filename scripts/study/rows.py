@@ -215,8 +215,8 @@ def read_rows(path: Path, job: str = "") -> tuple[list[Row], dict[str, Any]]:
     about = json.loads(metadata[METADATA_KEY])
     if job and about.get("job") != job:
         owner = repr(about["job"]) if "job" in about else "an older version"
-        text = f"{path} must have rows of {job!r}, got those of {owner}; "
-        raise ValueError(f"{text}name another --out, or delete it")
+        text = f"{path} must have rows of {job!r}, got those of {owner}"
+        raise ValueError(f"{text}; name another --out, or delete it")
     columns = [table.column(name).to_pylist() for name in Row._fields]
     return [Row(*values) for values in zip(*columns, strict=True)], about
 

@@ -79,10 +79,8 @@ def describe(value: Any) -> Any:
             f"{value!r} must be a plain value or a function with a spec of its own: write "
             '@spec("name-of-the-measure") above it, from scripts.study.specs'
         )
-    defaults = {
-        name: parameter.default
-        for name, parameter in inspect.signature(function).parameters.items()
-    }
+    parameters = inspect.signature(function).parameters
+    defaults = {name: parameter.default for name, parameter in parameters.items()}
     with_spec = {name: default for name, default in defaults.items() if _has_spec(default)}
     return function.spec | describe(with_spec)
 

@@ -3,8 +3,8 @@
 The score of an entrant in a task is R = mean(x - r) / mean(b - r) over repetitions, with the metric
 x of the entrant, r of random crawling and b of the bound: 0 is random crawling, 1 the bound. A
 repetition has the score R + (x - r - R (b - r)) / mean(b - r). The mean of these is R, and their
-spread is that of a ratio estimated from pairs (Cochran 1977, section 6.4). Repetitions that are
-easy or hard for all entrants do not add to it.
+spread is that of a ratio estimated from pairs (Cochran 1977, section 6.4), without the part that
+is common to all entrants.
 
 Entrants that exceed the budget (:mod:`scripts.study.budget`) or cannot act in a task score 0 there.
 Scores below -1 count as -1.
@@ -110,9 +110,7 @@ def scores_of(
     check_rows(tasks, rows, able)
     table = pd.DataFrame(rows, columns=list(Row._fields)).drop(columns="id")
     wide = table.pivot_table(index=["setting", "policy", "seed"], columns="metric", values="value")
-    labels = [
-        label for label in dict.fromkeys(table.policy) if label not in (BOUND, *POLICY_BOUNDS)
-    ]
+    labels = [name for name in dict.fromkeys(table.policy) if name not in (BOUND, *POLICY_BOUNDS)]
     parts = [_score_task(task, wide, labels) for task in tasks]
     return pd.concat(parts, ignore_index=True)
 
@@ -239,9 +237,8 @@ def track_places(scores: pd.DataFrame) -> pd.DataFrame:
     values = {policy: matrix(scores, policy) for policy in scores.policy.unique()}
     tasks = scores[scores.state == ACTS].groupby("policy").task.nunique()
     first = values[max(tasks.index, key=lambda policy: values[policy].mean())]
-    places = [
-        (*mean(points), *mean(first - points, PAIRED_REPETITIONS)) for points in values.values()
-    ]
+    means = ((mean(points), mean(first - points, PAIRED_REPETITIONS)) for points in values.values())
+    places = [(*score, *behind) for score, behind in means]
     table = pd.DataFrame(places, index=[*values], columns=PLACE)
     tasks = tasks.reindex(table.index, fill_value=0)
     return table.assign(tied=~(table.behind_low > 0.0), tasks=tasks)

@@ -75,9 +75,8 @@ def best_rows(board: Leaderboard) -> list[list[str]]:
             texts += [ends(item.low, item.high), f"({board.entrants[item.policy].words})"]
             cells.append(" ".join(filter(None, texts)))
         more = places.tied[NUM_PLACES:].sum()
-        rows.append(
-            [track, *cells, *[""] * (NUM_PLACES - len(cells)), f"{more} more" if more else ""]
-        )
+        cells += [""] * (NUM_PLACES - len(cells))
+        rows.append([track, *cells, f"{more} more" if more else ""])
     return rows
 
 

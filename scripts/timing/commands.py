@@ -126,9 +126,8 @@ def measure(measurement: Measurement, cases: Cases, folder: Path, **about: Any) 
         write_provenance(path, measurement.module, seconds, entry, **about)
         if measurement.draw is not None:
             measurement.draw(folder / f"{measurement.name}.png", rows)
-        console().print(
-            table_of(rows, measurement.row._fields, measurement.title, measurement.group)
-        )
+        fields = measurement.row._fields
+        console().print(table_of(rows, fields, measurement.title, measurement.group))
         typer.echo(f"-> {folder}")
 
 

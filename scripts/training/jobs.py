@@ -219,11 +219,8 @@ def job_of(request: Request) -> Job:
         return IndexJob(kind, _of_index(request), {}, {})
     if kind == CLONE:
         named = {**request.settings, **options}
-        clone_options = {name: named[name] for name in OF_CLONES if name in named}
-        cloning = CloneArguments(**clone_options)
-        rest = {
-            name: named for name, named in request.settings.items() if name not in clone_options
-        }
+        cloning = CloneArguments(**{name: named[name] for name in OF_CLONES if name in named})
+        rest = {name: value for name, value in request.settings.items() if name not in OF_CLONES}
         arguments = _of_model("ppo", replace(request, settings=rest), OF_CLONING)
         noted = {"clone": asdict(cloning)}
         return Cloning(
@@ -261,9 +258,8 @@ def _of_model(algorithm: str, request: Request, base: Mapping[str, Any]) -> Trai
         if name in values:
             raise ValueError(f"hyperparameters must not name {name!r}, an argument of the command")
     rest = {name: value for name, value in values.items() if name not in TRAIN_FIELDS}
-    train_values = {
-        name: value for name, value in {**values, **request.options}.items() if name in TRAIN_FIELDS
-    }
+    train_values = {**values, **request.options}
+    train_values = {name: train_values[name] for name in train_values if name in TRAIN_FIELDS}
     train_values |= {"env_args": request.env_args, "instance": request.instance, "model_args": rest}
     pages = whole("train_pages", train_values.get("train_pages", 0), 0, MAX_COUNT)
     if pages:

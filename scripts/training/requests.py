@@ -171,10 +171,8 @@ def import_user_classes(algorithm: str, options: Mapping[str, Any]) -> None:
         ValueError: a module cannot be imported.
     """
     named = [("algorithm", algorithm), ("network", options.get("network", ""))]
-    for argument, name in (
-        *named,
-        *(("callback", callback) for callback in options.get("callback", ())),
-    ):
+    named += [("callback", name) for name in options.get("callback", ())]
+    for argument, name in named:
         module, colon, _ = name.partition(":")
         try:
             if colon:

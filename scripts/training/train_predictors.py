@@ -169,11 +169,8 @@ def make_tables(arguments: Arguments) -> Tables:
         ValueError: an argument outside its range.
     """
     (offers, days, per_day, markets), seed = arguments.sizes.values(), arguments.seed
-    test_offers, split, uniform = (
-        min(offers, TEST_OFFERS),
-        split_days(days),
-        UniformSample(TEST_PER_DAY),
-    )
+    test_offers, split = min(offers, TEST_OFFERS), split_days(days)
+    uniform = UniformSample(TEST_PER_DAY)
     sample = ClickWeightedSample(per_day, arguments.share)
     first = logged(seed, offers, split.train.stop)
     train = examples(first, split.train, sample=sample, seed=seed)

@@ -49,10 +49,8 @@ def write_trials(out: Path, tuning: Tuning, trials: Sequence[Ended]) -> None:
     if best is None:
         return
     request = tuning.request
-    steps, settings = (
-        request.options["steps"],
-        settings_of(best.parameters, request.options["steps"]),
-    )
+    steps = request.options["steps"]
+    settings = settings_of(best.parameters, steps)
     entry = entry_of(request.kind, request.env_id, steps, settings)
     arguments = ", ".join(f"{name}={value}" for name, value in request.env_args.items())
     text = (

@@ -21,8 +21,8 @@ class FittedCurve(NamedTuple):
 
 def combined(profiles, page):
     """Ages and divergences of a page's combined profile."""
-    ages, values, counts = np.empty((3, profiles.kept.age[page].size))
-    count = combine(profiles.kept, page, ages, values, counts)
+    ages, values, counts = np.empty((3, profiles.arrays.age[page].size))
+    count = combine(profiles.arrays, page, ages, values, counts)
     return ages[:count], values[:count]
 
 

@@ -149,8 +149,7 @@ def acts_alike_without_the_environment(place, name, env, actions):
             break
         follow(pages, core)
         assert_same_tracker(pages.tracker(), core.tracker())
-        if live.reads_log:
-            live.update(core.last_log(), pages.tracker())
+        live.update(core.last_log(), pages.tracker())
 
 
 def encoded(choice, tracker, core):

@@ -42,7 +42,7 @@ from crawl_envs.types.arguments import file_path
 SHIPPED = Path(__file__).parents[1] / "shipped"
 CHANGE_KINDS = ("creation", "content", "whitespace", "deletion")
 ALTERATIONS = ("content", "whitespace")
-MOST_DIRECTORIES = 2**31 - 1
+MAX_DIRECTORIES = 2**31 - 1
 TABLES: dict[str, dict[str, ColumnKind]] = {
     "pages": {
         "page_id": "whole",
@@ -148,7 +148,7 @@ def _check_pages(pages: Table, days: float) -> FloatArray:
     """Check the table of pages and return their deaths, inf if none."""
     created, deleted = pages["created"], pages["deleted"]
     pages.check_dense("page_id")
-    pages.check_rows("dir_id", MOST_DIRECTORIES, "possible directories")
+    pages.check_rows("dir_id", MAX_DIRECTORIES, "possible directories")
     pages.check_range("created", -math.inf, days)
     pages.check_range("deleted", 0.0, days)
     late = deleted <= created

@@ -152,7 +152,7 @@ def _description(path: Path, metadata: dict[bytes, bytes], trace: Trace) -> dict
         described = json.loads(metadata[METADATA_KEY.encode()])
         owner, metadata_values = described["trace"], {name: described[name] for name in DESCRIPTION}
     except (KeyError, ValueError, TypeError) as error:
-        raise ValueError(f"{path}: metadata {METADATA_KEY!r} is not whole: {error!r}") from None
+        raise ValueError(f"{path}: metadata {METADATA_KEY!r} is incomplete: {error!r}") from None
     if owner != trace.name:
         raise ValueError(f"{path}: metadata 'trace' holds {owner!r}, expected {trace.name!r}")
     try:

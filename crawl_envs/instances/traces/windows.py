@@ -53,7 +53,7 @@ class RecordedFragments(NamedTuple):
     death: FloatArray
 
     def of_pages(self, mask: BoolArray) -> RecordedFragments:
-        """Return the spells of pages in the mask ``mask``, (m,), with pages renumbered in order."""
+        """Return the spells of the pages in a mask, (m,), with pages renumbered in order."""
         rows = mask[self.page]
         page = (np.cumsum(mask) - 1)[self.page[rows]]
         return RecordedFragments(page, self.fragment[rows], self.birth[rows], self.death[rows])

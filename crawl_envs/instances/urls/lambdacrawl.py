@@ -42,7 +42,7 @@ IMPORTANCE_SPREAD = 1.5
 CORRELATION = math.log(WEIGHTED_MEDIAN / CHANGE_MEDIAN) / (CHANGE_SPREAD * IMPORTANCE_SPREAD)
 """Correlation of log importance and log change rate; important pages change less often."""
 
-LEAST_SPREAD = abs(CORRELATION) * IMPORTANCE_SPREAD
+MIN_SPREAD = abs(CORRELATION) * IMPORTANCE_SPREAD
 """Least spread of importance for which some correlation gives the weighted median."""
 
 DECLARED = 0.04
@@ -82,15 +82,15 @@ def urls_of(
         fame: scores that determine importance, (m,).
         change: scores that, with ``fame``, determine change rates, (m,).
         declaring: scores that, with ``fame``, determine which URLs declare signals, (m,).
-        spread: standard deviation of log importance, >= LEAST_SPREAD. Correlation and loading are
+        spread: standard deviation of log importance, >= MIN_SPREAD. Correlation and loading are
             adjusted to preserve the published means. Below 1.12 the loading is limited to 1, and
             declared URLs have less than the published importance: 16% at .75.
 
     Raises:
         ValueError: ``spread`` is too small.
     """
-    if not LEAST_SPREAD <= spread < math.inf:
-        raise ValueError(f"spread must be finite and >= {LEAST_SPREAD:.3f}, got {spread}")
+    if not MIN_SPREAD <= spread < math.inf:
+        raise ValueError(f"spread must be finite and >= {MIN_SPREAD:.3f}, got {spread}")
     correlation = CORRELATION * (IMPORTANCE_SPREAD / spread)
     loading = min(DECLARED_LOADING * (IMPORTANCE_SPREAD / spread), 1.0)
     pace = correlation * fame + math.sqrt(max(1.0 - correlation**2, 0.0)) * change

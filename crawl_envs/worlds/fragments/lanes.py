@@ -18,7 +18,7 @@ from crawl_envs.spaces.actions import ActionForm, Actions
 from crawl_envs.spaces.observations import write_copy
 from crawl_envs.types import CrawlLog, FloatArray, FragmentLedger, Instance, IntArray, Tracker
 from crawl_envs.types.arguments import whole
-from crawl_envs.types.contents import MOST_FRAGMENTS, Contents
+from crawl_envs.types.contents import MAX_FRAGMENTS, Contents
 from crawl_envs.types.copies import Copies, Sketches, TrueDivergence, divergence
 from crawl_envs.worlds.episodes import InstanceGenerator, Plan
 from crawl_envs.worlds.fragments.regions import RegionPages
@@ -67,7 +67,7 @@ def estimate_divergences(table: IntArray, sketch_size: int) -> None:
                 write_copy(state, lane, entry.page)
 
 
-MOST_VERSIONS = 1000
+MAX_VERSIONS = 1000
 """Largest number of base versions of a page."""
 
 
@@ -101,9 +101,9 @@ class FragmentLanes(Lanes):
         contents: Contents | None = None,
         **arguments: Any,
     ) -> None:
-        self.base_versions = whole("base_versions", base_versions, 0, MOST_VERSIONS)
+        self.base_versions = whole("base_versions", base_versions, 0, MAX_VERSIONS)
         if sketch_size is not None:
-            whole("sketch_size", sketch_size, 1, MOST_FRAGMENTS)
+            whole("sketch_size", sketch_size, 1, MAX_FRAGMENTS)
         self.sketch_size = sketch_size
         if tape is not None and contents is not None:
             tape = with_contents(tape, contents)

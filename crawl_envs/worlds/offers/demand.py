@@ -32,7 +32,7 @@ UNUSUAL = 2.0
 ROUNDING, SIXTH = 1e-15, 1.0 / 6.0
 """Bound on the rounding errors of an exponential in [0, 1] and of its series; a coefficient."""
 DAYS_OF_YEAR = 365
-MOST_COUNTED = 60_000
+MAX_COUNTED = 60_000
 """Largest count of a day; counts saturate."""
 
 SEASON_CHANGES, SEASON_CAMPAIGNS, SEASON_DEMAND = range(3)
@@ -134,8 +134,8 @@ def draw_shares(
         else:
             count, stream = next_poisson(stream, mean[0, place])
             other_views, stream = next_poisson(stream, mean[1, place])
-            clicks[place] = min(count, MOST_COUNTED)
-            views[place] = min(count + other_views, MOST_COUNTED)
+            clicks[place] = min(count, MAX_COUNTED)
+            views[place] = min(count + other_views, MAX_COUNTED)
             share, views_share, keep = 0.0, 0.0, count + other_views > 0
         some[number], shares[0, number], shares[1, number] = place, share, views_share
         number += keep

@@ -1,7 +1,7 @@
 r"""Least-squares fit of a curve of the generative model to observed divergences.
 
 Olston and Pandey (2008), section 4.2: one churn curve and one scroll curve are fitted, and the
-closer one is chosen. Both are those of a page of one changing region and a static rest
+closer one is chosen. Both belong to pages of one changing region and static fragments
 (:mod:`policies.values.divergence.one_region`). Churn has K = 1 item, so D = A (1 - exp(-l t)) with
 A = 2 s / (1 + s), and scroll the K >= 2 among ``ITEMS`` that fits best.
 
@@ -10,11 +10,11 @@ tabulated over log2(l t / K) with the spacing of the grid, and the best scale fo
 From the best grid point, the Levenberg-Marquardt method refines share and log rate with the exact
 curve; for scroll, also with the next smaller and larger K as long as they are closer.
 
-Observations that are all later than the turnover of the page do not identify its rate, and a page
-that seems to change too fast would never be refreshed again. So the chosen curve is fitted again
-with a bound on the rate: at the first observation, at most the share 1 - exp(-2) of the region may
-have been replaced, for every K (:func:`equally_saturated`). The choice comes before the bound,
-which would favour other K than that of the page.
+If all observations are later than the turnover of the page, they do not identify its rate, and a
+page that seems to change too fast would never be refreshed again. So the chosen curve is fitted
+again with a bound on the rate: at the first observation, at most the share 1 - exp(-2) of the
+region may have been replaced, for every K (:func:`equally_saturated`). The bound comes after the
+choice, because it would favour wrong K.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ STARTS = 2
 STEPS = 20
 """Maximum number of steps of an exact fit."""
 TIE = 1e-12
-"""Sums of squares of scroll up to this count as 0."""
-CLOSE, CLOSE_SHARE = 1e-6, 1e-3
-"""Scroll is chosen if its sum of squares is smaller by more than this, and by this share."""
+"""A sum of squares of scroll up to this counts as 0."""
+MIN_GAIN, MIN_GAIN_SHARE = 1e-6, 1e-3
+"""Scroll is chosen if its sum of squares is smaller by more than both: absolute, and a share."""
 
-ENOUGH, NOTHING = 1e-8, 1e-20
-"""An exact fit ends when a step gains less than this share of the sum of squares, or when that is
-0 up to rounding."""
+GAIN_TOLERANCE, NOTHING = 1e-8, 1e-20
+"""An exact fit ends when a step gains less than this share of the sum of squares, or when the sum
+is 0 up to rounding."""
 
 SHARES = (0.1, 0.4, 1.0)
 LOWEST, HIGHEST, PER_OCTAVE = -9, 4, 2
-FEWEST_UPDATES, MOST_UPDATES = 2.0**-6, 2.0
-"""Ends of the grid of rates: l t / K of the last observation at its lower end, and of the first at
-its upper end, which is also the bound on the rate of churn."""
+MIN_UPDATES, MAX_UPDATES = 2.0**-6, 2.0
+"""Ends of the grid of rates: l t / K of the last observation at the lower end, and of the first
+observation at the upper end, which also bounds the rate of churn."""
 TURNED_OVER = 16.0
 """Without a bound, l t / K of the first observation stays below this."""
 WIDENED = math.log(2.0**14)
@@ -65,12 +65,12 @@ class Shapes(NamedTuple):
     Attributes:
         items: K, (nK,).
         table: D / D(inf) by share, K and log2 l t.
-        most: bounds on l t of the first observation, (nK,).
+        bounds: bounds on l t of the first observation, (nK,).
     """
 
     items: IntArray
     table: FloatArray
-    most: FloatArray
+    bounds: FloatArray
 
 
 @cache
@@ -84,24 +84,24 @@ def shapes() -> Shapes:
             ceiling = 2.0 * share / (1.0 + share)
             values = [region_divergence(count, share, level * count) for level in levels]
             table[row, column] = np.array(values) / ceiling
-    most = np.array([equally_saturated(count) for count in ITEMS])
-    return Shapes(items, table, most)
+    bounds = np.array([equally_saturated(count) for count in ITEMS])
+    return Shapes(items, table, bounds)
 
 
 def equally_saturated(items: int) -> float:
-    """Return the y at which E[min(N, K)] / K = 1 - exp(-MOST_UPDATES), N ~ Poisson(y).
+    """Return the y at which E[min(N, K)] / K = 1 - exp(-MAX_UPDATES), N ~ Poisson(y).
 
     The left side is the share of K items that y updates replace, and the divergence of a small
-    region as a share of its limit. With K = 1, y = MOST_UPDATES.
+    region as a share of its limit. With K = 1, y = MAX_UPDATES.
     """
     from scipy.optimize import brentq  # slow to import, and few policies need them
     from scipy.stats import poisson
 
-    def kept(y: float) -> float:
+    def remaining(y: float) -> float:
         return float(poisson.cdf(items - 1, y) - y / items * poisson.cdf(items - 2, y))
 
-    highest = 2.0 * MOST_UPDATES * items
-    return float(brentq(lambda y: kept(y) - math.exp(-MOST_UPDATES), 0.0, highest, xtol=1e-15))
+    highest = 2.0 * MAX_UPDATES * items
+    return float(brentq(lambda y: remaining(y) - math.exp(-MAX_UPDATES), 0.0, highest, xtol=1e-15))
 
 
 @inlined()
@@ -110,20 +110,20 @@ def fit_observations(
 ) -> tuple[int, float, float, float]:
     """Return K, share, rate and sum of squares of the best fit.
 
-    Churn (K = 1) if both kinds are about equally close; share and rate 0, a static page, if there
-    is no divergence, or no observation.
+    It is churn (K = 1) if both kinds are about equally close. Share and rate are 0, as for a static
+    page, without divergence or observations.
 
     Args:
         ages: > 0, finite, (n,).
         divergence: in [0, 1], (n,).
         shapes: :func:`shapes`.
     """
-    most = 0.0
+    largest = 0.0
     for k in range(ages.size):
-        most = max(most, divergence[k])
-    if most == 0.0:
+        largest = max(largest, divergence[k])
+    if largest == 0.0:
         return 1, 0.0, 0.0, 0.0
-    coarse, rates, shares = _search(ages, divergence, most, shapes)
+    coarse, rates, shares = _search(ages, divergence, largest, shapes)
     churn = _refined(ages, divergence, 1, shares[0], rates[0], TURNED_OVER)
     items, scroll = 1, (0.0, 0.0, np.inf)
     for _ in range(STARTS):
@@ -134,14 +134,14 @@ def fit_observations(
         best_items, closest = _climbed(ages, divergence, shapes.items, row, start)
         if closest[2] < scroll[2]:
             items, scroll = best_items, closest
-    if scroll[2] < min((1.0 - CLOSE_SHARE) * churn[2], churn[2] - CLOSE):
-        chosen = scroll
+    if scroll[2] < min((1.0 - MIN_GAIN_SHARE) * churn[2], churn[2] - MIN_GAIN):
+        best = scroll
     else:
-        items, chosen = 1, churn
-    most = shapes.most[np.searchsorted(shapes.items, items)]
-    if chosen[1] * ages.min() > most:
-        chosen = _refined(ages, divergence, items, chosen[0], chosen[1], most)
-    return items, chosen[0], chosen[1], chosen[2]
+        items, best = 1, churn
+    bound = shapes.bounds[np.searchsorted(shapes.items, items)]
+    if best[1] * ages.min() > bound:
+        best = _refined(ages, divergence, items, best[0], best[1], bound)
+    return items, best[0], best[1], best[2]
 
 
 @inlined()
@@ -152,47 +152,48 @@ def _climbed(
     row: int,
     start: tuple[float, float, FloatArray],
 ) -> tuple[int, tuple[float, float, float]]:
-    """Return K and (share, rate, sum of squares) at a local minimum over K; mark the K tried."""
+    """Return K and (share, rate, sum of squares) at a local minimum over K; mark tried K."""
     share, rate, open_rows = start
     items = ladder[row]
     scroll = _refined(ages, divergence, items, share, rate, TURNED_OVER * items)
     open_rows[row] = np.inf
     for side in (-1, 1):
         while 1 <= row + side < ladder.size and scroll[2] > TIE:
-            other = ladder[row + side]
+            neighbour = ladder[row + side]
             open_rows[row + side] = np.inf
-            pace = scroll[1] * other / items
-            next_one = _refined(ages, divergence, other, scroll[0], pace, TURNED_OVER * other)
-            if not next_one[2] < scroll[2]:
+            pace = scroll[1] * neighbour / items
+            bound = TURNED_OVER * neighbour
+            next_fit = _refined(ages, divergence, neighbour, scroll[0], pace, bound)
+            if not next_fit[2] < scroll[2]:
                 break
-            row, items, scroll = row + side, other, next_one
+            row, items, scroll = row + side, neighbour, next_fit
     return items, scroll
 
 
 @compiled()
 def _search(
-    ages: FloatArray, divergence: FloatArray, most: float, shapes: Shapes
+    ages: FloatArray, divergence: FloatArray, largest: float, shapes: Shapes
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the least sum of squares on the grid, its rate and its share by K, (nK,) each."""
+    """Return the least sum of squares on the grid, and its rate and share, by K, (nK,) each."""
     first, last, energy = np.inf, 0.0, 0.0
     for k in range(ages.size):
         first, last = min(first, ages[k]), max(last, ages[k])
         energy += divergence[k] * divergence[k]
-    kind = 0 if most < 0.35 else (1 if most < 0.8 else 2)
-    foot = FEWEST_UPDATES / last  # l / K
-    rungs = 1 + math.ceil(PER_OCTAVE * math.log2(MOST_UPDATES / first / foot))
+    kind = 0 if largest < 0.35 else (1 if largest < 0.8 else 2)
+    foot = MIN_UPDATES / last  # l / K
+    rungs = 1 + math.ceil(PER_OCTAVE * math.log2(MAX_UPDATES / first / foot))
     place, part = np.empty(ages.size, np.int64), np.empty(ages.size)
     for k in range(ages.size):
-        at = PER_OCTAVE * (math.log2(foot * ages[k]) - LOWEST)
-        place[k] = math.floor(at)
-        part[k] = at - place[k]
+        position = PER_OCTAVE * (math.log2(foot * ages[k]) - LOWEST)
+        place[k] = math.floor(position)
+        part[k] = position - place[k]
     top = shapes.table.shape[2] - 1
     best = np.full(shapes.items.size, np.inf)
     rates, shares = np.empty(best.size), np.empty(best.size)
     for row in range(best.size):
         shape = shapes.table[kind, row]
         for rung in range(rungs):
-            cross = own = 0.0
+            cross = square = 0.0
             for k in range(ages.size):
                 entry = place[k] + rung
                 if entry < 0:
@@ -202,9 +203,9 @@ def _search(
                 else:
                     value = shape[entry] + part[k] * (shape[entry + 1] - shape[entry])
                 cross += value * divergence[k]
-                own += value * value
-            ceiling = min(cross / own, 1.0)
-            residual = energy - ceiling * (2.0 * cross - ceiling * own)
+                square += value * value
+            ceiling = min(cross / square, 1.0)
+            residual = energy - ceiling * (2.0 * cross - ceiling * square)
             if residual < best[row]:
                 best[row] = residual
                 rates[row] = foot * 2.0 ** (rung / PER_OCTAVE) * shapes.items[row]
@@ -241,14 +242,14 @@ def _refined(
     items: int,
     share: float,
     rate: float,
-    most: float,
+    bound: float,
 ) -> tuple[float, float, float]:
     """Return share, rate and sum of squares at the minimum next to a start, within their bounds.
 
-    The rate is at most ``most`` updates per age of the first observation.
+    The rate is at most ``bounds`` updates per age of the first observation.
     """
-    low = math.log(FEWEST_UPDATES * items / ages.max()) - WIDENED
-    high = math.log(most / ages.min())
+    low = math.log(MIN_UPDATES * items / ages.max()) - WIDENED
+    high = math.log(bound / ages.min())
     log_rate = min(math.log(rate), high)
     damping = 1e-3
     sums = _sums(ages, divergence, items, share, math.exp(log_rate))
@@ -268,14 +269,14 @@ def _refined(
         new_share = min(max(share + step_share, 0.0), 1.0)
         new_log = min(max(log_rate + step_rate, low), high)
         hoped = to_share * (new_share - share) + to_rate * (new_log - log_rate)
-        if hoped <= ENOUGH * total:
+        if hoped <= GAIN_TOLERANCE * total:
             break
         trial = _sums(ages, divergence, items, new_share, math.exp(new_log))
         if trial[0] < total:
             gain = total - trial[0]
             share, log_rate, sums = new_share, new_log, trial
             damping = max(0.1 * damping, 1e-12)
-            if gain <= ENOUGH * total or trial[0] < NOTHING:
+            if gain <= GAIN_TOLERANCE * total or trial[0] < NOTHING:
                 break
         else:
             damping *= 10.0

@@ -19,14 +19,14 @@ AGES_PER_OCTAVE, FIRST_AGE, NUM_AGES = 2, -6, 32
 """Grid of ages of the utilities: points per factor of two, log2 of the first age in intervals, and
 number of points."""
 STATIC, SINGLE, SHARE_POWER = 0.2, 0.5, 0.75
-"""The initial prior: share of static pages, share of the others with a single dynamic region, and
+"""The initial prior: share of static pages, share of a single dynamic region among the others, and
 exponent of the weight of dynamic shares A."""
 BASE, FIRST_PAGES = 0.1, 10.0
 """Share of the prior that stays fixed, and the weight of the initial prior in pages."""
 RENEWAL = 8
 """The prior is updated after this many page posteriors."""
 OLDER = 0.3
-"""Exponent of the likelihood of comparisons with copies before the last one: they overlap."""
+"""Exponent of the likelihood of comparisons with earlier copies than the last: they overlap."""
 
 RECALLS = (0.0, 0.1, 0.3, 0.6, 0.9, 0.99)
 """Grid of recalls."""
@@ -39,7 +39,7 @@ QUALITY_BASE, QUALITY_FIRST_PAGES = 0.02, 5.0
 
 
 class QualityPosterior:
-    """The posterior of recall and false-signal rate of the pages of a set.
+    """The posterior of recall and false-signal rate of a set of pages.
 
     The likelihood of a page's crawls is computed for every pair of a recall and a false-signal
     rate, averaged over update rates; the prior over pairs is the average of the posteriors of pages
@@ -60,7 +60,7 @@ class QualityPosterior:
         self.first: FloatArray = np.full(size, 1.0 / size)
         self.pooled: FloatArray = self.first.copy()
         self._weights: FloatArray = np.zeros(size)
-        self._seen = 0
+        self._estimates = 0
 
     def weigh_rates(self, weights: FloatArray, static: float) -> None:
         """Set the weights of the update rates, (l,), and of static pages."""
@@ -72,8 +72,8 @@ class QualityPosterior:
         log_prior = np.log((1.0 - QUALITY_BASE) * self.pooled + QUALITY_BASE * self.first)
         grid = self.rates, self.log_rates, self.recalls, self.false_rates
         kernels.weigh_quality(self._weights, log_prior, *grid, crawls)
-        self._seen += 1
-        step = 1.0 / (min(self._seen, num_pages) + QUALITY_FIRST_PAGES)
+        self._estimates += 1
+        step = 1.0 / (min(self._estimates, num_pages) + QUALITY_FIRST_PAGES)
         self.pooled += step * (self._weights - self.pooled)
         return self._means(self._weights)
 
@@ -94,7 +94,7 @@ class DivergencePosterior:
     (:mod:`policies.estimators.divergence.shapes`). The last crawls of each page are stored; its
     posterior is recomputed from them when it is crawled or signalled, and only the resulting
     utility curve is stored (Olston and Pandey 2008, eq. 4, averaged over the posterior). The prior
-    is a running average of the posteriors of all pages, one of which is added with every crawl
+    is a running average of the posteriors of pages; every crawl adds the posterior of one page
     (empirical Bayes).
 
     Args:
@@ -106,9 +106,9 @@ class DivergencePosterior:
     Attributes:
         recall: recall of the signals of each page, 0 if they are ignored, (m,).
         false_rate: rate of the false signals of each page, (m,).
-        quality: estimator of the two above from the first signal on; None if they are given.
+        quality: estimator of the two above from the first signal on; None if they are fixed.
         ages: grid of ages of the utilities, (T,).
-        curves: the utility of a crawl at these ages, given the signals so far, (m, T) float32.
+        curves: the utility of a crawl at these ages with the present signals, (m, T) float32.
     """
 
     def __init__(self, num_pages: int, interval: float, *, copies: int, memory: int) -> None:
@@ -148,7 +148,7 @@ class DivergencePosterior:
         divergence: FloatArray,
         age: FloatArray,
     ) -> None:
-        """Take in a crawl of a page.
+        """Add a crawl of a page.
 
         Args:
             page: the page.
@@ -176,7 +176,7 @@ class DivergencePosterior:
         self._pool()
 
     def set_signals(self, signals: IntArray) -> None:
-        """Take in the number of signals since the last crawl of each page, (m,)."""
+        """Set the numbers of signals since the last crawls, (m,)."""
         new = signals != self._signals
         if not new.any():
             return
@@ -248,7 +248,7 @@ class DivergencePosterior:
                 self.quality.weigh_rates(by_rate, float(prior[-1]))
 
     def utility(self, elapsed: FloatArray) -> FloatArray:
-        """Return the expected utility of a crawl of each page now, (m,), >= 0.
+        """Return the expected utility of a crawl now, (m,), >= 0.
 
         Beyond the largest of ``ages`` it is constant.
 
@@ -266,10 +266,10 @@ class DivergencePosterior:
     def footprint(self) -> Footprint:
         """Return the bytes per page."""
         past = self.histories
-        own = self.recall, self.false_rate, self._signals, self._stale, self.curves
-        stored = (past.nbytes + sum(array.nbytes for array in own)) / past.count.size
+        arrays = self.recall, self.false_rate, self._signals, self._stale, self.curves
+        stored = (past.nbytes + sum(array.nbytes for array in arrays)) / past.count.size
         copies = past.columns["age"].shape[2]
-        counted = OBSERVATION_BYTES * past.held.mean() * max(copies, 1)
+        counted = OBSERVATION_BYTES * past.num_rows.mean() * max(copies, 1)
         return Footprint(stored, float(counted))
 
 

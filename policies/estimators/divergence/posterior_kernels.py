@@ -1,4 +1,4 @@
-"""Compiled kernels of the posterior of a page's divergence: its weights and its expected utility.
+"""Compiled parts of the posterior of a page's divergence: weights and expected utility.
 
 Weights are laid out as (l, k, s): rates L_l, dynamic shares A_k, shapes s of
 :mod:`policies.estimators.divergence.shapes`.
@@ -18,8 +18,8 @@ from policies.estimators.divergence.shapes import (
     ABOVE,
     BELOW,
     BINS_PER_STEP,
-    LEAST,
     MAX_CERTAIN,
+    MIN_LOG2,
     NUM_AMOUNTS,
     PER_OCTAVE,
     SHARE_STEP,
@@ -36,7 +36,7 @@ NO_BIN = -128
 
 
 class PageCrawls(NamedTuple):
-    """The last n crawls of a page, each with the h copies before.
+    """The last n crawls of a page, with the h copies before each crawl.
 
     Attributes:
         elapsed: time since the crawl before, (n,).
@@ -68,7 +68,7 @@ def place_of(amount: float) -> int:
     """Return the row of the tables for a number of expected updates."""
     if amount <= 0.0:
         return 0
-    place = round(PER_OCTAVE * (math.log2(amount) - LEAST))
+    place = round(PER_OCTAVE * (math.log2(amount) - MIN_LOG2))
     return min(max(place, 0), NUM_AMOUNTS - 1)
 
 
@@ -119,7 +119,7 @@ def weigh(
 ) -> None:
     """Write the posterior of a page into ``weights``, (l * k * s + 1,), which sum to 1.
 
-    The last one is that of a static page.
+    The last weight belongs to a static page.
 
     Args:
         weights: output.
@@ -129,7 +129,7 @@ def weigh(
         crawls: the crawls of the page.
         recall: recall of the signals.
         false_rate: rate of false signals.
-        older: exponent of the likelihood of comparisons with copies before the last one.
+        older: exponent of the likelihood of comparisons with earlier copies than the last.
     """
     elapsed, signals, changed, age, lost_bin = crawls
     num_shapes = log_lost.shape[2]
@@ -221,7 +221,7 @@ def add_loss(
 
 @inlined()
 def normalise(weights: FloatArray, top: float) -> None:
-    """Replace log weights, the largest of which is ``top``, by weights that sum to 1."""
+    """Replace log weights with maximum ``top`` by weights that sum to 1."""
     total = 0.0
     for j in range(weights.size):
         weights[j] = math.exp(weights[j] - top) if weights[j] - top > -FAR else 0.0
@@ -252,18 +252,18 @@ def utility_without_signals(
     cells = gain.reshape(-1, amounts.size)
     places, upper = np.zeros(ages.size, np.int64), np.zeros(ages.size)
     curve[:] = 0.0
-    least = NEGLIGIBLE * weights[: rates.size * cells.shape[0]].max()
+    min_weight = NEGLIGIBLE * weights[: rates.size * cells.shape[0]].max()
     for row in range(rates.size):
         for column in range(ages.size):
             places[column], upper[column] = between(amounts, rates[row] * ages[column])
         for cell in range(cells.shape[0]):
             weight = weights[row * cells.shape[0] + cell]
-            if weight <= least:
+            if weight <= min_weight:
                 continue
-            own = cells[cell]
+            gains = cells[cell]
             for column in range(ages.size):
                 place = places[column]
-                value = own[place] + upper[column] * (own[place + 1] - own[place])
+                value = gains[place] + upper[column] * (gains[place + 1] - gains[place])
                 curve[column] += weight / rates[row] * value
 
 
@@ -280,12 +280,12 @@ def between(amounts: FloatArray, amount: float) -> tuple[int, float]:
 
 
 @inlined()
-def true_signal_distribution(chance: FloatArray, known: int, precision: float) -> None:
-    """Write the probabilities that j of ``known`` signals are true, j = 0 .. known."""
+def true_signal_distribution(chance: FloatArray, count: int, precision: float) -> None:
+    """Write the probabilities that j of ``count`` signals are true, j = 0 .. known."""
     chance[:] = 0.0
     chance[0] = 1.0
-    for _ in range(known):
-        for j in range(known, 0, -1):
+    for _ in range(count):
+        for j in range(count, 0, -1):
             chance[j] = chance[j] * (1.0 - precision) + chance[j - 1] * precision
         chance[0] *= 1.0 - precision
 
@@ -311,32 +311,32 @@ def expected_utility(
     """
     num_shares, num_shapes = divergence.shape[0], divergence.shape[1]
     block = num_shares * num_shapes
-    known = min(signals, MAX_CERTAIN)
+    num_certain = min(signals, MAX_CERTAIN)
     chance = np.zeros(MAX_CERTAIN + 1)
     places = np.zeros(ages.size, np.int64)
     upper, expected = np.zeros(ages.size), np.zeros(ages.size)
     curve[:] = 0.0
-    least = NEGLIGIBLE * weights[: rates.size * block].max()
+    min_weight = NEGLIGIBLE * weights[: rates.size * block].max()
     for row in range(rates.size):
         rate = rates[row]
         precision = signal_precision(rate, recall, false_rate)
-        true_signal_distribution(chance, known, precision)
+        true_signal_distribution(chance, num_certain, precision)
         for column in range(ages.size):
-            amount = (1.0 - recall) * rate * ages[column] + (signals - known) * precision
+            amount = (1.0 - recall) * rate * ages[column] + (signals - num_certain) * precision
             place, share = between(amounts, amount)
             places[column], upper[column] = place, share
-            expected[column] = known * precision + (
+            expected[column] = num_certain * precision + (
                 amounts[place] * (1.0 - share) + amounts[place + 1] * share
             )
         for cell in range(block):
             weight = weights[row * block + cell] / rate
-            if weight * rate <= least:
+            if weight * rate <= min_weight:
                 continue
             k, s = cell // num_shapes, cell % num_shapes
             for column in range(ages.size):
                 place, share, b = places[column], upper[column], expected[column]
                 total = 0.0
-                for j in range(known + 1):
+                for j in range(num_certain + 1):
                     low = b * divergence[k, s, place, j] - missed[k, s, place, j]
                     high = b * divergence[k, s, place + 1, j] - missed[k, s, place + 1, j]
                     total += chance[j] * (low + share * (high - low))

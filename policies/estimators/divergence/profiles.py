@@ -1,10 +1,10 @@
-r"""Change profiles of pages, divergences of later copies from base versions, and bounds from them.
+r"""Change profiles: divergences of later copies of a page from a base version, and their bounds.
 
 Olston and Pandey (2008), section 4.1. A profile starts at a refresh, whose copy is its base
 version, and has one observation (time, divergence) for each later refresh of the page. There are at
 most h profiles at a time. Here a refresh starts a profile if there are fewer than h, and a profile
 with its full ``length`` of observations is retired at the refresh that would add one more. (The
-paper holds "up to h" profiles and reports 4 to 12 observations of each, even for h = 1.)
+paper stores "up to h" profiles and reports 4 to 12 observations per profile, even for h = 1.)
 
 Base versions are stored as sketches: the hashes of all fragments, or the smallest hashes.
 
@@ -41,10 +41,10 @@ HashArray = NDArray[np.uint32]
 
 SAME_AGE = 1e-9
 """Relative tolerance of equal ages."""
-MOST = 1.0
+MAX_DIVERGENCE = 1.0
 """The greatest divergence, D_max."""
 GROWTH = 1.25
-"""Capacity of a new place for a sketch that outgrew its old one, relative to its size."""
+"""Capacity of a new place for a sketch that outgrew its place, relative to its size."""
 
 
 HASH_BYTES, OBSERVATION_BYTES = 4, 8
@@ -56,15 +56,15 @@ class Footprint(NamedTuple):
 
     Attributes:
         stored: bytes of the stored arrays.
-        counted: bytes as counted in the paper: 4 per hash in use, 8 per observation.
+        counted: bytes by the paper's rule: 4 per hash in use, 8 per observation.
     """
 
     stored: float
     counted: float
 
 
-class HeldProfiles(NamedTuple):
-    """The profiles of m pages, h of each, of k observations.
+class ProfileArrays(NamedTuple):
+    """Arrays of profiles: m pages with h profiles of k observations.
 
     Attributes:
         base: time of the base version, NaN if there is no profile, (m, h).
@@ -101,7 +101,7 @@ class ChangeProfiles:
         shape, full = (num_pages, histories), (num_pages, histories, length)
         self.sketch_size = sketch_size or 0
         counts = [np.zeros(shape, np.int64) for _ in range(4)]
-        self.kept = HeldProfiles(
+        self.arrays = ProfileArrays(
             np.full(shape, np.nan), counts[0], np.zeros(full), np.zeros(full), *counts[1:]
         )
         self._hashes: HashArray = np.empty(0, np.uint32)
@@ -118,7 +118,7 @@ class ChangeProfiles:
     ) -> ChangeProfiles:
         """Return the profiles of all pages at the first, or a later, decision of an episode.
 
-        Profiles start from the copies of time 0: of pages that exist since then and were never
+        Profiles start from the copies of time 0, for pages that exist since then and were never
         crawled. If a copy has more fragments than the longest sketch has hashes, sketches are
         truncated, and so are the stored ones.
 
@@ -134,7 +134,7 @@ class ChangeProfiles:
         return profiles
 
     def learn(self, log: CrawlLog) -> IntArray:
-        """Take in the crawls of a step; return their pages, in order."""
+        """Add the crawls of a step; return their pages, in order."""
         assert log.sketch is not None
         self._take(log.page, log.time, log.sketch.start, log.sketch.hashes)
         return log.page
@@ -146,16 +146,16 @@ class ChangeProfiles:
             grown[: self._used[0]] = self._hashes[: self._used[0]]
             self._hashes = grown
         add_refreshes(
-            page, time, start, hashes, self.sketch_size, self.kept, self._hashes, self._used
+            page, time, start, hashes, self.sketch_size, self.arrays, self._hashes, self._used
         )
 
     def footprint(self) -> Footprint:
         """Return the bytes per page."""
-        pages = self.kept.base.shape[0]
-        stored = sum(array.nbytes for array in self.kept) + HASH_BYTES * int(self._used[0])
-        held = ~np.isnan(self.kept.base)
-        counted = HASH_BYTES * int(self.kept.size[held].sum())
-        counted += OBSERVATION_BYTES * int(self.kept.filled[held].sum())
+        pages = self.arrays.base.shape[0]
+        stored = sum(array.nbytes for array in self.arrays) + HASH_BYTES * int(self._used[0])
+        used = ~np.isnan(self.arrays.base)
+        counted = HASH_BYTES * int(self.arrays.size[used].sum())
+        counted += OBSERVATION_BYTES * int(self.arrays.filled[used].sum())
         return Footprint(stored / pages, counted / pages)
 
 
@@ -166,7 +166,7 @@ def at_first_copy(tracker: Tracker) -> BoolArray:
 
 
 def _of_rows(start: IntArray, hashes: HashArray, wanted: BoolArray) -> tuple[IntArray, HashArray]:
-    """Return the sketches of the wanted rows: the start of each, and their hashes."""
+    """Return the sketches of the wanted rows: their starts and their hashes."""
     sizes = np.diff(start)
     within = np.concatenate(([0], np.cumsum(sizes[wanted])))
     return within, hashes[np.repeat(wanted, sizes)]
@@ -179,15 +179,15 @@ def add_refreshes(
     start: IntArray,
     hashes: HashArray,
     sketch_size: int,
-    kept: HeldProfiles,
+    profiles: ProfileArrays,
     store: HashArray,
     used: IntArray,
 ) -> None:
-    """Take in refreshes, (n,), in order; ``store`` has capacity for all their sketches.
+    """Add refreshes, (n,), in order; ``store`` has capacity for all their sketches.
 
     A ``sketch_size`` of 0 means all hashes.
     """
-    base, filled, age, divergence, place, capacity, size = kept
+    base, filled, age, divergence, place, capacity, size = profiles
     for k in range(page.size):
         i = page[k]
         fresh = hashes[start[k] : start[k + 1]]
@@ -221,30 +221,30 @@ def add_refreshes(
 
 @inlined()
 def combine(
-    kept: HeldProfiles, page: int, ages: FloatArray, values: FloatArray, counts: FloatArray
+    profiles: ProfileArrays, page: int, ages: FloatArray, values: FloatArray, counts: FloatArray
 ) -> int:
-    """Write the combined profile of a page by age, equal ages averaged; return its length.
+    """Write the combined profile of a page by age, averaged at equal ages; return its length.
 
-    ``counts`` is overwritten too: the number of observations per value.
+    ``counts``, the number of observations per value, is overwritten too.
     """
     total = 0
-    for slot in range(kept.base.shape[1]):
-        if np.isnan(kept.base[page, slot]):
+    for slot in range(profiles.base.shape[1]):
+        if np.isnan(profiles.base[page, slot]):
             continue
-        at = 0
-        for k in range(kept.filled[page, slot]):
-            age, value = kept.age[page, slot, k], kept.divergence[page, slot, k]
-            while at < total and ages[at] < age * (1.0 - SAME_AGE):
-                at += 1
-            if at < total and ages[at] <= age * (1.0 + SAME_AGE):
-                values[at] += value
-                counts[at] += 1.0
+        place = 0
+        for k in range(profiles.filled[page, slot]):
+            age, value = profiles.age[page, slot, k], profiles.divergence[page, slot, k]
+            while place < total and ages[place] < age * (1.0 - SAME_AGE):
+                place += 1
+            if place < total and ages[place] <= age * (1.0 + SAME_AGE):
+                values[place] += value
+                counts[place] += 1.0
                 continue
-            for other in range(total, at, -1):
-                ages[other] = ages[other - 1]
-                values[other] = values[other - 1]
-                counts[other] = counts[other - 1]
-            ages[at], values[at], counts[at] = age, value, 1.0
+            for row in range(total, place, -1):
+                ages[row] = ages[row - 1]
+                values[row] = values[row - 1]
+                counts[row] = counts[row - 1]
+            ages[place], values[place], counts[place] = age, value, 1.0
             total += 1
     for k in range(total):
         values[k] /= counts[k]
@@ -252,18 +252,18 @@ def combine(
 
 
 @inlined()
-def step_bounds(kept: HeldProfiles, page: int, age: float) -> tuple[float, float]:
+def step_bounds(profiles: ProfileArrays, page: int, age: float) -> tuple[float, float]:
     """Return the averaged lower and upper bound on the divergence at ``age``.
 
     At the age of an observation both are that observation.
     """
     low = high = last = reach = 0.0
     number = 0
-    for slot in range(kept.base.shape[1]):
-        many = kept.filled[page, slot]
-        if np.isnan(kept.base[page, slot]) or many == 0:
+    for slot in range(profiles.base.shape[1]):
+        many = profiles.filled[page, slot]
+        if np.isnan(profiles.base[page, slot]) or many == 0:
             continue
-        ages, values = kept.age[page, slot], kept.divergence[page, slot]
+        ages, values = profiles.age[page, slot], profiles.divergence[page, slot]
         if ages[many - 1] > reach:
             reach, last = ages[many - 1], values[many - 1]
         if ages[many - 1] < age * (1.0 - SAME_AGE):
@@ -280,40 +280,40 @@ def step_bounds(kept: HeldProfiles, page: int, age: float) -> tuple[float, float
             low += min(before, values[k])
             high += max(before, values[k])
     if number == 0:
-        return last, MOST
+        return last, MAX_DIVERGENCE
     return low / number, high / number
 
 
 @inlined()
-def breaks(kept: HeldProfiles, page: int, elapsed: float) -> FloatArray:
+def breaks(profiles: ProfileArrays, page: int, elapsed: float) -> FloatArray:
     """Return the ages, ascending from 0 to ``elapsed``, between which the bounds are constant."""
-    ages = np.empty(2 + kept.age.shape[1] * kept.age.shape[2])
+    ages = np.empty(2 + profiles.age.shape[1] * profiles.age.shape[2])
     ages[0], ages[1] = 0.0, elapsed
     number = 2
-    for slot in range(kept.base.shape[1]):
-        if np.isnan(kept.base[page, slot]):
+    for slot in range(profiles.base.shape[1]):
+        if np.isnan(profiles.base[page, slot]):
             continue
-        for k in range(kept.filled[page, slot]):
-            if kept.age[page, slot, k] < elapsed:
-                ages[number] = kept.age[page, slot, k]
+        for k in range(profiles.filled[page, slot]):
+            if profiles.age[page, slot, k] < elapsed:
+                ages[number] = profiles.age[page, slot, k]
                 number += 1
     return np.sort(ages[:number])
 
 
 @inlined()
 def bounds_of_page(
-    kept: HeldProfiles, page: int, elapsed: float
+    profiles: ProfileArrays, page: int, elapsed: float
 ) -> tuple[float, float, float, float]:
     """Return A_min, A_max, U_min and U_max of a page, ``elapsed`` after the reference time."""
-    low, high = step_bounds(kept, page, elapsed)
-    ages = breaks(kept, page, elapsed)
-    least_area = most_area = cut_area = 0.0
+    low, high = step_bounds(profiles, page, elapsed)
+    ages = breaks(profiles, page, elapsed)
+    low_area = high_area = cut_area = 0.0
     for k in range(ages.size - 1):
         width = ages[k + 1] - ages[k]
         if width <= SAME_AGE * ages[k + 1]:
             continue
-        lower, upper = step_bounds(kept, page, 0.5 * (ages[k] + ages[k + 1]))
-        least_area += width * lower
-        most_area += width * upper
+        lower, upper = step_bounds(profiles, page, 0.5 * (ages[k] + ages[k + 1]))
+        low_area += width * lower
+        high_area += width * upper
         cut_area += width * min(upper, low)
-    return least_area, most_area, elapsed * low - cut_area, elapsed * high - least_area
+    return low_area, high_area, elapsed * low - cut_area, elapsed * high - low_area

@@ -1,10 +1,10 @@
 r"""Scale-free tables of the divergence of pages, for posteriors.
 
 The model of section 3.3 of Olston and Pandey (2008), restricted to pages of one or two dynamic
-regions beside the static one. Such a page has an update *rate* L, a dynamic *share* A of its
-fragments, and a *shape*: the number of items K of its scroll region (1 for churn), and the shares
-of the updates (``phi``) and of the dynamic fragments (``f``) of a churn region beside it. A copy
-that has missed N_1 and N_2 updates has lost the share A z of its fragments,
+regions and a static one. Such a page has an update *rate* L, a dynamic *share* A of its fragments,
+and a *shape*: the number of items K of its scroll region (1 for churn), and the shares of its churn
+region, if it has one too, in the updates (``phi``) and the dynamic fragments (``f``). A copy that
+has missed N_1 and N_2 updates has lost the share A z of its fragments,
 
     z = f [N_1 >= 1] + (1 - f) min(N_2, K) / K,
 
@@ -27,9 +27,9 @@ Float32Array = NDArray[np.float32]
 
 PER_OCTAVE = 4
 """Tabulated values of the expected updates a per factor of two."""
-LEAST, MOST = -12, 12
+MIN_LOG2, MAX_LOG2 = -12, 12
 """log2 of the least and the largest tabulated a."""
-NUM_AMOUNTS = PER_OCTAVE * (MOST - LEAST) + 1
+NUM_AMOUNTS = PER_OCTAVE * (MAX_LOG2 - MIN_LOG2) + 1
 SHARE_STEP, NUM_SHARES = 0.75, 12
 """Octaves between two shares A = 1, 2^-0.75, ..., and their number."""
 BINS_PER_STEP = 2
@@ -45,9 +45,9 @@ MAX_CERTAIN = 4
 """Largest tabulated number j = 0 .. MAX_CERTAIN of certain updates."""
 ITEMS = (1, 2, 4, 8, 16, 32)
 SPEEDS = (0.25, 1.0, 4.0, 16.0, 64.0)
-"""Update rates of a churn region beside a scroll region, relative to the latter."""
+"""Update rates of the churn region relative to those of the scroll region."""
 PARTS = (0.2, 0.5, 0.8)
-"""Its shares of the dynamic fragments."""
+"""Shares of the churn region in the dynamic fragments."""
 
 
 class ShapeTables(NamedTuple):
@@ -58,8 +58,8 @@ class ShapeTables(NamedTuple):
             (NUM_AMOUNTS, NUM_BINS, s).
         divergence: E[D] after j certain updates and Poisson(a) more,
             (NUM_SHARES, s, NUM_AMOUNTS, MAX_CERTAIN + 1).
-        missed: E[sum of d_k over k < N], N = j + Poisson(a), d_k = E[D] after k updates; likewise
-            shaped.
+        missed: E[sum of d_k over k < N], N = j + Poisson(a), d_k = E[D] after k updates; of the
+            same shape.
         gain: a times ``divergence`` less ``missed``, at j = 0, (NUM_SHARES, s, NUM_AMOUNTS).
         amount: a, (NUM_AMOUNTS,).
     """
@@ -96,8 +96,8 @@ def updates_distribution(amount: FloatArray, items: int, certain: int = 0) -> Fl
         exponent = np.where(count == 0, 0.0, count * log_amount) - amount[:, None]
     few = np.exp(exponent - gammaln(count + 1.0))
     distribution = np.zeros((len(amount), items + 1))
-    kept = max(items - certain, 0)
-    distribution[:, certain : certain + kept] = few[:, :kept]
+    width = max(items - certain, 0)
+    distribution[:, certain : certain + width] = few[:, :width]
     distribution[:, items] = np.maximum(1.0 - distribution[:, :items].sum(axis=1), 0.0)
     return distribution
 
@@ -112,9 +112,9 @@ def state_distribution(shape: FloatArray, amount: FloatArray, certain: int = 0) 
         weight = binom.pmf(first, certain, phi)
         if weight > 0.0:
             second = updates_distribution((1.0 - phi) * amount, int(items), certain - first)
-            kept = np.exp(-phi * amount) if first == 0 else np.zeros(len(amount))
-            joint[:, 0] += weight * kept[:, None] * second
-            joint[:, 1] += weight * (1.0 - kept)[:, None] * second
+            unchanged = np.exp(-phi * amount) if first == 0 else np.zeros(len(amount))
+            joint[:, 0] += weight * unchanged[:, None] * second
+            joint[:, 1] += weight * (1.0 - unchanged)[:, None] * second
     return joint
 
 
@@ -149,7 +149,7 @@ def mean_divergence(shape: FloatArray, amount: FloatArray, certain: int) -> Floa
 @cache
 def shape_tables() -> ShapeTables:
     """Return the tables, computed at the first call."""
-    grid = np.exp2(np.arange(NUM_AMOUNTS) / PER_OCTAVE + LEAST)
+    grid = np.exp2(np.arange(NUM_AMOUNTS) / PER_OCTAVE + MIN_LOG2)
     edges = np.concatenate(([0.0], grid))
     nodes, weights = np.polynomial.legendre.leggauss(3)
     middle, half = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)

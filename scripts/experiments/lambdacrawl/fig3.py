@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE
 from crawl_envs.types import FloatArray, Instance
+from policies import Policy, bind
 from policies import lambdacrawl as learning
 from policies.solvers import Allocation
 from scripts.experiments.measures.costs import (
@@ -52,11 +53,11 @@ EXTENDED = 2.6
 LIMIT = {LLC: LC, LLCA: LCA, BLLC: BLC_EPS, MORE: LC}
 """The policy with known change rates that each learner approaches."""
 
-LEARNERS: dict[str, Callable[..., Any]] = {
-    LLC: learning.LambdaLearnAndCrawl,
-    LLCA: learning.LambdaLearnAndCrawlApprox,
-    BLLC: partial(learning.LambdaLearnAndCrawlBinary, floor=FLOOR),
-    MORE: learning.LambdaLearnAndCrawl,
+LEARNERS: dict[str, Policy] = {
+    LLC: learning.LambdaLearnAndCrawl(),
+    LLCA: learning.LambdaLearnAndCrawlApprox(),
+    BLLC: learning.LambdaLearnAndCrawlBinary(floor=FLOOR),
+    MORE: learning.LambdaLearnAndCrawl(),
 }
 PAPERS, LONG = "m=100000, 21 days", "m=10000, 240 days"
 SIZES = {PAPERS: {"num_pages": 100_000, "days": 21}, LONG: {"num_pages": 10_000, "days": 240}}
@@ -101,7 +102,7 @@ def learned(seed: int, *, label: str, num_pages: int, days: int) -> Mapping[str,
     )
     observation, _ = env.reset(seed=seed, options={"instance": instance})
     core: Any = env.unwrapped
-    learner = LEARNERS[label](env)
+    learner = bind(LEARNERS[label], env)
     pages = pages_of(instance)
     bandwidth = CRAWLS_PER_PAGE * num_pages
     best = true_rates(pages, allocated(LIMIT[label], pages, bandwidth), label)

@@ -37,7 +37,7 @@ def size(seed: int, *, kind: str, memory: str, instance: str, num_pages: int) ->
     env = plays.ticking(instance, num_pages, **entrant.shown)
     records, policy = plays.ledgers(env, partial(entrant.make, knob=THRESHOLDS[kind]), seed)
     footprint = policy.footprint()
-    profiles = policy.profiles.kept
+    profiles = policy.profiles.arrays
     used = ~np.isnan(profiles.base)
     observations = profiles.filled[used]
     late = plays.between(records, *plays.STRETCHES[plays.STEADY], num_pages)

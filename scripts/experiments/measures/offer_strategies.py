@@ -232,7 +232,7 @@ def play_policy(
     core: Any = env.unwrapped
     days = core.days()[run.warm_up :]
     click, offer = ([day.click_freshness for day in days], [day.fresh for day in days])
-    return Freshness(np.array(click), np.array(offer)), policy.of_lane()
+    return Freshness(np.array(click), np.array(offer)), policy.update()
 
 
 def play(run: Run, label: str, budget: float) -> tuple[Freshness, Policy]:

@@ -57,8 +57,9 @@ def stepped(
 ) -> Mapping[str, float]:
     """Return the mean freshness of a contextual bandit, on the same events."""
     weights = strategies.predictors() if label == PREDICTED else None
-    make = partial(ContextualBandit, weights=weights, **AIMS[label])
-    return mean_freshness(play_policy(Run(seed, num_offers, *days), budget, make)[0])
+    policy = ContextualBandit(weights=weights, **AIMS[label])
+    run = Run(seed, num_offers, *days)
+    return mean_freshness(play_policy(run, budget, lambda env: policy)[0])
 
 
 EXPERIMENT = Experiment(

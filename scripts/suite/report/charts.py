@@ -249,13 +249,11 @@ def _stale(spells: Sequence[Spec], time: Spec) -> Spec:
 
 def _crawled(crawls: Sequence[Spec], by_time: Spec) -> Spec:
     """Return strokes of the crawls."""
+    tooltip = [{"field": "page"}, {"field": "changed"}, *_tips("time")]
     return {
         "data": {"values": list(crawls)},
         "mark": {"type": "tick", "color": "var(--crawl)", "thickness": 2.2, "bandSize": 13},
-        "encoding": {
-            **by_time,
-            "tooltip": [{"field": "page"}, {"field": "changed"}, *_tips("time")],
-        },
+        "encoding": {**by_time, "tooltip": tooltip},
     }
 
 

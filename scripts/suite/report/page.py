@@ -60,9 +60,8 @@ def write_report(path: Path, board: Leaderboard, candidates: Mapping[str, Candid
     import vl_convert
 
     provenance, ticked = path.parent / PROVENANCE, _ticked(board)
-    recorded = charts.of_episode(
-        record({label: candidates[label].factory for label in EPISODE_POLICIES})
-    )
+    factories = {label: candidates[label].factory for label in EPISODE_POLICIES}
+    recorded = charts.of_episode(record(factories))
     _write(
         path,
         "page.html",
@@ -144,8 +143,8 @@ def _ticked(board: Leaderboard) -> list[str]:
     versatile = {*standings.policy[2 * standings.tasks >= len(board.tasks)]}
     first = [places.policy[0] for places in board.places.values()]
     labels = [*board.yours, *REFERENCES, *(label for label in first if label in versatile)]
-    labels_ticked = list(dict.fromkeys(labels))[:MAX_TICKED]
-    return [label for label in standings.policy if label in labels_ticked]
+    labels = list(dict.fromkeys(labels))[:MAX_TICKED]
+    return [label for label in standings.policy if label in labels]
 
 
 class Gain(NamedTuple):

@@ -14,8 +14,8 @@ from crawl_envs.envs.pictures import (
     GONE,
     HEADER,
     INK,
-    LEAST_CELL,
     MARGIN,
+    MIN_CELL,
     PAPER,
     SIZE,
     STALE,
@@ -83,7 +83,7 @@ def test_too_small_a_size_is_refused():
 @pytest.mark.parametrize("num_pages", [1, 2, 5, 7, 30, 100, 999, 5000, 100_000])
 def test_cells_are_as_large_as_fit(num_pages):
     plan = layout_of(num_pages, SIZE)
-    assert plan.num_cells >= num_pages or plan.pitch == LEAST_CELL
+    assert plan.num_cells >= num_pages or plan.pitch == MIN_CELL
     assert MARGIN + plan.columns * plan.pitch <= SIZE[0] - MARGIN
     assert HEADER + plan.rows * plan.pitch == plan.words_top < plan.curve_top < plan.curve_bottom
     assert plan.curve_bottom - plan.curve_top > 80

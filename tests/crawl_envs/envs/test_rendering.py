@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 
-from crawl_envs.envs.rendering import MOST_POINTS, History, text
+from crawl_envs.envs.rendering import MAX_POINTS, History, text
 from crawl_envs.types import FragmentLedger, Ledger
 from tests.crawl_envs.envs.scenes import crawled, scene_of
 from tests.environments import bare
@@ -75,10 +75,10 @@ def test_history_is_the_mean_freshness_between_renderings():
 
 def test_history_keeps_its_means_when_it_drops_points():
     history = History()
-    for number in range(1, MOST_POINTS * 3):
+    for number in range(1, MAX_POINTS * 3):
         fresh = 0.5 * number + 0.1 * (number % 2)
         history.record(1, Ledger(float(number), fresh, float(number), *[0] * 7))
-    assert len(history._points) <= MOST_POINTS
+    assert len(history._points) <= MAX_POINTS
     freshness = history.freshness(np.linspace(0.0, number, 11))
     np.testing.assert_allclose(freshness, 0.5, atol=1e-3)
 

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 import policies
 from crawl_envs import Instance
 from crawl_envs.sim.tape import Tape
-from crawl_envs.spaces.observations import MOST_BUFFERS, Buffers
+from crawl_envs.spaces.observations import MAX_BUFFERS, Buffers
 from tests.environments import (
     DELAYED,
     EVERY_ID,
@@ -337,7 +337,7 @@ def test_every_crawl_of_an_epoch_is_logged_with_its_own_divergences():
 def test_what_is_held_is_never_overwritten():
     buffers, source = Buffers(), np.zeros((3, 5))
     held = []
-    for step in range(3 * MOST_BUFFERS):
+    for step in range(3 * MAX_BUFFERS):
         source[:] = step
         one = buffers.copy(source)
         held.append([one, one.T, one[1:2], one.T[::2], memoryview(one), one][step % 6])

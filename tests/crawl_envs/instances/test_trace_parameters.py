@@ -116,5 +116,5 @@ def test_parameters_of_another_trace_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="3 pages, expected the 5"):
         traces.load_parameters(path, trace)
     pq.write_table(table.replace_schema_metadata({}), path)
-    with pytest.raises(ValueError, match="metadata 'trace_parameters' is not whole"):
+    with pytest.raises(ValueError, match="metadata 'trace_parameters' is incomplete"):
         traces.load_parameters(path, trace)

@@ -14,7 +14,7 @@ from crawl_envs.instances import make
 from crawl_envs.instances.market import MARKET, MarketShape
 from crawl_envs.instances.misspecified.occurrences import Misspecified
 from crawl_envs.sim import law
-from crawl_envs.sim.law import MOST_EVENTS, MOST_HELD, check_events
+from crawl_envs.sim.law import MAX_EVENTS, MAX_STORED_EVENTS, check_events
 from crawl_envs.sim.tape import Tape
 from crawl_envs.types import Delay
 from crawl_envs.worlds.offers.log import record
@@ -96,9 +96,9 @@ def test_requests_count_where_they_are_played():
 
 def test_the_bound_is_met_and_not_passed():
     fits = Instance([6e6, 3e6], [5e5, 5e5], bandwidth=2.0)
-    check_events(fits, MOST_EVENTS / 1e7)
+    check_events(fits, MAX_EVENTS / 1e7)
     with pytest.raises(ValueError, match="events in an episode"):
-        check_events(fits, MOST_EVENTS / 1e7 * (1.0 + 1e-9))
+        check_events(fits, MAX_EVENTS / 1e7 * (1.0 + 1e-9))
 
 
 def test_recorded_events_are_counted(monkeypatch):
@@ -110,7 +110,7 @@ def test_recorded_events_are_counted(monkeypatch):
 
 
 def test_what_is_drawn_whole_has_a_bound_of_its_own():
-    events = MOST_HELD / 100.0 * 1.01
+    events = MAX_STORED_EVENTS / 100.0 * 1.01
     held = Misspecified(Instance([events, 1.0], 1.0, bandwidth=2.0), None)
     with pytest.raises(ValueError, match=r"importance .* at most 2e\+07 events in an episode, got"):
         check_events(held, 100.0)

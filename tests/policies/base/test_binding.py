@@ -409,6 +409,17 @@ def test_a_class_that_does_not_call_the_base_class_is_a_policy():
     assert len(set(ledgers)) == 1
 
 
+def test_binding_does_not_change_a_policy():
+    policy, env = policies.BeliefNCIS(), gym.make("CrawlNCIS-v0", num_pages=5)
+    before, bound = dict(vars(policy)), [policies.bind(policy, env) for _ in range(2)]
+    observation, _ = env.reset(seed=0)
+    bound[0].predict(observation)
+    assert vars(policy) == before
+    with pytest.raises(ValueError, match="lane must be one that predict was called for, got 0"):
+        bound[1].of_lane()
+    assert bound[0].of_lane() is bound[0].update() is not bound[1].update()
+
+
 # Another environment than that of the policy
 
 

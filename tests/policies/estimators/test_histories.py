@@ -38,7 +38,7 @@ def test_the_last_crawls_of_every_page_are_kept(size):
     store, lists = filled(size)
     crawls, some = store.intervals(), store.intervals(np.array([7, 0]))
     for page, rows in enumerate(lists):
-        assert store.held[page] == len(rows)
+        assert store.num_rows[page] == len(rows)
         names = ("elapsed", "changed", "time", "sketch")
         columns = store.of_page(page, *names)
         order = np.argsort(columns[2])
@@ -70,4 +70,4 @@ def test_memory_is_bounded():
     for _ in range(1000):
         store.append(np.array([3]), elapsed=1.0, changed=True)
         assert store.nbytes <= 100 * (200 * 9 + 8)
-    assert store.held[3] == 200
+    assert store.num_rows[3] == 200

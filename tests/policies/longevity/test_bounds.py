@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from policies.estimators.divergence.profiles import HeldProfiles, bounds_of_page, step_bounds
+from policies.estimators.divergence.profiles import ProfileArrays, bounds_of_page, step_bounds
 from policies.longevity.bounds import reset_periods
 
 FIGURE_7 = ([2.0, 5.0, 13.0], [0.2, 0.2, 0.3])
@@ -22,7 +22,7 @@ def held(*profiles):
         age[0, slot, : len(ages)], divergence[0, slot, : len(ages)] = ages, values
     filled = np.array([[len(ages) for ages, _ in profiles]], np.int64)
     none = np.zeros_like(filled)
-    return HeldProfiles(np.zeros(filled.shape), filled, age, divergence, none, none, none)
+    return ProfileArrays(np.zeros(filled.shape), filled, age, divergence, none, none, none)
 
 
 class UtilityBounds(NamedTuple):

@@ -65,7 +65,7 @@ def test_one_observation_is_fitted_by_churn():
 
 def test_a_page_that_has_long_turned_over_keeps_the_slowest_rate_it_may_have():
     fit = fit_curve(AGES[4:], np.full(6, 0.3))
-    assert fit.rate * AGES[4] <= fitting.MOST_UPDATES * fit.items * (1 + 1e-12)
+    assert fit.rate * AGES[4] <= fitting.MAX_UPDATES * fit.items * (1 + 1e-12)
 
 
 def by_scipy(ages, values, items, most):
@@ -86,7 +86,7 @@ def by_scipy(ages, values, items, most):
 def test_as_close_as_least_squares_of_scipy():
     """Its kind is as close as any without a bound, but for ties; so is the fit within its own."""
     rng = np.random.default_rng(9)
-    bounds = dict(zip(ITEMS, fitting.shapes().most, strict=True))
+    bounds = dict(zip(ITEMS, fitting.shapes().bounds, strict=True))
     close = kinds = bounded = 0
     for trial in range(25):
         ages = np.sort(rng.uniform(0.2, 20.0, rng.integers(3, 40)))
@@ -96,7 +96,7 @@ def test_as_close_as_least_squares_of_scipy():
         free = {k: by_scipy(ages, values, k, fitting.TURNED_OVER * k) for k in ITEMS}
         fit, least = fit_curve(ages, values), min(free.values())
         assert free[fit.items] <= 1.02 * least + 2e-4
-        tie = max(least / (1.0 - fitting.CLOSE_SHARE), least + fitting.CLOSE)
+        tie = max(least / (1.0 - fitting.MIN_GAIN_SHARE), least + fitting.MIN_GAIN)
         kinds += free[fit.items] <= tie + 1e-6
         best = by_scipy(ages, values, fit.items, bounds[fit.items])
         assert fit.residual <= 1.02 * best + 2e-4
@@ -124,12 +124,12 @@ def test_fast_scroll_that_is_looked_at_late_keeps_its_kind_too(items):
     ages = np.arange(2.0, 26.0, 2.0)
     fit = fit_curve(ages, curve(items, 0.3, 0.6 * items, ages))
     assert fit.items == items
-    bound = fitting.shapes().most[ITEMS.index(items)]
+    bound = fitting.shapes().bounds[ITEMS.index(items)]
     assert fit.rate == pytest.approx(min(bound / 2.0, 0.6 * items), rel=1e-9)
 
 
 def test_bounds_are_equally_saturated():
-    for items, most in zip(ITEMS, fitting.shapes().most, strict=True):
+    for items, most in zip(ITEMS, fitting.shapes().bounds, strict=True):
         gone = np.minimum(np.arange(400), items) @ poisson.pmf(np.arange(400), most)
         assert gone / items == pytest.approx(1 - np.exp(-2.0), rel=1e-10)
 

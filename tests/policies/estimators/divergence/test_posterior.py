@@ -87,7 +87,7 @@ def test_old_crawls_are_forgotten():
     for _ in range(6):
         belief.learn(0, 4.0, 0, False, np.zeros(COPIES), np.array([4.0, 8.0]))
     assert belief.utility(np.full(4, 8.0))[0] < 0.5 * before
-    assert belief.histories.held[0] == 6
+    assert belief.histories.num_rows[0] == 6
 
 
 def test_the_quality_of_signals_is_learned():

@@ -83,7 +83,7 @@ def naive_weigh(belief, past, recall, false_rate, older):
                 if copy == 0:
                     sure = recall * rate / (recall * rate + false_rate)
                     amount = (1.0 - recall) * rate * float(elapsed[n]) + signals[n] * sure
-                place = round(tables.PER_OCTAVE * (math.log2(amount) - tables.LEAST))
+                place = round(tables.PER_OCTAVE * (math.log2(amount) - tables.MIN_LOG2))
                 place = min(max(place, 0), tables.NUM_AMOUNTS - 1)
                 cells = logs[block].reshape(shares, kinds)
                 for k in range(shares):
@@ -127,7 +127,7 @@ def test_without_signals_a_page_of_churn_has_the_value_of_greedy(belief):
     rate = belief.rates[9]
     curve = curve_of(belief, one_cell(belief, 9, 0, 0), 0, 0.0, 0.0)
     expected = greedy(belief.ages, importance=1.0, change_rate=rate)
-    reach = rate * belief.ages > 2.0**tables.LEAST
+    reach = rate * belief.ages > 2.0**tables.MIN_LOG2
     np.testing.assert_allclose(curve[reach], expected[reach], rtol=1e-5)
 
 

@@ -80,7 +80,7 @@ def test_retired_at_the_refresh_after_the_last_observation():
     counts = []
     for k in range(7):
         refresh(profiles, 0, float(k), [1, 2, k])
-        counts.append((float(profiles.kept.base[0, 0]), int(profiles.kept.filled[0, 0])))
+        counts.append((float(profiles.arrays.base[0, 0]), int(profiles.arrays.filled[0, 0])))
     assert counts == [(0, 0), (0, 1), (0, 2), (3, 0), (3, 1), (3, 2), (6, 0)]
 
 
@@ -106,7 +106,7 @@ def test_starts_from_copies_of_time_0_alone():
     )
     sketches = Sketches.of_rows([sketch_of([page, 9]) for page in range(4)])
     profiles = ChangeProfiles.of_episode(tracker, sketches, 2, 4)
-    assert np.isnan(profiles.kept.base[:, 0]).tolist() == [False, True, True, True]
+    assert np.isnan(profiles.arrays.base[:, 0]).tolist() == [False, True, True, True]
     refresh(profiles, 0, 3.0, [0, 9, 5])
     assert combined(profiles, 0)[0].tolist() == [3.0]
     assert combined(profiles, 0)[1] == pytest.approx([1 / 3])

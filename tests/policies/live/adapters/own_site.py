@@ -331,8 +331,7 @@ def simulate_known(crawl: Crawl, site: OwnSite, folder: Path) -> None:
     pages = Instance(np.ones(crawl.pages), site.rates, *quality, bandwidth=float(crawl.pages))
     changes = site.trace.change_time, site.trace.change_page
     tape = Tape.of_events(crawl.pages, changes=changes, signals=(heard[0], heard[1]))
-    policy: Any = policies.make(crawl.policy, pages.problem())
-    played = simulate(pages, policy, crawl.units, tape=tape)
+    played = simulate(pages, policies.make(crawl.policy), crawl.units, tape=tape)
     crawls = zip(played.times.tolist(), played.crawls.tolist(), strict=True)
     site.log = [LoggedRequest(day, "", "", page, 200) for day, page in crawls]
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from policies.base.binders import core_of
 
 import policies
 from crawl_envs.types import Delay, Problem
@@ -34,7 +33,7 @@ def drawn(rng, count):
 
 def value_of(name):
     """Return the value of a page by its columns, elapsed time and numbers of signals by source."""
-    policy = policies.find(name)(features=("elapsed", "signals", *policies.find(name).needs))
+    policy = policies.make(name)
     names, forms = sorted({*policy.needs, "importance"}), {}
 
     def form_of(columns):
@@ -282,7 +281,7 @@ def test_every_answer_is_that_of_the_twin(seed, policy, sources, limits):
 def test_it_crawls_as_the_policy_does_in_an_environment(policy, law):
     env = gym.make("crawl_envs:CrawlNCIS-v0", num_pages=30, horizon=8.0, instance=law)
     observation, _ = env.reset(seed=3)
-    core, player = core_of(env), policies.make(policy, env)
+    core, player = env.unwrapped, policies.make(policy, env)
     problem = core.tracker().problem
     columns = {name: getattr(problem, name) for name in COLUMNS}
     scheduler = CrawlScheduler(policy, problem.bandwidth, num_sources=problem.num_sources)
@@ -302,12 +301,10 @@ def test_it_crawls_as_the_policy_does_in_an_environment(policy, law):
 def scheduled(names):
     """Return the policies that a scheduler takes, so not the one whose pages share a price."""
     kinds = IndexPolicy | AllocatedPolicy
-    found = [name for name in names if issubclass(policies.find(name), kinds)]
-    found.remove("LagrangianIndex")
-    of_delay = policies.find("GreedyNCISDelayed")
-    features = ("elapsed", "signals", *of_delay.needs)
-    delayed = of_delay(features=features, delay=Delay("constant", 0.1))
-    return [delayed if name == "GreedyNCISDelayed" else name for name in found]
+    apart = [name for name in names if issubclass(policies.find(name), kinds)]
+    apart.remove("LagrangianIndex")
+    delayed = policies.GreedyNCISDelayed(delay=Delay("constant", 0.1))
+    return [delayed if name == "GreedyNCISDelayed" else name for name in apart]
 
 
 @pytest.mark.parametrize("policy", scheduled(policies.names()))
@@ -332,7 +329,7 @@ def test_allocations_crawl_at_their_rates():
     scheduler = CrawlScheduler("LambdaCrawl", bandwidth=30.0)
     scheduler.add(np.arange(40), last_crawl=0.0, **columns)
     problem = Problem(40, 30.0, **{name: columns[name] for name in ("importance", "change_rate")})
-    rates = policies.find("LambdaCrawl")(action_form="page").rates(problem, 30.0)
+    rates = policies.LambdaCrawl().rates(problem, 30.0)
     crawls = np.zeros(40)
     for slot in range(1, 6001):
         page, _ = scheduler.next(slot / 30.0)
@@ -428,9 +425,9 @@ def test_batches_are_those_of_a_dense_search_and_compare_few_pages(batch):
     scheduler = CrawlScheduler("GreedyNCIS", bandwidth, burst=batch / bandwidth)
     last = -10.0 * rng.random(pages)
     scheduler.add(np.arange(pages), last_crawl=last, **columns)
-    found = policies.find("GreedyNCIS")
-    problem = Problem(pages, math.nan, **{n: columns[n] for n in {*found.needs, "importance"}})
-    form = found(features=("elapsed", "signals", *found.needs)).compile(problem, 0, rng)
+    policy = policies.GreedyNCIS()
+    problem = Problem(pages, math.nan, **{n: columns[n] for n in {*policy.needs, "importance"}})
+    form = policy.compile(problem, 0, rng)
 
     def values_after(turns, count):
         nonlocal time
