@@ -126,7 +126,7 @@ def train(
     replace_text(out / CONFIG, arguments.to_json())
     worlds, rows = arguments.worlds(), []
     count, held_out = len(worlds) * arguments.episodes, len(worlds) * TEST_EPISODES
-    with ProgressBar(COUNT, shown=progress) as bar:
+    with ProgressBar(COUNT, visible=progress) as bar:
         task, records = bar.add_task("exploring", total=count + held_out), []
         for number in range(count + held_out):
             seed = TRAINING_SEEDS + (arguments.seed << 20) + number

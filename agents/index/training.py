@@ -95,7 +95,7 @@ def learn_index(
     replace_text(out / CONFIG, arguments.to_json())
     write_rows(out / CURVE, CurveRow, ())
     episodes = -(-arguments.crawls // (CYCLES * arguments.of_exploration().num_pages))
-    with ProgressBar("{task.fields[gap]}", shown=progress) as bar:
+    with ProgressBar("{task.fields[gap]}", visible=progress) as bar:
         total = episodes + ROUND * ROUNDS
         task = bar.add_task("exploring", total=total, gap="")
         histories = []

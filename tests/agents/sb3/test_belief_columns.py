@@ -87,7 +87,7 @@ def test_a_trained_agent_sees_the_belief_of_its_environment(tmp_path):
         expected, _ = trained.model.predict(observations, deterministic=True)
         np.testing.assert_array_equal(actions, expected)
         observations, *_ = env.step(actions)
-    with pytest.raises(ValueError, match="env must be given"):
+    with pytest.raises(ValueError, match="env must be an environment"):
         agents.load(tmp_path / "agent").predict(plain)
 
 
