@@ -298,6 +298,10 @@ class Problem:
     def __post_init__(self) -> None:
         finite = 1.0 if math.isnan(self.bandwidth) else self.bandwidth
         bandwidth_function(finite, self.bandwidth_steps)
+        for name in ("importance", "change_rate", "recall", "false_signal_rate", "complete"):
+            shape = np.shape(getattr(self, name))
+            if shape and shape[-1] != self.num_pages:
+                raise ValueError(f"{name} must have {self.num_pages} pages, got shape {shape}")
         if self.recall is not None and self.recall.ndim == 2:
             object.__setattr__(self, "num_sources", int(self.recall.shape[0]))
 

@@ -24,7 +24,7 @@ class ModelPolicy(Policy):
     Args:
         label: name of the model in errors.
         model: an object with ``predict``, such as a model of Stable-Baselines3; if it has
-            ``observe``, it gets every log.
+            ``observe``, it gets every log, of all lanes.
     """
 
     acts = (*PAGE_FORMS, *RATE_FORMS)

@@ -132,7 +132,7 @@ class AllocatedPolicy(CrawlPolicy):
             self.rules = form.rules
             return
         assert isinstance(form, CompiledSequence)
-        self.pages, self.position = form.pages, 0
+        self.pages, self.position, self.num_pages = form.pages, 0, tracker.elapsed.size
         self.distinct = np.unique(form.pages)
         self.responses = None if form.answered is None else ResponseQueue(form.answered)
         if self.reads_log:
@@ -147,6 +147,7 @@ class AllocatedPolicy(CrawlPolicy):
     def choose(self, tracker: Tracker) -> NDArray[Any]:
         """Return the next pages of the schedule, or the rates of the epoch."""
         if self.form.action != "rates":
+            self.check_pages(tracker, self.num_pages)
             return self._next_pages(self.form.num_chosen, tracker.alive)
         reached = tracker.time + 1e-6 * (self.form.epoch or 0.0)
         rule = [rule for rule in self.rules if rule.start <= reached][-1]

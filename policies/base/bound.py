@@ -178,6 +178,7 @@ class Bound:
         decision = self._lanes.get(lane)
         if decision is None or decision.episode != tracker.episode:
             policy = copy(self.policy) if decision is None else decision.policy
+            policy.require(tracker.problem)
             policy.start(LanePages(self.core, lane))
             decision = Decision(policy, tracker.episode, tracker.time)
             self._lanes[lane] = decision
@@ -196,11 +197,11 @@ class Bound:
             page = int(choice[0]) if choice.dtype is INT64 else -1
             if 0 <= page < num_pages:
                 return np.asarray(page, dtype=np.int64)  # what most policies choose, at once
-        if form == "rates":
-            return rate_action(self.name, choice, num_pages)
-        if form == "shares":
-            shares = as_shares(choice, tracker.problem, self.core.epoch, tracker.time)
-            return rate_action(self.name, shares, num_pages, shares=True)
+        if form in RATE_FORMS:
+            rates = rate_action(self.name, choice, num_pages)
+            if form == "rates":
+                return rates
+            return as_shares(rates, tracker.problem, self.core.epoch, tracker.time)
         return page_action(self.name, choice, form, num_pages, batch=self.core.batch)
 
 
@@ -216,6 +217,8 @@ class BoundCompiled(Bound):
 
 def bind(policy: Policy, env: Any) -> Bound:
     """Return the policy bound to an environment; arguments and errors as for :class:`Bound`."""
+    if not isinstance(policy, Policy):
+        raise ValueError(f"policy must be a policies.Policy that is not bound, got {policy!r}")
     return (BoundCompiled if isinstance(policy, CrawlPolicy) else Bound)(policy, env)
 
 

@@ -32,7 +32,7 @@ def page_action(
 
     Raises:
         ValueError: the pages are not integers in [0, m), or repeat in ``scores``; there are none in
-            ``page`` or ``scores``.
+            ``page`` or ``scores``, or several in ``page``.
     """
     pages = np.atleast_1d(choice)
     pages = pages if pages.size > 0 else pages.astype(np.int64)
@@ -43,10 +43,11 @@ def page_action(
     if pages.size == 0 and form != "refresh":
         raise ValueError(f"{name} must choose a page in the form {form!r}, got none")
     if form == "page":
-        page = int(pages[0])
-        if not 0 <= page < num_pages or (pages.size > 1 and not _within(pages, num_pages)):
+        if pages.size > 1:
+            raise ValueError(f"{name} must choose one page in the form 'page', got {choice!r}")
+        if not _within(pages, num_pages):
             raise ValueError(_outside(name, num_pages, choice))
-        return np.asarray(page, dtype=np.int64)
+        return np.asarray(pages[0], dtype=np.int64)
     indices = np.ascontiguousarray(pages, dtype=np.int64)
     if form == "refresh":
         refresh = np.zeros(num_pages, dtype=np.int8)
@@ -94,18 +95,15 @@ def score(pages: IntArray, scores: NDArray[np.float32], steps: int) -> bool:
     return True
 
 
-def rate_action(name: str, choice: Any, num_pages: int, *, shares: bool = False) -> NDArray[Any]:
-    """Return chosen rates as an action of the form ``rates``, or ``shares`` as float32.
+def rate_action(name: str, choice: Any, num_pages: int) -> NDArray[np.float64]:
+    """Return chosen rates as an action of the form ``rates``.
 
     Raises:
-        ValueError: not one number per page, finite and >= 0; for shares in [-1, 1].
+        ValueError: not one number per page, finite and >= 0.
     """
-    rates = np.asarray(choice, dtype=np.float32 if shares else np.float64)
-    low, high, words = 0.0, float(np.finfo(np.float64).max), "finite and >= 0"
-    if shares:
-        low, high, words = -1.0, 1.0, "in [-1, 1]"
-    if rates.shape != (num_pages,) or not (rates.min() >= low and rates.max() <= high):
+    rates = np.asarray(choice, dtype=np.float64)
+    if rates.shape != (num_pages,) or not (rates.min() >= 0.0 and rates.max() < np.inf):
         raise ValueError(
-            f"{name} must choose a number per page, ({num_pages},), {words}, got {choice!r}"
+            f"{name} must choose a number per page, ({num_pages},), finite and >= 0, got {choice!r}"
         )
     return rates

@@ -58,8 +58,8 @@ class FromColumns:
                 f"{policy.name} needs the columns {', '.join(missing)}, "
                 f"features has {', '.join(self.features)}"
             )
-        complete = ("complete",) if "complete" in self.features else ()
-        self._parameters = (*policy.needs, *complete)
+        revealed = {"importance", "complete"} & {*self.features} - {*policy.needs}
+        self._parameters = (*policy.needs, *sorted(revealed))
         self._lanes: dict[int, tuple[Any, FloatArray | None]] = {}
         self._logs: dict[int, list[CrawlLog]] = {}
 

@@ -81,11 +81,18 @@ class IndexPolicy(CrawlPolicy):
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledIndex:
         """Return the compiled value and its table; ``slots`` and ``rng`` are not used."""
+        pages = problem.num_pages
         if self.believed is not None:
             problem = self.believed(problem)
         self.require(problem)
         value, table = self._index(problem)
-        shape, pages = np.shape(table), len(problem.importance)
+        if not hasattr(value, "signature"):
+            raise ValueError(
+                f"the index of {self.name} must be compiled by crawl_envs.compiled.compiling."
+                f"compiled(VALUE.signature), got {value!r}"
+            )
+        table = np.ascontiguousarray(table, np.float64)
+        shape = np.shape(table)
         if len(shape) != 2 or shape[0] < pages or np.isnan(table).any():
             raise ValueError(
                 f"the table of {self.name} must have a row per page, at least ({pages}, P), and no "
@@ -136,6 +143,7 @@ class IndexPolicy(CrawlPolicy):
 
     def choose(self, tracker: Tracker) -> IntArray:
         """Return the pages of the largest values, or those that reach the threshold."""
+        self.check_pages(tracker, self.last_crawl.size)
         if not self.uses_signals:
             signals = np.zeros(tracker.elapsed.size)
         elif self.reads_log:

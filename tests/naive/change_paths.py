@@ -75,7 +75,9 @@ def draw_page(
         elif kind == "signal":
             state = state @ sum(page.signal(gaps.source[k], gaps.pace[k]))
         else:
-            kept = np.array([not gaps.changed[k]] * 2 + [gaps.changed[k] or not gaps.has_evidence[k]] * 2)
+            kept = np.array(
+                [not gaps.changed[k]] * 2 + [gaps.changed[k] or not gaps.has_evidence[k]] * 2
+            )
             state = np.append((state * kept)[:2] + (state * kept)[2:], [0.0, 0.0])
         state = state / state.sum()
     changes: list[tuple[float, int]] = []

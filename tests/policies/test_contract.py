@@ -158,7 +158,7 @@ def encoded(choice, tracker, core):
     if form == "shares":
         choice = as_shares(choice, tracker.problem, core.epoch, tracker.time)
     if form in ("rates", "shares"):
-        return rate_action("it", choice, num_pages, shares=form == "shares")
+        return choice if form == "shares" else rate_action("it", choice, num_pages)
     return page_action("it", choice, form, num_pages, batch=core.batch)
 
 
