@@ -202,9 +202,7 @@ def start_file(folder: str | Path) -> Path:
     """Return the file of the initial model of a run in a folder; ValueError if there is none."""
     path = Path(folder) / MODEL
     if not path.is_file():
-        raise ValueError(
-            f"start must be a folder with {MODEL} of a run or clone, got {str(folder)!r}"
-        )
+        raise ValueError(f"start must be a folder with {MODEL} of a run or clone, got {folder!s}")
     return path
 
 
