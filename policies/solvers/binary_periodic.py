@@ -17,10 +17,7 @@ from policies.values.lambert import fast_interval, pieces
 
 
 def binary_periodic(
-    importance: ArrayLike,
-    change_rate: ArrayLike,
-    bandwidth: float,
-    cost: ArrayLike | None = None,
+    importance: ArrayLike, change_rate: ArrayLike, bandwidth: float, cost: ArrayLike | None = None
 ) -> Allocation:
     """Return crawl rates that maximise freshness for pages crawled at even intervals.
 
@@ -44,9 +41,9 @@ def binary_periodic(
         ValueError: an argument is negative or not finite, a cost is 0, all importance is zero,
             shapes disagree.
     """
-    weight, change, price = columns_and_cost(cost, importance=importance, change_rate=change_rate)
+    weight, change, costs = columns_and_cost(cost, importance=importance, change_rate=change_rate)
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    return in_crawls(solve_periodic(normalised(weight), change * price, bandwidth), price)
+    return in_crawls(solve_periodic(normalised(weight), change * costs, bandwidth), costs)
 
 
 def solve_periodic(weight: FloatArray, change_rate: FloatArray, bandwidth: float) -> Allocation:

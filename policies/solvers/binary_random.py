@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,15 +57,15 @@ def binary_poisson(
     pages = page_totals(importance, change_rate, None, cost)
     weight, change = pages.importance, pages.change_rate
     one = np.ones(len(weight))
-    price = one if pages.cost is None else pages.cost
-    min_rate = floor * (bandwidth / float(price.sum()))
+    costs = one if pages.cost is None else pages.cost
+    min_rate = floor * (bandwidth / float(costs.sum()))
     value, reach = np.empty(len(weight)), np.empty(len(weight))
-    rates, multiplier, iterations = min_rate * price, 0.0, 0
+    rates, multiplier, iterations = min_rate * costs, 0.0, 0
     top = _continuous(weight, change, rates, value, reach)
     if top > 0.0:
         above = np.zeros(len(weight))
         if floor < 1.0:
-            optimum = _search(value, reach, one, bandwidth * (1.0 - floor), math.inf, above)
+            optimum = _search((value, reach, one), bandwidth * (1.0 - floor), math.inf, above)
             top, iterations = top / (1.0 + optimum.point), optimum.iterations
         rates += above
         multiplier = top * top / pages.total
@@ -122,7 +123,7 @@ def binary_discrete(
     """
     budget = quantity("budget", budget, above=0.0)
     ceiling = share("ceiling", ceiling, above=True)
-    weight, chance, price = columns_and_cost(
+    weight, chance, costs = columns_and_cost(
         cost, importance=importance, change_probability=change_probability
     )
     if chance.max() > 1.0:
@@ -131,15 +132,15 @@ def binary_discrete(
     if total <= 0.0:
         raise ValueError("importance must be positive for at least one page, got all zeros")
     value, reach = np.empty(len(weight)), np.empty(len(weight))
-    top = _discrete(weight, chance, price, value, reach)
+    top = _discrete(weight, chance, costs, value, reach)
     multiplier, iterations, converged = 0.0, 0, True
-    if budget >= ceiling * float(price[value > 0.0].sum()):
+    if budget >= ceiling * float(costs[value > 0.0].sum()):
         rates = np.where(value > 0.0, ceiling, 0.0)
     else:
         rates = np.empty(len(weight))
-        optimum = _search(value, reach, price, budget, ceiling, rates)
+        optimum = _search((value, reach, costs), budget, ceiling, rates)
         multiplier, iterations = (top / (1.0 + optimum.point)) ** 2 / total, optimum.iterations
-        converged = bool(abs((price * rates).sum() / budget - 1.0) <= 1e-9)
+        converged = bool(abs((costs * rates).sum() / budget - 1.0) <= 1e-9)
     return Allocation(
         rates=rates,
         probabilities=None,
@@ -191,24 +192,18 @@ def _scaled(value: FloatArray) -> float:
 
 
 def _search(
-    value: FloatArray,
-    reach: FloatArray,
-    cost: FloatArray,
-    budget: float,
-    ceiling: float,
-    rates: FloatArray,
+    columns: tuple[FloatArray, ...], budget: float, ceiling: float, rates: FloatArray
 ) -> Root:
     """Fill in rates that spend the budget; ``point`` is the root of the top value's price, less 1.
 
-    Rates are ``reach (value (1 + point) - 1)``, cut to [0, ceiling], with ``value`` at most 1.
+    Columns are value, reach and cost. Rates are ``reach (value (1 + point) - 1)``, cut to
+    [0, ceiling], with ``value`` at most 1.
     """
 
-    def crawls(
-        value: FloatArray, reach: FloatArray, cost: FloatArray, point: float, out: FloatArray
-    ) -> tuple[float, float]:
-        return _pass(value, reach, cost, point, ceiling, out)
+    def crawls(*arguments: Any) -> tuple[float, float]:
+        return _pass(ceiling, *arguments)
 
-    return allocate(crawls, (value, reach, cost), budget, _all_crawled, rates)
+    return allocate(crawls, columns, budget, _all_crawled, rates)
 
 
 def _all_crawled(value: FloatArray, reach: FloatArray, cost: FloatArray, budget: float) -> float:
@@ -224,11 +219,11 @@ def _all_crawled(value: FloatArray, reach: FloatArray, cost: FloatArray, budget:
 
 @compiled()
 def _pass(
+    ceiling: float,
     value: FloatArray,
     reach: FloatArray,
     cost: FloatArray,
     point: float,
-    ceiling: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
     """Return the spent budget and its derivative by ln ``point``; fill in rates unless empty."""

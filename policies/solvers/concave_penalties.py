@@ -119,10 +119,10 @@ def concave_penalty(
     Minimises J of eq. 1 of Kolobov et al. 2019 over their class of policies (crawls at random
     times, and on a random share of the signals of pages with complete observation), for the
     penalties that their section 3 allows. With the mean penalty ``G(q)`` and ``q = x/(1 + x)`` as
-    above, all pages share one multiplier lambda, for crawls of cost 1:
+    above, all pages share one multiplier lambda:
 
-    - incomplete observation: ``rho = Delta/x`` with ``q^2 G'(q) = lambda Delta/mu``,
-    - complete observation: ``p = 1/(1 + x)`` with ``G'(q) = lambda Delta/mu``; p = 1 where the
+    - incomplete observation: ``rho = Delta/x`` with ``q^2 G'(q) = c lambda Delta/mu``,
+    - complete observation: ``p = 1/(1 + x)`` with ``G'(q) = c lambda Delta/mu``; p = 1 where the
       slope ``G'(0) = C(1)`` is above that.
 
     Both left sides rise with x. The same splines invert them for all pages; rates are exact to
@@ -130,7 +130,7 @@ def concave_penalty(
     ``C(n) = 1`` from n = 1 on :func:`policies.solvers.binary_poisson`, which are faster.
 
     If ``sum n c_n`` of the increments is finite, as for every table, pages with
-    ``lambda Delta/mu`` above it are never crawled. With a function, rates of pages that miss more
+    ``c lambda Delta/mu`` above it are never crawled. With a function, rates of pages that miss more
     than 3 million changes per crawl are extrapolated.
 
     Args:
@@ -141,7 +141,8 @@ def concave_penalty(
             C(K); or a smooth function of arrays of real numbers n >= 0, such as ``np.log1p``. It
             rises from 0 to C(1) and is concave.
         complete: which pages have complete observation, (m,) bool, or a scalar; None for no page.
-        cost: cost of a crawl of each page, > 0, shape (m,), or a scalar; None for 1.
+        cost: c, the cost of a crawl of each page, also of one on a signal, > 0, shape (m,), or a
+            scalar; None for 1.
 
     Returns:
         As :func:`policies.solvers.harmonic`; the objective is J, a sum over pages.

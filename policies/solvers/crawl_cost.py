@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.arguments import check_domain, floats, page_arrays
+from crawl_envs.types.arguments import LARGEST, SMALLEST, floats, page_arrays
 from policies.solvers.allocation import Allocation
 
 
@@ -21,21 +21,23 @@ def columns_and_cost(cost: ArrayLike | None, **columns: ArrayLike) -> tuple[Floa
     """Return columns and the cost of a crawl, 1 for None, as arrays of one shape (m,).
 
     Raises:
-        ValueError: a cost is not finite and > 0, or outside the supported domain, shapes disagree,
-            or :func:`page_arrays` refuses a column.
+        ValueError: a cost is outside the supported domain, which is positive, shapes disagree, or
+            :func:`page_arrays` rejects a column.
     """
     arrays = {name: floats(name, column) for name, column in columns.items()}
-    price = floats("cost", 1.0 if cost is None else cost)
-    invalid = ~(np.isfinite(price) & (price > 0.0))
+    costs = floats("cost", 1.0 if cost is None else cost)
+    invalid = ~((costs >= SMALLEST) & (costs <= LARGEST))
     if invalid.any():
-        raise ValueError(f"cost must be finite and > 0, got {price[invalid][0]}")
-    check_domain("cost", price)
-    num_pages = max((array.size for array in arrays.values() if array.ndim), default=price.size)
-    if price.shape not in ((), (num_pages,)):
         raise ValueError(
-            f"cost must be a scalar or have shape ({num_pages},), got shape {price.shape}"
+            f"cost must lie in [{SMALLEST:g}, {LARGEST:g}], got {costs[invalid][0]}; "
+            "try another unit"
         )
-    return page_arrays(**arrays, cost=price)
+    num_pages = max((array.size for array in arrays.values() if array.ndim), default=costs.size)
+    if costs.shape not in ((), (num_pages,)):
+        raise ValueError(
+            f"cost must be a scalar or have shape ({num_pages},), got shape {costs.shape}"
+        )
+    return page_arrays(**arrays, cost=costs)
 
 
 def in_crawls(allocation: Allocation, cost: FloatArray | None, floor: float = 0.0) -> Allocation:

@@ -22,10 +22,7 @@ TINY = 1e-90
 
 
 def fragments(
-    curves: DivergenceCurves,
-    importance: ArrayLike,
-    bandwidth: float,
-    cost: ArrayLike | None = None,
+    curves: DivergenceCurves, importance: ArrayLike, bandwidth: float, cost: ArrayLike | None = None
 ) -> Allocation:
     r"""Return crawl rates that minimise divergence for pages crawled at even intervals.
 
@@ -55,30 +52,30 @@ def fragments(
         ValueError: an argument is negative or not finite, a cost is 0, importance is zero
             everywhere, or shapes disagree.
     """
-    weight, price = columns_and_cost(cost, importance=_importance(curves, importance))
+    weight, costs = columns_and_cost(cost, importance=_importance(curves, importance))
     weight = normalised(weight)
-    per_cost = weight / price
+    per_cost = weight / costs
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     largest = float((per_cost * curves.ceiling).max())
     unit = largest if largest < math.inf else 1.0
     rates = np.zeros(weight.size)
     if largest > 0.0:
         rates = _rates(curves, per_cost, TINY * unit)
-    if (price * rates).sum() <= bandwidth:
+    if (costs * rates).sum() <= bandwidth:
         return _allocation(curves, weight, rates, 0.0, 0, converged=True)
 
     def spend(point: float, out: FloatArray) -> tuple[float, float]:
         crawls = _rates(curves, per_cost, 1.0 / point)
         out[:] = crawls[: out.size]
-        return float((price * crawls).sum()) / bandwidth, math.nan
+        return float((costs * crawls).sum()) / bandwidth, math.nan
 
-    guess = _first_guess(curves, per_cost, bandwidth / float(price.mean()), unit)
+    guess = _first_guess(curves, per_cost, bandwidth / float(costs.mean()), unit)
     optimum = root(spend, 1.0 / guess, rates)
-    total = (price * rates).sum()
+    total = (costs * rates).sum()
     if total > 0.0:
         rates *= bandwidth / total
     solution = 1.0 / optimum.point, optimum.iterations
-    converged = bool(abs((price * rates).sum() / bandwidth - 1.0) <= 1e-9)
+    converged = bool(abs((costs * rates).sum() / bandwidth - 1.0) <= 1e-9)
     return _allocation(curves, weight, rates, *solution, converged=converged)
 
 

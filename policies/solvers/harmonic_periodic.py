@@ -36,10 +36,10 @@ def harmonic_periodic(
 
     A page without complete observation is crawled every T units of time; a page with complete
     observation, at its n-th signal since the last crawl. For a multiplier lambda the optimum
-    follows from the crawl values (after Olston and Pandey 2008, eq. 4), for crawls of cost 1:
+    follows from the crawl values (after Olston and Pandey 2008, eq. 4):
 
-    - incomplete observation: ``mu (T - (1 - exp(-Delta T))/Delta) = lambda``,
-    - complete observation: the least n with ``mu n/Delta >= lambda``.
+    - incomplete observation: ``mu (T - (1 - exp(-Delta T))/Delta) = c lambda``,
+    - complete observation: the least n with ``mu n/Delta >= c lambda``, with c the cost of a crawl.
 
     No policy that observes the pages has a lower long-run cost at this crawl rate. The random
     crawls of :func:`harmonic` cost more.

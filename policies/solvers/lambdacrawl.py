@@ -28,12 +28,12 @@ def harmonic(
 
     Minimises ``-sum mu ln(rho/(rho + Delta))`` over the pages without complete observation, which
     are crawled at the times of a Poisson process, plus ``-sum mu ln p`` over pages with complete
-    observation, crawled on each signal with probability p; with ``sum rho + sum p Delta = R``
-    (Problem 3 of Kolobov et al. 2019, and so Problems 1 and 2). All pages share one multiplier
-    lambda, for crawls of cost 1:
+    observation, crawled on each signal with probability p; with
+    ``sum c rho + sum c p Delta = R`` (for c = 1, Problem 3 of Kolobov et al. 2019, and so Problems
+    1 and 2). All pages share one multiplier lambda:
 
-    - incomplete observation: ``rho = (sqrt(Delta^2 + 4 mu Delta/lambda) - Delta) / 2`` (eq. 5),
-    - complete observation: ``p = min(1, mu/(lambda Delta))`` (Prop. 5 and Algorithm 2),
+    - incomplete observation: ``rho = (sqrt(Delta^2 + 4 mu Delta/(c lambda)) - Delta) / 2`` (eq. 5),
+    - complete observation: ``p = min(1, mu/(c lambda Delta))`` (Prop. 5 and Algorithm 2),
 
     so the split of the budget needs no search (Algorithm 3). The search for lambda takes 3 to 6
     passes of about 0.6 ns per page.
@@ -51,7 +51,8 @@ def harmonic(
         change_rate: changes per unit time, >= 0, shape (m,), or a scalar.
         bandwidth: cost of all crawls per unit time, > 0.
         complete: which pages have complete observation, (m,) bool, or a scalar; None for no page.
-        cost: cost of a crawl of each page, > 0, shape (m,), or a scalar; None for 1.
+        cost: c, the cost of a crawl of each page, also of one on a signal, > 0, shape (m,), or a
+            scalar; None for 1.
 
     Returns:
         Crawl rates of all pages (p Delta with complete observation); ``probabilities`` p of those
@@ -104,8 +105,8 @@ def harmonic_approx(
     Args, units and errors as for :func:`harmonic`.
 
     Returns:
-        As :func:`harmonic`; the multiplier is the saving of one more crawl per unit time, which is
-        split like the bandwidth.
+        As :func:`harmonic`; the multiplier is the saving of one more unit of cost per unit time,
+        which is split like the bandwidth.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     pages = page_totals(importance, change_rate, complete, cost)

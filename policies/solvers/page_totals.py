@@ -51,19 +51,19 @@ def page_totals(
             all importance is zero, shapes disagree, or ``complete`` is not boolean.
     """
     weight, change = floats("importance", importance), floats("change_rate", change_rate)
-    price = None
+    costs = None
     if cost is not None:
-        weight, change, price = columns_and_cost(cost, importance=weight, change_rate=change)
-        change = change * price
+        weight, change, costs = columns_and_cost(cost, importance=weight, change_rate=change)
+        change = change * costs
     elif not (_plain(weight) and _plain(change) and weight.shape == change.shape):
         weight, change = page_arrays(importance=weight, change_rate=change)
     mask = page_mask(complete, len(weight))
     inside, total, blind, signalled, unobserved = _page_totals(weight, change, mask)
-    if price is None and not inside:
+    if costs is None and not inside:
         page_arrays(importance=weight, change_rate=change)  # names the argument; accepts -0
     if not total > 0.0:
         raise ValueError("importance must be positive for at least one page, got all zeros")
-    return PageTotals(weight, change, mask, total, blind, signalled, int(unobserved), price)
+    return PageTotals(weight, change, mask, total, blind, signalled, int(unobserved), costs)
 
 
 def spend(

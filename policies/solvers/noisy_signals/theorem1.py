@@ -96,22 +96,22 @@ def ncis(
     bandwidth = problem.bandwidth if bandwidth is None else bandwidth
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     cost = getattr(problem, "cost", None) if cost is None else cost
-    weight, price = columns_and_cost(cost, importance=weight)
+    weight, costs = columns_and_cost(cost, importance=weight)
     weight = normalised(weight)
-    change_rate, false_rate = change_rate * price, false_rate * price
-    floor = _checked_floor(floor, float(price.sum()), bandwidth)
+    change_rate, false_rate = change_rate * costs, false_rate * costs
+    floor = _checked_floor(floor, float(costs.sum()), bandwidth)
     useful = np.flatnonzero((weight > 0.0) & (change_rate > 0.0))
     columns = [array[..., useful] for array in (weight, change_rate, recall, false_rate)]
     pages = _pages(*columns)
-    available = bandwidth - floor * float(np.delete(price, useful).sum())
-    solution = _spend(pages, floor * price[useful], available)
+    available = bandwidth - floor * float(np.delete(costs, useful).sum())
+    solution = _spend(pages, floor * costs[useful], available)
     levels = pages.levels(solution.state, solution.rates)
-    waiting = 1.0 / (floor * price) if floor > 0.0 else math.inf
+    waiting = 1.0 / (floor * costs) if floor > 0.0 else math.inf
     thresholds, evidence, probabilities, signals = (
         _place(array, useful, np.full(len(weight), default))
         for array, default in zip(levels, (waiting, math.inf, 1.0, math.inf), strict=True)
     )
-    rates = _place(solution.rates, useful, floor * price)
+    rates = _place(solution.rates, useful, floor * costs)
     if problem.recall is not None and problem.recall.ndim > 1:
         signals = _signals_needed(evidence, signal_evidence(change_rate, recall, false_rate))
         signals[:, np.isinf(evidence) & ((rates == 0.0) | (weight == 0.0))] = math.inf
@@ -127,7 +127,7 @@ def ncis(
         signals=signals,
         evidence=evidence,
     )
-    return in_crawls(allocation, price, floor)
+    return in_crawls(allocation, costs, floor)
 
 
 def _pages(*parameters: FloatArray) -> Pages:
