@@ -18,8 +18,9 @@ class Allocation:
         rates: crawls per unit time of each page, shape (m,), float64, >= 0.
         probabilities: probability of a crawl on a signal, shape (m,), in [0, 1]; None where the
             problem has none.
-        multiplier: price of one crawl per unit time, in units of the objective (normalised
-            importance for freshness); 0 where the budget exceeds what is useful.
+        multiplier: price of one unit of cost per unit time, in units of the objective (normalised
+            importance for freshness); 0 where the budget exceeds what is useful. Crawls cost 1
+            unless the solver has an argument ``cost``.
         objective: value of the objective at ``rates``.
         iterations: passes over all pages.
         converged: whether the budget is spent to 1e-9 (relative), or exceeds what is useful.

@@ -11,33 +11,39 @@ from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import page_arrays, quantity
 from policies.solvers.allocation import Allocation, normalised
+from policies.solvers.crawl_cost import columns_and_cost, in_crawls
 from policies.solvers.multiplier import BLOCK, allocate
 from policies.values.lambert import fast_interval, pieces
 
 
-def binary_periodic(importance: ArrayLike, change_rate: ArrayLike, bandwidth: float) -> Allocation:
+def binary_periodic(
+    importance: ArrayLike, change_rate: ArrayLike, bandwidth: float, cost: ArrayLike | None = None
+) -> Allocation:
     """Return crawl rates that maximise freshness for pages crawled at even intervals.
 
-    Maximises ``sum mu~/Delta xi (1 - exp(-Delta/xi))`` over ``xi >= 0`` with ``sum xi = R``: eq. 5
-    of Busa-Fekete et al., eq. 6 of Azar et al. For a multiplier Lambda, the interval x = Delta/xi
-    (in changes) solves ``1 - (1 + x) e^-x = Lambda Delta / mu~``, a Lambert function per page.
+    Maximises ``sum mu~/Delta xi (1 - exp(-Delta/xi))`` over ``xi >= 0`` with ``sum c xi = R``. For
+    c = 1 this is eq. 5 of Busa-Fekete et al., eq. 6 of Azar et al. For a multiplier Lambda, the
+    interval x = Delta/xi (in changes) solves ``1 - (1 + x) e^-x = Lambda c Delta / mu~``, a Lambert
+    function per page.
     Pages that never change are always fresh and get no crawl.
 
     Args:
         importance: weights >= 0 of the pages, shape (m,), not all zero; or a scalar.
         change_rate: changes per unit time, >= 0, shape (m,), or a scalar.
-        bandwidth: crawls per unit time, > 0.
+        bandwidth: cost of all crawls per unit time, > 0.
+        cost: c, the cost of a crawl of each page, > 0, shape (m,), or a scalar; None for 1.
 
     Returns:
-        Rates that sum to the bandwidth (all zero when no page of any importance changes), with
+        Rates that spend the bandwidth (all zero when no page of any importance changes), with
         the importance-weighted freshness in [0, 1] as objective.
 
     Raises:
-        ValueError: an argument is negative or not finite, all importance is zero, shapes disagree.
+        ValueError: an argument is negative or not finite, a cost is 0, all importance is zero,
+            shapes disagree.
     """
-    importance, change_rate = page_arrays(importance=importance, change_rate=change_rate)
+    weight, change, costs = columns_and_cost(cost, importance=importance, change_rate=change_rate)
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    return solve_periodic(normalised(importance), change_rate, bandwidth)
+    return in_crawls(solve_periodic(normalised(weight), change * costs, bandwidth), costs)
 
 
 def solve_periodic(weight: FloatArray, change_rate: FloatArray, bandwidth: float) -> Allocation:

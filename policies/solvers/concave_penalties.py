@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import floats, page_arrays, quantity
 from policies.solvers.allocation import Allocation
+from policies.solvers.crawl_cost import in_crawls
 from policies.solvers.page_totals import page_mask, page_totals, spend
 
 Penalty: TypeAlias = ArrayLike | Callable[[FloatArray], ArrayLike]
@@ -111,6 +112,7 @@ def concave_penalty(
     bandwidth: float,
     penalty: Penalty,
     complete: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
 ) -> Allocation:
     r"""Return crawl rates and probabilities that minimise a concave penalty of missed changes.
 
@@ -119,8 +121,8 @@ def concave_penalty(
     penalties that their section 3 allows. With the mean penalty ``G(q)`` and ``q = x/(1 + x)`` as
     above, all pages share one multiplier lambda:
 
-    - incomplete observation: ``rho = Delta/x`` with ``q^2 G'(q) = lambda Delta/mu``,
-    - complete observation: ``p = 1/(1 + x)`` with ``G'(q) = lambda Delta/mu``; p = 1 where the
+    - incomplete observation: ``rho = Delta/x`` with ``q^2 G'(q) = c lambda Delta/mu``,
+    - complete observation: ``p = 1/(1 + x)`` with ``G'(q) = c lambda Delta/mu``; p = 1 where the
       slope ``G'(0) = C(1)`` is above that.
 
     Both left sides rise with x. The same splines invert them for all pages; rates are exact to
@@ -128,27 +130,29 @@ def concave_penalty(
     ``C(n) = 1`` from n = 1 on :func:`policies.solvers.binary_poisson`, which are faster.
 
     If ``sum n c_n`` of the increments is finite, as for every table, pages with
-    ``lambda Delta/mu`` above it are never crawled. With a function, rates of pages that miss more
+    ``c lambda Delta/mu`` above it are never crawled. With a function, rates of pages that miss more
     than 3 million changes per crawl are extrapolated.
 
     Args:
         importance: weights >= 0 of the pages, shape (m,), not all zero; or a scalar.
         change_rate: changes per unit time, >= 0, shape (m,), or a scalar.
-        bandwidth: crawls per unit time, > 0.
+        bandwidth: cost of all crawls per unit time, > 0.
         penalty: a table C(0), C(1), ..., C(K) of at least two numbers, after which it stays at
             C(K); or a smooth function of arrays of real numbers n >= 0, such as ``np.log1p``. It
             rises from 0 to C(1) and is concave.
         complete: which pages have complete observation, (m,) bool, or a scalar; None for no page.
+        cost: c, the cost of a crawl of each page, also of one on a signal, > 0, shape (m,), or a
+            scalar; None for 1.
 
     Returns:
         As :func:`policies.solvers.harmonic`; the objective is J, a sum over pages.
 
     Raises:
-        ValueError: an argument is negative or not finite, all importance is zero, ``penalty`` is
-            no such table or function, ``complete`` is not boolean, shapes disagree.
+        ValueError: an argument is negative or not finite, a cost is 0, all importance is zero,
+            ``penalty`` is no such table or function, ``complete`` is not boolean, shapes disagree.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    pages = page_totals(importance, change_rate, complete)
+    pages = page_totals(importance, change_rate, complete, cost)
     curves = penalty_curves(penalty)
 
     def crawls(
@@ -163,7 +167,7 @@ def concave_penalty(
     multiplier, iterations, converged = spend(pages, bandwidth, crawls, rates)
     weight, change, mask = pages[:3]
     answered = np.divide(rates, change, out=np.zeros(len(rates)), where=mask & (rates > 0.0))
-    return Allocation(
+    solution = Allocation(
         rates=rates,
         probabilities=None if complete is None else answered,
         multiplier=multiplier,
@@ -171,6 +175,7 @@ def concave_penalty(
         iterations=iterations,
         converged=converged,
     )
+    return in_crawls(solution, pages.cost)
 
 
 def concave_penalty_cost(

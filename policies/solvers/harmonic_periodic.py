@@ -11,6 +11,7 @@ from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import page_arrays, quantity
 from policies.solvers.allocation import Allocation
+from policies.solvers.crawl_cost import in_crawls
 from policies.solvers.multiplier import BLOCK
 from policies.solvers.page_totals import PageTotals, page_mask, page_totals, spend
 from policies.values.lambert import harmonic_interval
@@ -29,6 +30,7 @@ def harmonic_periodic(
     change_rate: ArrayLike,
     bandwidth: float,
     complete: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
 ) -> Allocation:
     r"""Return optimal intervals and numbers of signals for harmonic staleness.
 
@@ -36,15 +38,15 @@ def harmonic_periodic(
     observation, at its n-th signal since the last crawl. For a multiplier lambda the optimum
     follows from the crawl values (after Olston and Pandey 2008, eq. 4):
 
-    - incomplete observation: ``mu (T - (1 - exp(-Delta T))/Delta) = lambda``,
-    - complete observation: the least n with ``mu n/Delta >= lambda``.
+    - incomplete observation: ``mu (T - (1 - exp(-Delta T))/Delta) = c lambda``,
+    - complete observation: the least n with ``mu n/Delta >= c lambda``, with c the cost of a crawl.
 
     No policy that observes the pages has a lower long-run cost at this crawl rate. The random
     crawls of :func:`harmonic` cost more.
 
     Rates of pages with complete observation decrease in steps, Delta/n. If the budget ends within a
     step, pages at the step are crawled at the n-th signal with a probability, and otherwise at the
-    next; both are optimal there. Rates are those of this mixture, and sum to the bandwidth.
+    next; both are optimal there. Rates are those of this mixture, and spend the bandwidth.
 
     Pages that never change or have no importance get no crawl. If all others have complete
     observation and the bandwidth exceeds their changes, every signal leads to a crawl, the
@@ -60,7 +62,7 @@ def harmonic_periodic(
         sum.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    pages = page_totals(importance, change_rate, complete)
+    pages = page_totals(importance, change_rate, complete, cost)
     rates = np.empty(len(pages.importance))
     # rho <= mu/lambda + Delta/2 or less
     multiplier, iterations, _ = spend(pages, bandwidth, _pass, rates)
@@ -68,7 +70,7 @@ def harmonic_periodic(
     signals, probabilities = _numbers(pages, rates)
     with np.errstate(divide="ignore", over="ignore"):
         thresholds = np.where(pages.complete, math.inf, 1.0 / rates)
-    return Allocation(
+    solution = Allocation(
         rates=rates,
         probabilities=None if complete is None else probabilities,
         multiplier=multiplier,
@@ -78,6 +80,7 @@ def harmonic_periodic(
         thresholds=thresholds,
         signals=signals,
     )
+    return in_crawls(solution, pages.cost)
 
 
 def harmonic_periodic_cost(

@@ -12,6 +12,7 @@ from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import quantity
 from policies.solvers.allocation import Allocation
 from policies.solvers.costs import harmonic_sum
+from policies.solvers.crawl_cost import in_crawls
 from policies.solvers.multiplier import BLOCK, Root, root
 from policies.solvers.page_totals import PageTotals, page_totals, spend
 
@@ -21,17 +22,18 @@ def harmonic(
     change_rate: ArrayLike,
     bandwidth: float,
     complete: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
 ) -> Allocation:
     r"""Return crawl rates and probabilities that minimise harmonic staleness: LambdaCrawl.
 
     Minimises ``-sum mu ln(rho/(rho + Delta))`` over the pages without complete observation, which
     are crawled at the times of a Poisson process, plus ``-sum mu ln p`` over pages with complete
-    observation, crawled on each signal with probability p; with ``sum rho + sum p Delta = R``
-    (Problem 3 of Kolobov et al. 2019, and so Problems 1 and 2). All pages share one multiplier
-    lambda:
+    observation, crawled on each signal with probability p; with
+    ``sum c rho + sum c p Delta = R`` (for c = 1, Problem 3 of Kolobov et al. 2019, and so Problems
+    1 and 2). All pages share one multiplier lambda:
 
-    - incomplete observation: ``rho = (sqrt(Delta^2 + 4 mu Delta/lambda) - Delta) / 2`` (eq. 5),
-    - complete observation: ``p = min(1, mu/(lambda Delta))`` (Prop. 5 and Algorithm 2),
+    - incomplete observation: ``rho = (sqrt(Delta^2 + 4 mu Delta/(c lambda)) - Delta) / 2`` (eq. 5),
+    - complete observation: ``p = min(1, mu/(c lambda Delta))`` (Prop. 5 and Algorithm 2),
 
     so the split of the budget needs no search (Algorithm 3). The search for lambda takes 3 to 6
     passes of about 0.6 ns per page.
@@ -47,8 +49,10 @@ def harmonic(
     Args:
         importance: weights >= 0 of the pages, shape (m,), not all zero; or a scalar.
         change_rate: changes per unit time, >= 0, shape (m,), or a scalar.
-        bandwidth: crawls per unit time, > 0.
+        bandwidth: cost of all crawls per unit time, > 0.
         complete: which pages have complete observation, (m,) bool, or a scalar; None for no page.
+        cost: c, the cost of a crawl of each page, also of one on a signal, > 0, shape (m,), or a
+            scalar; None for 1.
 
     Returns:
         Crawl rates of all pages (p Delta with complete observation); ``probabilities`` p of those
@@ -56,14 +60,14 @@ def harmonic(
         over pages, as objective, and the multiplier of that sum.
 
     Raises:
-        ValueError: an argument is negative or not finite, all importance is zero, ``complete`` is
-            not boolean, shapes disagree.
+        ValueError: an argument is negative or not finite, a cost is 0, all importance is zero,
+            ``complete`` is not boolean, shapes disagree.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    pages = page_totals(importance, change_rate, complete)
+    pages = page_totals(importance, change_rate, complete, cost)
     rates = np.empty(len(pages.importance))
     multiplier, iterations, converged = spend(pages, bandwidth, _pass, rates)
-    return Allocation(
+    solution = Allocation(
         rates=rates,
         probabilities=(
             None if complete is None else _probabilities(pages.change_rate, rates, pages.complete)
@@ -73,6 +77,7 @@ def harmonic(
         iterations=iterations,
         converged=converged,
     )
+    return in_crawls(solution, pages.cost)
 
 
 def harmonic_approx(
@@ -80,11 +85,13 @@ def harmonic_approx(
     change_rate: ArrayLike,
     bandwidth: float,
     complete: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
 ) -> Allocation:
     r"""Return LambdaCrawl with rates proportional to importance for incomplete observation.
 
     Pages without complete observation share R- = sum rho by importance, ``rho = mu R-/sum mu``,
-    which is optimal where mu/Delta is the same for all of them (Prop. 9 of Kolobov et al. 2019);
+    which is optimal where mu/Delta is the same for all of them (Prop. 9 of Kolobov et al. 2019).
+    With costs c they share the spending, ``rho = mu R-/(c sum mu)``, optimal at equal mu/(c Delta);
     pages with complete observation get the rates of :func:`harmonic`. The split of the bandwidth
     minimises J of eq. 8 over all such policies: the multiplier of the pages with complete
     observation equals ``-dJ/dR- = sum mu Delta/(rho + Delta) / R-`` of the others, or all of them
@@ -98,15 +105,15 @@ def harmonic_approx(
     Args, units and errors as for :func:`harmonic`.
 
     Returns:
-        As :func:`harmonic`; the multiplier is the saving of one more crawl per unit time, which is
-        split like the bandwidth.
+        As :func:`harmonic`; the multiplier is the saving of one more unit of cost per unit time,
+        which is split like the bandwidth.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    pages = page_totals(importance, change_rate, complete)
+    pages = page_totals(importance, change_rate, complete, cost)
     weight, change, mask = pages[:3]
     rest = bandwidth - pages.signalled
     if pages.blind == 0.0 or (pages.unobserved == 0 and rest <= 0.0):
-        return harmonic(weight, change, bandwidth, None if complete is None else mask)
+        return harmonic(importance, change_rate, bandwidth, complete, cost)
     rates = np.empty(len(weight))
     multiplier, iterations, converged = 0.0, 0, True
     if pages.unobserved == 0:  # changes are seen by signals only
@@ -114,7 +121,7 @@ def harmonic_approx(
     else:
         optimum, multiplier = _split(pages, bandwidth, rates)
         iterations, converged = optimum.iterations, optimum.converged
-    return Allocation(
+    solution = Allocation(
         rates=rates,
         probabilities=None if complete is None else _probabilities(change, rates, mask),
         multiplier=multiplier,
@@ -122,6 +129,7 @@ def harmonic_approx(
         iterations=iterations,
         converged=converged,
     )
+    return in_crawls(solution, pages.cost)
 
 
 def _split(pages: PageTotals, bandwidth: float, rates: FloatArray) -> tuple[Root, float]:

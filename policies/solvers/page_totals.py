@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import LARGEST, SMALLEST, floats, page_arrays
+from policies.solvers.crawl_cost import columns_and_cost
 from policies.solvers.multiplier import BLOCK, Crawls, allocate
 
 LOW, HIGH = (int(np.float64(end).view(np.int64)) for end in (SMALLEST, LARGEST))
@@ -23,6 +24,8 @@ class PageTotals(NamedTuple):
     are contiguous. ``total`` is the sum of importance, > 0, ``blind`` that of the pages without
     complete observation. Among pages that change and have importance, ``signalled`` is the sum of
     the change rates of those with complete observation, ``unobserved`` the number of the others.
+    Change rates are multiplied by ``cost``, (m,), unless that is None; see
+    :mod:`policies.solvers.crawl_cost`.
     """
 
     importance: FloatArray
@@ -32,10 +35,14 @@ class PageTotals(NamedTuple):
     blind: float
     signalled: float
     unobserved: int
+    cost: FloatArray | None
 
 
 def page_totals(
-    importance: ArrayLike, change_rate: ArrayLike, complete: ArrayLike | None
+    importance: ArrayLike,
+    change_rate: ArrayLike,
+    complete: ArrayLike | None,
+    cost: ArrayLike | None = None,
 ) -> PageTotals:
     """Check and sum the arrays of pages; scalars apply to every page, ``complete=None`` to none.
 
@@ -44,15 +51,19 @@ def page_totals(
             all importance is zero, shapes disagree, or ``complete`` is not boolean.
     """
     weight, change = floats("importance", importance), floats("change_rate", change_rate)
-    if not (_plain(weight) and _plain(change) and weight.shape == change.shape):
+    costs = None
+    if cost is not None:
+        weight, change, costs = columns_and_cost(cost, importance=weight, change_rate=change)
+        change = change * costs
+    elif not (_plain(weight) and _plain(change) and weight.shape == change.shape):
         weight, change = page_arrays(importance=weight, change_rate=change)
     mask = page_mask(complete, len(weight))
     inside, total, blind, signalled, unobserved = _page_totals(weight, change, mask)
-    if not inside:
+    if costs is None and not inside:
         page_arrays(importance=weight, change_rate=change)  # names the argument; accepts -0
     if not total > 0.0:
         raise ValueError("importance must be positive for at least one page, got all zeros")
-    return PageTotals(weight, change, mask, total, blind, signalled, int(unobserved))
+    return PageTotals(weight, change, mask, total, blind, signalled, int(unobserved), costs)
 
 
 def spend(
