@@ -64,8 +64,8 @@ class Pages(Protocol):
 class Policy(ABC):
     """A policy: ``start`` an episode, ``update`` on logs, ``choose`` pages or rates.
 
-    A policy knows no environment. Its constructor keeps the settings. ``start`` sets all state of an
-    episode in attributes: lanes have shallow copies, so state of the constructor would be shared.
+    A policy knows no environment. Its constructor keeps the settings. ``start`` sets all state of
+    an episode in attributes: lanes have shallow copies, which share what the constructor made.
     :class:`policies.base.bound.Bound` plays a policy in an environment. Without one, call in turns:
 
     * ``start(pages)`` once per episode;

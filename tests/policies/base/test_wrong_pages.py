@@ -74,7 +74,7 @@ def test_a_plain_function_is_no_index():
             return (lambda parameters, page, elapsed, signals: 0.0), np.zeros((6, 1))
 
     instance = Instance(np.ones(6), 1.0, bandwidth=5.0)
-    with pytest.raises(ValueError, match="index of Plain must be compiled by crawl_envs.compiled"):
+    with pytest.raises(ValueError, match="index of Plain must be compiled by"):
         simulate(instance, Plain(), 2.0)
 
 
