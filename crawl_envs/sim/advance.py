@@ -156,9 +156,10 @@ def restart(state: State, lane: int) -> None:
 
 @inlined(forceinline=True)
 def close_slots(state: State) -> None:
-    """Add the slots of the lanes that moved to their ledgers, and write the outcomes.
+    """Add the totals of the finished slots to the ledgers of their lanes, and write the outcomes.
 
-    The outcomes of the other lanes are 0.
+    Only lanes that moved in this step have a finished slot. The outcomes of all other lanes become
+    0.
     """
     lanes, outcomes, diverging = state.lanes, state.outcomes, state.divergence.shape[1] > 0
     for lane in range(lanes.shape[0]):
@@ -196,9 +197,9 @@ def close_slots(state: State) -> None:
 
 @inlined(forceinline=True)
 def crawl_page(state: State, lane: int, number: int) -> None:
-    """Crawl a page now and log it.
+    """Crawl page ``number`` of a lane at its current time, and add an entry to the log of crawls.
 
-    A crawl of a page that does not exist is wasted. The log must not be full.
+    A crawl of a page that does not exist is counted as wasted. The log must have room for an entry.
     """
     record, page = state.lanes[lane], state.pages[lane, number]
     changed, place = page.changes > 0, record.slot_crawls
@@ -259,7 +260,7 @@ def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
 
 @inlined()
 def set_alive(state: State, lane: int, number: int, born: bool) -> bool:
-    """Add a page, known and with a current copy, or remove it; return False if nothing changes."""
+    """Give birth to a page (``born``) or remove it; return False if it is in this state already."""
     record, page = state.lanes[lane], state.pages[lane, number]
     if page.alive == born:
         return False
@@ -314,10 +315,11 @@ def apply_next_event(state: State, lane: int) -> tuple[int, int]:
 def apply_event(
     state: State, lane: int, record: Any, event: Any, pages: Records, log: Records
 ) -> tuple[int, int]:
-    """Apply an event to a lane, given by its record, its pages and its log of signals.
+    """Apply one event to a lane; return its page and its kind, or NOTHING if it has no effect.
 
-    Changes, signals and requests are applied without branches, because the next kind cannot be
-    predicted.
+    ``record``, ``pages`` and ``log`` are the lane's record, pages and log of signals. Changes,
+    signals and requests have no branches, because a processor cannot predict the kind of the next
+    event.
     """
     pass_time(record, event.time)
     number, kind = event.code >> KIND_BITS, event.code & KIND_MASK
@@ -358,18 +360,20 @@ def has_event(state: State, lane: int) -> bool:
 
 @inlined(forceinline=True)
 def is_after(event: Any, target: float) -> bool:
-    """Return whether an event belongs to a later slot.
+    """Return whether an event belongs to a slot after the one that ends at time ``target``.
 
-    Prices that change, and days that end, at the time of a crawl precede it; other events follow.
+    At the time of a crawl, price changes and ends of days come before it; all other events come
+    after.
     """
     return bool(event.time >= target and (event.time > target or event.code & KIND_MASK < PRICE))
 
 
 @inlined(forceinline=True)
 def next_event_time(state: State, lane: int) -> float:
-    """Return the time of the next event of the slot.
+    """Return the time of the next event in the current slot of a lane.
 
-    SLOT_IS_OVER if there is none, DAY_IS_OVER if the lane waits for the events of its next day.
+    Return SLOT_IS_OVER if the slot has no more events, DAY_IS_OVER if the next day is not drawn
+    yet.
     """
     record = state.lanes[lane]
     if not has_event(state, lane):
@@ -380,14 +384,14 @@ def next_event_time(state: State, lane: int) -> float:
 
 @inlined(forceinline=True)
 def end_slot(record: Any) -> None:
-    """Pass the time up to the target of a lane that has no event left in its slot."""
+    """Move a lane's time to the end of its slot, and mark the lane as no longer busy."""
     pass_time(record, record.target)
     record.busy = False
 
 
 @inlined(forceinline=True)
 def play_slot(state: State, lane: int, left: int) -> int:
-    """Play the events of a lane up to its target, at most ``left``; return how many are left."""
+    """Play a lane's events up to its target, at most ``left`` of them; return how many are left."""
     record, pages, log = state.lanes[lane], state.pages[lane], state.signal_log[lane]
     events, target = state.tape[min(lane, state.tape.shape[0] - 1)], record.target
     while has_event(state, lane):
@@ -410,10 +414,10 @@ def play_slot(state: State, lane: int, left: int) -> int:
 
 @inlined(forceinline=True)
 def advance(state: State, left: int) -> tuple[bool, int]:
-    """Play the events of each busy lane up to its target, at most ``left`` events in all.
+    """Play the events of each busy lane up to its target, at most ``left`` events in all lanes.
 
-    Returns whether all lanes have reached their target, and the number of events left. A lane that
-    is still busy needs a larger log or its next day, or no event is left: call again.
+    Returns whether all lanes have reached their target, and how many events are left. If a lane has
+    not, its log is full, its next day is missing, or no event is left. The caller then calls again.
     """
     complete = True
     for lane in range(state.lanes.shape[0]):

@@ -80,7 +80,7 @@ def _table(penalty: ArrayLike, name: str) -> FloatArray:
 
 @inlined(forceinline=True)
 def integrate_divergence(record: Any, now: float) -> None:
-    """Integrate the divergence of a lane, and the weight of its pages, up to now."""
+    """Add a lane's divergence, and its pages' weight, over the time up to ``now`` to its totals."""
     passed = now - record.divergence_since
     record.slot_divergence += passed * record.divergence_weight
     record.slot_divergent += passed * record.divergent_weight
@@ -89,7 +89,7 @@ def integrate_divergence(record: Any, now: float) -> None:
 
 @inlined(forceinline=True)
 def increment(increments: FloatArray, changes: int) -> float:
-    """Return C(changes + 1) - C(changes)."""
+    """Return the penalty of one more undetected change, C(changes + 1) - C(changes)."""
     known = increments.shape[0]
     if changes < known:
         return float(increments[changes])
@@ -111,7 +111,7 @@ def diverge(state: State, lane: int, number: int) -> None:
 
 @inlined("divergence", forceinline=True)
 def converge(state: State, lane: int, number: int) -> None:
-    """Set the divergence of a page to 0: its copy is current."""
+    """Set the divergence of a page to 0, because its held copy equals the live page."""
     record, weight = state.lanes[lane], state.pages[lane, number].importance
     if state.prices.shape[1] > 0:
         weight = 1.0
@@ -159,9 +159,10 @@ def change_fragments(state: State, lane: int, number: int, spell: int, sign: int
 
 @inlined("copies")
 def update_fragments(state: State, lane: int, number: int, size: int, since: float) -> None:
-    """Change a page: ``size`` fragments, which were there ``since`` a time, by as many new ones.
+    """Replace ``size`` fragments of a page, present since the time ``since``, by as many new ones.
 
-    Without a base version its time is NaN, which is not after any time.
+    A missing base version has the time NaN, which is later than no time, so it needs no special
+    case.
     """
     record, page = state.lanes[lane], state.pages[lane, number]
     copy, bases = state.copies[lane, number], state.bases[lane, number]
@@ -180,14 +181,14 @@ def update_fragments(state: State, lane: int, number: int, size: int, since: flo
 
 @inlined(forceinline=True)
 def renew_copy(copy: Any, now: float, made: float) -> None:
-    """Replace a copy by the live page; ``made`` is the time of the version."""
+    """Replace a held copy by the live page at time ``now``; ``made`` is the time of its version."""
     copy.made, copy.held, copy.common = made, copy.live, copy.live
     copy.area, copy.since, copy.first_change = 0.0, now, np.nan
 
 
 @inlined(forceinline=True)
 def forget_bases(bases: Records) -> None:
-    """Remove the base versions of a page."""
+    """Remove all base versions of a page: the earlier copies that new copies are compared with."""
     for slot in range(bases.shape[0]):
         bases[slot].made, bases[slot].divergence, bases[slot].age = np.nan, np.nan, np.nan
 
@@ -212,7 +213,7 @@ def crawl_fragments(state: State, lane: int, number: int) -> None:
 
 @inlined("copies")
 def restart_fragments(state: State, lane: int) -> None:
-    """Give a lane current copies of all pages at time 0, without base versions."""
+    """Give all pages of a lane copies that equal the live pages at time 0, and no base versions."""
     for number in range(state.copies.shape[1]):
         copy = state.copies[lane, number]
         copy.live = copy.first
@@ -225,7 +226,7 @@ def restart_fragments(state: State, lane: int) -> None:
 
 @inlined("prices")
 def change_price(state: State, lane: int, number: int, true: int) -> None:
-    """Set the true price of an offer; it may return to the held one."""
+    """Set the true price of an offer; the copy is fresh if it equals the held price, else stale."""
     record, page, price = state.lanes[lane], state.pages[lane, number], state.prices[lane, number]
     stale, wrong = page.changes > 0, true != price.held
     price.true = true

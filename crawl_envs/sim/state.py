@@ -169,7 +169,7 @@ PRICES = np.dtype([("true", np.int32), ("held", np.int32)], align=True)
 
 
 class State(NamedTuple):
-    """N worlds of m pages. An annotation has the element type and the axes of an array.
+    """The arrays of N worlds of m pages; each annotation has an array's element type and axes.
 
     Axes of one name have one length, which is 0 where a world lacks an optional part: C sources of
     signals, if several, I increments of a penalty, D pages with a divergence, Q pages crawled at
@@ -247,7 +247,7 @@ def new_state(lengths: dict[str, int]) -> State:
 
 
 def _state_at(typing_context: Any, table: Any) -> Any:
-    """Turn a table into the state of compiled code."""
+    """Type the intrinsic that turns a table of addresses into the State of compiled code."""
     return read_table(type_of("State", FIELDS, table, KINDS), table)
 
 
