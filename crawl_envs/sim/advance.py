@@ -81,7 +81,7 @@ def pass_time(record: Any, until: float) -> None:
 
 @inlined(forceinline=True)
 def open_slot(record: Any, target: float) -> None:
-    """Reset the totals and the log for a slot that ends at ``target``."""
+    """Start a slot of a lane that ends at time ``target``: totals of 0, and no log entries."""
     record.slot_fresh = 0.0
     record.slot_alive = 0.0
     record.slot_divergence = 0.0
@@ -121,7 +121,7 @@ def weigh_pages(state: State, lane: int) -> None:
 
 @inlined()
 def restart(state: State, lane: int) -> None:
-    """Reset a lane to time 0 of its episode, all pages fresh, with the first decision as target."""
+    """Reset a lane to time 0 of its episode: all pages fresh, the first decision as target."""
     record, pages = state.lanes[lane], state.pages
     rewind(state, lane)
     store(stream_of(record.rng_root, record.episode), state.rng[lane])
@@ -231,7 +231,7 @@ def crawl_page(state: State, lane: int, number: int) -> None:
 
 @inlined("divergence", forceinline=True)
 def renew(state: State, lane: int, number: int) -> None:
-    """Make the copy of an existing page current, where copies diverge."""
+    """Replace the held copy of an existing page by the live page, if copies have a divergence."""
     converge(state, lane, number)
     if state.copies.shape[1] > 0:
         crawl_fragments(state, lane, number)
@@ -241,9 +241,9 @@ def renew(state: State, lane: int, number: int) -> None:
 
 @inlined(forceinline=True)
 def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
-    """Crawl the first ``counts[lane]`` of ``crawls[lane]``, and set the next decision as target.
+    """Crawl the first ``counts[lane]`` pages of ``crawls[lane]``; the next decision is the target.
 
-    Idle lanes are unchanged.
+    Lanes that are idle do not change.
     """
     for lane in range(state.lanes.shape[0]):
         record = state.lanes[lane]
@@ -284,7 +284,7 @@ def set_alive(state: State, lane: int, number: int, born: bool) -> bool:
 
 @inlined(forceinline=True)
 def apply_rare_event(state: State, lane: int, number: int, kind: int) -> int:
-    """Apply the event before the cursor, of a kind from BIRTH on; return its kind or NOTHING."""
+    """Apply the event before the cursor, of kind BIRTH or higher; return its kind or NOTHING."""
     if kind <= DEATH:
         return kind if set_alive(state, lane, number, kind == BIRTH) else NOTHING
     if kind == DAY:
@@ -302,9 +302,10 @@ def apply_rare_event(state: State, lane: int, number: int, kind: int) -> int:
 
 @inlined(forceinline=True)
 def apply_next_event(state: State, lane: int) -> tuple[int, int]:
-    """Apply the next event of the tape; the log of signals must not be full.
+    """Apply the next event of a lane's tape; return its page, and its kind or NOTHING.
 
-    Returns the page, and the kind of the event, or NOTHING if it has no effect.
+    NOTHING stands for an event without effect. The log of signals must have room for one more
+    entry.
     """
     record = state.lanes[lane]
     event = state.tape[min(lane, state.tape.shape[0] - 1), record.cursor]

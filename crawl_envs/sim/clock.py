@@ -47,7 +47,7 @@ def slot_times(clock: FloatArray, slots: int) -> FloatArray:
 
 
 def crawls_between(clock: FloatArray, start: float, end: float) -> float:
-    """Return the integral of the bandwidth from ``start`` to ``end``."""
+    """Return the crawls that the bandwidth allows from ``start`` to ``end``, its integral."""
     begins = np.clip(clock[:, 0], start, end)
     return float(np.diff(begins, append=end) @ clock[:, 2])
 

@@ -39,7 +39,7 @@ ROUNDING = 1e-12
 
 
 def penalty_increments(penalty: Penalty, name: str = "objective") -> FloatArray:
-    """Return the first increments of a penalty.
+    """Return the first increments C(n + 1) - C(n) of the penalty C of n undetected changes.
 
     Args:
         penalty: ``harmonic``, ``binary``, or a table C(0), C(1), .., C(K) of at least two numbers
@@ -62,7 +62,7 @@ def penalty_increments(penalty: Penalty, name: str = "objective") -> FloatArray:
 
 
 def _table(penalty: ArrayLike, name: str) -> FloatArray:
-    """Return a table as an array of numbers up to LARGEST; ValueError otherwise."""
+    """Return a penalty's table as an array; ValueError unless its numbers are up to LARGEST."""
     try:
         table = floats(name, penalty)
     except ValueError:
@@ -98,7 +98,7 @@ def increment(increments: FloatArray, changes: int) -> float:
 
 @inlined("divergence", forceinline=True)
 def diverge(state: State, lane: int, number: int) -> None:
-    """Add a change, already counted, to the divergence of its page."""
+    """Add the latest change of a page, already in its count, to the page's divergence."""
     page, record = state.pages[lane, number], state.lanes[lane]
     integrate_divergence(record, record.time)
     if state.increments.shape[0] > 0:
@@ -137,7 +137,7 @@ def measure_copy(state: State, lane: int, number: int) -> None:
 
 @inlined(forceinline=True)
 def note_change(state: State, lane: int, copy: Any) -> None:
-    """Integrate the divergence up to a change of a page, and note whether it is the first."""
+    """Integrate the divergence up to a change of a page; store the time of its first change."""
     record: Any = state.lanes[lane]
     integrate_divergence(record, record.time)
     if np.isnan(copy.first_change):
@@ -146,7 +146,7 @@ def note_change(state: State, lane: int, copy: Any) -> None:
 
 @inlined("copies")
 def change_fragments(state: State, lane: int, number: int, spell: int, sign: int) -> None:
-    """Start (``sign`` 1) or end (-1) a recorded spell, whose fragments may have been there."""
+    """Start (``sign`` 1) or end (-1) a recorded spell: its fragments appear or disappear."""
     copy, bases, spells = state.copies[lane, number], state.bases[lane, number], state.spells[0]
     note_change(state, lane, copy)
     size = sign * spells[spell].size
@@ -195,7 +195,7 @@ def forget_bases(bases: Records) -> None:
 
 @inlined("copies", forceinline=True)
 def crawl_fragments(state: State, lane: int, number: int) -> None:
-    """Replace the held copy of a page, and compare the new one with the base versions."""
+    """Replace a page's held copy by its live version, and compare it with the base versions."""
     copy, bases = state.copies[lane, number], state.bases[lane, number]
     now = state.lanes[lane].time
     for slot in range(bases.shape[0] - 1, 0, -1):

@@ -27,7 +27,7 @@ class CustomEvents(Instance):
 
     @abstractmethod
     def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:
-        """Draw the events of an episode, a pure function of the arguments and the instance.
+        """Draw the events of an episode; equal arguments and instances give equal events.
 
         Args:
             rng: generator of the lane, independent of actions.
@@ -43,7 +43,7 @@ class CustomEvents(Instance):
 
 
 def check_expected(what: str, expected: float, max_events: float = MAX_EVENTS) -> None:
-    """Raise ValueError if ``what``, names of arguments, give too many events in an episode."""
+    """Raise ValueError if an episode has too many expected events; ``what`` names the arguments."""
     if not expected <= max_events:
         raise ValueError(
             f"{what} must give at most {max_events:g} events in an episode, got {expected:g}"

@@ -242,7 +242,7 @@ NUM_OUTCOMES = 8
 
 
 def new_state(lengths: dict[str, int]) -> State:
-    """Return arrays of zeros with axes of the given lengths, 0 if none is given."""
+    """Return a State of zeros; ``lengths`` has the length of each axis by name, else 0."""
     return State(*zeros(FIELDS, {"outcomes": NUM_OUTCOMES, **lengths}))
 
 

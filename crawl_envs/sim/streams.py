@@ -26,7 +26,7 @@ UNIT = 2.0**-53
 
 
 class Roots(NamedTuple):
-    """The roots of the three streams of one seed."""
+    """The three numbers that start a seed's streams of instances, tapes and policies."""
 
     instance: int
     tape: int
@@ -40,7 +40,7 @@ def roots(seed: int) -> Roots:
 
 
 def generator(root: int, episode: int) -> np.random.Generator:
-    """Return a new NumPy generator for the given root and episode."""
+    """Return a new NumPy generator for episode ``episode`` of the stream with a given root."""
     return np.random.default_rng((root, episode))
 
 
@@ -92,7 +92,7 @@ def rotated(word: np.uint64, bits: int) -> np.uint64:
 
 @inlined(forceinline=True)
 def next_word(stream: Stream) -> tuple[np.uint64, Stream]:
-    """Return 64 random bits, and the stream after them (xoshiro256++)."""
+    """Draw 64 random bits by xoshiro256++; return them and the stream after the draw."""
     s0, s1, s2, s3 = stream
     word = rotated(s0 + s3, 23) + s0
     shifted = s1 << np.uint64(17)
@@ -116,7 +116,7 @@ def next_uniform(stream: Stream) -> tuple[float, Stream]:
 
 @inlined(forceinline=True)
 def draw_uniform(words: UintArray) -> float:
-    """Return a number in (0, 1] from the stream stored in an array of four words."""
+    """Draw a number in (0, 1] from the stream in an array of four words, and advance it."""
     uniform, stream = next_uniform(loaded(words))
     store(stream, words)
     return float(uniform)

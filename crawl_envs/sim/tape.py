@@ -113,7 +113,7 @@ def fill_alias(rates: FloatArray, alias: Records) -> None:
 
 @inlined(forceinline=True)
 def draw_gap(stream: Stream, mean: float) -> tuple[float, Stream]:
-    """Draw an exponential waiting time of the given mean, which may be infinite."""
+    """Draw an exponential waiting time of a mean, perhaps inf; return it and the new stream."""
     uniform, stream = next_uniform(stream)
     return -math.log(uniform) * mean, stream
 
@@ -134,14 +134,14 @@ def code_of(uniform: float, alias: Records, bits: int) -> int:
 
 @inlined(forceinline=True)
 def draw_code(stream: Stream, alias: Records, bits: int) -> tuple[int, Stream]:
-    """Draw the code of an event from an alias table; one word."""
+    """Draw an event's code from an alias table by one word; return it and the new stream."""
     uniform, stream = next_uniform(stream)
     return code_of(uniform, alias, bits), stream
 
 
 @inlined()
 def draw_delay(stream: Stream, kind: int, mean: float, quantum: float) -> tuple[float, Stream]:
-    """Draw the delay of a signal; a Poisson count by inversion of one uniform number."""
+    """Draw the delay of a signal (Poisson by inversion); return it and the stream after it."""
     if kind == DELAY_EXPONENTIAL:
         return draw_gap(stream, mean)
     if kind == DELAY_POISSON:
@@ -258,7 +258,7 @@ class Tape:
 
 
 def most_of(mean: float) -> int:
-    """Return a number that a Poisson number exceeds with a probability below 1e-30."""
+    """Return a bound that a Poisson number of this mean exceeds with probability below 1e-30."""
     return int(mean + 12.0 * math.sqrt(mean)) + 64
 
 
@@ -275,7 +275,7 @@ def pending_capacity(instance: Instance) -> int:
 
 @inlined(forceinline=True)
 def draw_source(record: Any, stream: Stream, alias: Records, time: float) -> Any:
-    """Draw the event after ``time``, before delays: its time, code, and the stream after it."""
+    """Draw the next event after ``time``, before delays; return its time, code and the stream."""
     gap, stream = draw_gap(stream, record.mean_gap)
     code, stream = draw_code(stream, alias, record.column_bits)
     return time + gap, code, stream
@@ -361,7 +361,7 @@ def draw_block_delayed(state: State, lane: int) -> None:
 
 @inlined("alias")
 def draw_block(state: State, lane: int) -> None:
-    """Fill the lane's block with the next events of its tape."""
+    """Fill a lane's block with the next events of its tape, and set its cursor to the start."""
     record, block = state.lanes[lane], state.tape[lane]
     if record.delay_kind == DELAY_NONE:
         draw_block_prompt(record, block, state.stream[lane], state.alias[lane])

@@ -44,7 +44,7 @@ EPISODE_AXES, SLACK = ("events", "details", "updates", "spells"), 1.25
 
 
 class Layout(NamedTuple):
-    """The parts of a world, besides its numbers of lanes and pages."""
+    """The optional parts of a world, in addition to its numbers of lanes and pages."""
 
     num_sources: int = 1
     num_features: int = 0  # columns of an observation; 0 without observations
@@ -59,7 +59,7 @@ class Layout(NamedTuple):
 
 
 def _allocate(num_lanes: int, num_pages: int, layout: Layout) -> State:
-    """Allocate the arrays of ``num_lanes`` worlds, zero except for the recorded tape."""
+    """Allocate the arrays of ``num_lanes`` worlds: zeros, and the recorded tape if there is one."""
     tape, sources = layout.tape, layout.num_sources
     increments = np.zeros(0) if layout.increments is None else layout.increments
     fragments = layout.base_versions is not None
@@ -153,7 +153,7 @@ class World:
         return clock_rows(instance.bandwidth, instance.bandwidth_steps)
 
     def set_instance(self, lane: int, instance: Instance) -> None:
-        """Set the instance of a lane, which fits, from its next restart on."""
+        """Set the instance of a lane, which its next restart uses; its size must fit the world."""
         rows = self.clock_of(instance)
         self.lengthen(clock_rows=rows.shape[0], pending=pending_capacity(instance))
         state, record = self.state, self.state.lanes[lane]
@@ -203,7 +203,7 @@ class World:
             )
 
     def set_contents(self, row: int, contents: Contents) -> None:
-        """Set the fragments of the pages of a lane, or of all, from the next restart on."""
+        """Set the fragments of row ``row``, a lane or the row of all, for the next restarts."""
         count = contents.birth.size
         self.lengthen(spells=count)
         self.state.spell_start[row] = contents.start
@@ -212,7 +212,7 @@ class World:
             spells[name] = getattr(contents, name)
 
     def lengthen(self, **lengths: int) -> None:
-        """Lengthen axes to at least the given lengths, keeping all entries."""
+        """Lengthen the named axes of the arrays to at least the given lengths; entries are kept."""
         current = self.lengths
         longer = {
             axis: int(SLACK * length) if axis in EPISODE_AXES else length
@@ -225,7 +225,7 @@ class World:
             self._adopt(State(*resized(self.state, FIELDS, longer, empty | entries)))
 
     def grow_logs(self) -> None:
-        """Double the logs of a slot that are full in some lane, keeping their entries."""
+        """Double the logs of signals or crawls that are full in some lane; entries are kept."""
         lanes = self.state.lanes
         for axis, counts in (("logged", lanes["logged"]), ("crawled", lanes["slot_crawls"])):
             if np.any(counts == self.lengths[axis]):
