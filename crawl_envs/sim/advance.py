@@ -69,7 +69,7 @@ NOTHING = -1
 
 @inlined(forceinline=True)
 def pass_time(record: Any, until: float) -> None:
-    """Integrate freshness up to ``until``, and set the time."""
+    """Add a lane's weights times the time until ``until`` to its slot's totals; set the time."""
     passed = until - record.time
     record.slot_fresh += passed * record.fresh_weight
     record.slot_alive += passed * record.alive_weight
@@ -99,7 +99,7 @@ def open_slot(record: Any, target: float) -> None:
 
 @inlined(forceinline=True)
 def clear_page(page: Any, changed: int) -> None:
-    """Reset the counts of a page; ``changed`` is the outcome of its last crawl."""
+    """Set a page's changes and signals to 0; ``changed`` is its last crawl's outcome, or -1."""
     page.changes = 0
     page.signals = 0
     page.changed = changed
@@ -107,7 +107,7 @@ def clear_page(page: Any, changed: int) -> None:
 
 @inlined()
 def weigh_pages(state: State, lane: int) -> None:
-    """Sum the weights of the pages that exist, and of those that are fresh."""
+    """Sum the weights of a lane's existing pages and of its fresh ones, and store both sums."""
     record, pages = state.lanes[lane], state.pages
     record.fresh_weight, record.alive_weight, record.divergent_weight = 0.0, 0.0, 0.0
     priced = state.prices.shape[1] > 0

@@ -382,7 +382,7 @@ def rewind(state: State, lane: int) -> None:
 
 @inlined("alias")
 def draw_first(state: State, lane: int) -> None:
-    """Draw the first event of the lane's tape, which is next."""
+    """Draw the first event of a lane's tape, which becomes the next; no signals are under way."""
     record = state.lanes[lane]
     record.length = 0
     state.pending_size[lane, 0] = 0

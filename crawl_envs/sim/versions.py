@@ -114,5 +114,5 @@ def all_at(spells: Records, first: int, last: int, time: float) -> HashArray:
 
 
 def sketch_at(spells: Records, first: int, last: int, time: float, size: int | None) -> HashArray:
-    """Return the sketch of a version: its smallest ``size`` hashes, None for all, ascending."""
+    """Return a page's sketch at a time: its ``size`` smallest hashes, None for all, ascending."""
     return np.unique(all_at(spells, first, last, time))[:size]

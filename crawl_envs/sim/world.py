@@ -147,7 +147,7 @@ class World:
             self.state.copies["first"] = plan.contents.sizes(0.0)
 
     def clock_of(self, instance: Instance) -> FloatArray:
-        """Return the clock of the slots, (steps, 3)."""
+        """Return the clock of an instance's slots, (steps, 3), see :mod:`crawl_envs.sim.clock`."""
         if self.epoch is not None:
             return clock_rows(1.0 / self.epoch)
         return clock_rows(instance.bandwidth, instance.bandwidth_steps)

@@ -113,7 +113,7 @@ class PageChoice(ActionForm):
         return Discrete(self.num_pages)
 
     def decode(self, actions: Any, num_lanes: int) -> Actions:
-        """Return each lane's page."""
+        """Return the page to crawl in each of N lanes, (N, 1), and the count 1 of each, (N,)."""
         pages = actions if isinstance(actions, np.ndarray) else None
         if pages is None or pages.dtype is not INT64 or pages.shape != (num_lanes,):
             pages = self._checked(actions, num_lanes, "iu", f"a page in [0, {self.num_pages})")
@@ -144,7 +144,7 @@ class TopScores(ActionForm):
         return Box(-1.0, 1.0, self.shape, np.float32)
 
     def decode(self, actions: Any, num_lanes: int) -> Actions:
-        """Return each lane's highest pages, the highest first."""
+        """Return each lane's ``batch`` pages of highest scores, best first, and their number."""
         scores = self._between_ones(actions, num_lanes, "scores")
         pages = top_pages(np.ascontiguousarray(scores, np.float64), self.batch)
         return pages, np.full(num_lanes, self.batch, np.int64)

@@ -111,7 +111,7 @@ def batched(space: Any, num_lanes: int) -> Space[Any]:
 
 
 class Buffers:
-    """Reusable buffers for copies of arrays of one shape and dtype."""
+    """A pool of arrays of one shape and dtype for copies, reused once nobody refers to them."""
 
     def __init__(self) -> None:
         self._buffers: list[NDArray[Any]] = []

@@ -34,12 +34,12 @@ def within_budget(
     bandwidth: ArrayLike,
     overspend: Overspend,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return actions within their budgets, and their expected spending.
+    """Return actions cut to their budgets of crawls per unit of time, and their expected spending.
 
-    Actions are crawl rates and, where ``complete``, probabilities at changes, whose estimated rates
-    are used; arrays are (m,) or, for several lanes, (N, m), with a bandwidth or (N,). ``scale``
-    clips probabilities to 1, and scales an action that spends too much down to the budget, all
-    pages by the same factor.
+    An action has a crawl rate for each page or, where ``complete``, a probability of a crawl at
+    each change; ``change_rate`` are the pages' estimated rates of changes. Arrays are (m,), or (N,
+    m) for N lanes, with one ``bandwidth`` or (N,). ``scale`` clips probabilities to 1, and
+    multiplies an action that spends too much by one factor for all pages.
 
     Raises:
         ValueError: with ``error``, a probability above 1, or an action that spends too much; in any
@@ -73,7 +73,7 @@ def within_budget(
 
 
 class RateBudget:
-    """The budgets of N lanes whose actions are crawl rates, and the estimates behind them.
+    """The budgets of N lanes whose actions are crawl rates, and their estimated change rates.
 
     Args:
         num_lanes: number of lanes, N.
@@ -139,7 +139,11 @@ class RateBudget:
     def allowed(
         self, wanted: FloatArray, bandwidth: FloatArray, time: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the actions within the budgets, (N, m), and the declared spending, (N,)."""
+        """Return actions, (N, m), cut to their budgets, and the declared spending, (N,).
+
+        ``wanted`` are the actions before the cut, ``bandwidth`` the budgets and ``time`` the times
+        of lanes, (N,).
+        """
         believed = self.change_rate
         if self.reveal != "parameters":
             believed = (self.signals + 0.5) / (time[:, None] + 0.5)
@@ -158,7 +162,7 @@ class RateBudget:
             np.add.at(self.signals[lane], pages, 1)
 
     def bandwidth(self, instance: Instance, slot: int) -> float:
-        """Return the mean bandwidth of an epoch."""
+        """Return an instance's bandwidth averaged over the epoch that slot ``slot`` starts."""
         clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
         start, end = slot / (1.0 / self.epoch), (slot + 1) / (1.0 / self.epoch)
         return crawls_between(clock, start, end) / (end - start)

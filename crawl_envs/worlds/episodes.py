@@ -17,9 +17,9 @@ NEVER = np.iinfo(np.int64).max
 
 
 class InstanceGenerator(Protocol):
-    """A generator of instances of ``num_pages`` pages.
+    """A callable that draws instances of ``num_pages`` pages from a NumPy generator.
 
-    They have ``num_sources`` sources of signals, one if the generator has no such attribute.
+    Instances have ``num_sources`` sources of signals, one if the generator has no such attribute.
     """
 
     @property
@@ -31,7 +31,7 @@ class InstanceGenerator(Protocol):
 
 
 class Plan(NamedTuple):
-    """The start of a lane's next episode; ``instance`` None keeps the current one."""
+    """The seed's roots, number and instance of a lane's next episode; None keeps its instance."""
 
     lane: int
     roots: Roots
@@ -81,7 +81,7 @@ class Episodes:
     # Lengths
 
     def _last_slot_of(self, instance: Instance) -> int:
-        """Return the slot of the last decision of an episode: a multiple of the batch, or an epoch.
+        """Return the slot of an episode's last decision: a multiple of the batch, or an epoch.
 
         Raises:
             ValueError: too many slots to count, or not one decision fits.
@@ -107,9 +107,10 @@ class Episodes:
         return decisions
 
     def steps_per_episode(self) -> int | None:
-        """Return the number of steps of an episode at the bandwidth of the generator.
+        """Return the number of steps of an episode at the bandwidth of the instance generator.
 
-        None if the generator has no bandwidth, or if no step fits, which a reset will report.
+        It is None if the generator has no bandwidth, or if no step fits; then a reset raises an
+        error.
         """
         bandwidth = getattr(self._generator, "bandwidth", None)
         if bandwidth is None:
@@ -124,7 +125,7 @@ class Episodes:
         return steps if self.most_steps is None else min(steps, self.most_steps)
 
     def num_slots(self, lane: int) -> int:
-        """Return the number of slots of a lane's episode: of crawls, or of epochs."""
+        """Return the number of slots of a lane's episode, which are crawls or, at rates, epochs."""
         return int(self._last_slot[lane]) + (self.epoch is not None)
 
     def crawls_allowed(self, lane: int) -> float:
@@ -162,7 +163,7 @@ class Episodes:
         return Plan(lane, lane_roots, episode, instance, pinned)
 
     def _check(self, instance: Instance) -> None:
-        """Raise ValueError unless an instance fits the lanes."""
+        """Raise ValueError unless an instance has the lanes' pages and sources, and a step fits."""
         size = (instance.num_pages, instance.num_sources)
         if size != (self.num_pages, self.num_sources):
             raise ValueError(
@@ -172,7 +173,7 @@ class Episodes:
         self._last_slot_of(instance)
 
     def _prepare(self, plan: Plan) -> None:
-        """Set a lane's streams and instance before its restart."""
+        """Set a lane's random streams and instance as planned, before it restarts."""
         lane = plan.lane
         self._roots[lane], self._pinned[lane] = plan.roots, plan.pinned
         record = self.world.state.lanes[lane]
@@ -195,9 +196,9 @@ class Episodes:
         return instance
 
     def rng(self, lane: int, root: str = "rng_root") -> np.random.Generator:
-        """Return a new generator for the random choices of a lane's current episode.
+        """Return a new NumPy generator for random choices in a lane's current episode.
 
-        With ``root="root"`` it is one of the events of the episode.
+        ``root="root"`` gives the generator of the episode's events instead.
         """
         self.instance(lane)
         record = self.world.state.lanes[lane]

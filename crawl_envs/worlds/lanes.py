@@ -149,7 +149,7 @@ class Lanes(Episodes):
         self._buffers, self.finished = Buffers(), np.zeros_like(world.state.lanes)
 
     def _entries(self) -> Reported:
-        """Return the entries of the info of a step besides the reward."""
+        """Return the names of a step's info besides the reward, each with its row of outcomes."""
         if self.budget is not None:
             return (("crawls", CRAWLS), ("denied", DENIED), ("declared", DECLARED))
         if self.world.requests:
@@ -176,11 +176,11 @@ class Lanes(Episodes):
         *,
         play: bool = True,
     ) -> None:
-        """Start an episode in the chosen lanes, and play to its first decision.
+        """Start an episode in the lanes of ``lane_mask``, (N,), and play to its first decision.
 
-        A seed restarts the lane's streams and draws its instance; without one the streams continue.
-        A given instance stays until the next seed. ``fallback`` seeds lanes without a seed. Without
-        ``play`` the lanes stay at time 0, for rollouts.
+        A seed restarts a lane's streams and draws its instance; without a seed its streams
+        continue. A given instance stays until the next seed. ``fallback`` draws the seeds of lanes
+        that never had one. Without ``play`` the lanes stay at time 0, for rollouts.
 
         Raises:
             ValueError: an instance that does not fit; nothing is changed in this case.
@@ -197,7 +197,7 @@ class Lanes(Episodes):
         self._restart(lane_mask, play)
 
     def begin_next(self, lane_mask: BoolArray) -> None:
-        """Start the next episode of the chosen lanes, which have had one."""
+        """Start the next episode of the lanes in ``lane_mask``, (N,), which have had an episode."""
         if self.resample:
             nothing = [None] * self.num_lanes
             self.begin(lane_mask, nothing, nothing)
@@ -218,7 +218,7 @@ class Lanes(Episodes):
             self.budget.check(instance)
 
     def _check_events(self, instance: Instance) -> None:
-        """Raise ValueError if an episode would have too many events."""
+        """Raise ValueError if an episode of an instance would have too many events."""
         check_events(instance, self.horizon, self.world.requests, self.tape)
 
     def _prepare(self, plan: Plan) -> None:
@@ -249,10 +249,10 @@ class Lanes(Episodes):
     # Steps
 
     def play(self, actions: Actions) -> tuple[FloatArray, ...]:
-        """Take decoded actions and play to the next decision, in lanes not ended.
+        """Take decoded actions and play all lanes that have not ended to their next decision.
 
-        Returns the rows of outcomes of the slot, NUM_OUTCOMES of (N,), which the next call
-        overwrites; zero for ended lanes.
+        Returns the slot's outcomes: NUM_OUTCOMES rows of (N,), 0 for ended lanes. The next call
+        overwrites them.
 
         Raises:
             ValueError: an invalid action; nothing is changed in this case.
@@ -275,7 +275,7 @@ class Lanes(Episodes):
         return self.world.outcomes
 
     def _play_at_rates(self, budget: RateBudget, wanted: FloatArray) -> None:
-        """Crawl at the wanted rates for an epoch, within the budget."""
+        """Crawl for an epoch at rates ``wanted``, (N, m), which are first cut to the budget."""
         lanes = self.world.state.lanes
         if self.any_ended:
             wanted = np.where(self.ended[:, None], 0.0, wanted)
@@ -293,9 +293,9 @@ class Lanes(Episodes):
         budget.count_signals(self.world.state)
 
     def _finish(self, status: int, play: Callable[[IntArray], int]) -> None:
-        """Continue until all lanes are at their decision.
+        """Call ``play`` until all lanes are at their decision; ``status`` is that of the last call.
 
-        After an interrupt the lanes need a reset.
+        If it is interrupted, the lanes need a reset.
         """
         steps_left, self.steps_left = self.steps_left, 0
         while status == UNFINISHED:
@@ -310,7 +310,7 @@ class Lanes(Episodes):
     # Observations
 
     def observation_space(self) -> Space[Any]:
-        """Return the space of the observations of a lane."""
+        """Return the Gymnasium space of the observations of one lane."""
         size = (self.features, self.num_pages, self.horizon)
         return observation_space(*size, self.observation_form)
 

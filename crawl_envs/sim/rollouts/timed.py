@@ -88,7 +88,7 @@ def end_spell(state: State, status: int) -> int:
 
 @inlined("crawl_alias")
 def start_rates(state: State, lane: int) -> None:
-    """Start the random crawls of a lane's episode: rate 0, a full bucket."""
+    """Start the random crawls of a lane's episode: a crawl rate of 0 and a full token bucket."""
     record = state.lanes[lane]
     record.crawl_rate, record.crawl_due = 0.0, math.inf
     record.hazard = -math.log(draw_uniform(state.rng[lane]))

@@ -37,7 +37,7 @@ FRAGMENT_BITS = np.uint64(32)
 
 @compiled()
 def chained(digests: ShingleArray, length: int) -> ShingleArray:
-    """Return one number for every ``length`` successive digests, in order."""
+    """Return the hash of every ``length`` successive word digests, (n - length + 1,)."""
     shingles = np.empty(digests.size - length + 1, np.uint64)
     for row in range(shingles.size):
         word = mixed(np.uint64(length))
@@ -107,5 +107,5 @@ _digests = lru_cache(maxsize=REMEMBERED)(_of_words)
 
 @lru_cache(maxsize=REMEMBERED)
 def _digest(word: bytes) -> bytes:
-    """Return 64 bits of a word's BLAKE2b digest."""
+    """Return the first 8 bytes of the BLAKE2b digest of a word."""
     return blake2b(word, digest_size=8).digest()
