@@ -125,7 +125,7 @@ def converge(state: State, lane: int, number: int) -> None:
 
 @inlined(forceinline=True)
 def measure_copy(state: State, lane: int, number: int) -> None:
-    """Update the divergence of a copy from its counts."""
+    """Compute the divergence of a page's copy from its counts of live, held, common fragments."""
     record, page, copy = state.lanes[lane], state.pages[lane, number], state.copies[lane, number]
     old, now = state.divergence[lane, number], record.time
     new = jaccard(copy.live, copy.held, copy.common) if page.alive else 0.0

@@ -232,7 +232,7 @@ class World:
                 self.lengthen(**{axis: 2 * self.lengths[axis]})
 
     def ledger(self, record: Any) -> Ledger:
-        """Return the totals of a lane since its restart, from its record in ``state.lanes``."""
+        """Return a lane's totals since its restart; ``record`` is its entry of ``state.lanes``."""
         names = (field.name for field in fields(Ledger) if field.name != "penalty_time")
         counts = {name: record[name].item() for name in names}
         penalty = float(record["divergence_time"]) if self.state.increments.size else None
@@ -253,7 +253,7 @@ class World:
         return CrawlLog(**columns, signals=received)
 
     def signals(self, lane: int) -> IntArray:
-        """Return the signals of each page since its last crawl, (m,) or (S, m), a new array."""
+        """Return each page's number of signals since its last crawl, (m,) or (S, m), new array."""
         by_source = self.state.source_signals[lane]
         counts = by_source if self.num_sources > 1 else self.state.pages[lane]["signals"]
         fresh: IntArray = counts.astype(np.int64)

@@ -87,7 +87,7 @@ class ActionForm(ABC):
         return array
 
     def _between_ones(self, actions: Any, num_lanes: int, what: str) -> Any:
-        """Return numbers in [-1, 1], within rounding, of all lanes."""
+        """Return the actions of N lanes in [-1, 1]; ValueError if outside by more than ROUNDING."""
         array = self._checked(actions, num_lanes, "fiu", f"{what} in [-1, 1]")
         size = np.abs(array)
         if np.all(size <= 1.0):

@@ -129,7 +129,7 @@ class Episodes:
         return int(self._last_slot[lane]) + (self.epoch is not None)
 
     def crawls_allowed(self, lane: int) -> float:
-        """Return the budget of a lane's episode, in crawls; at rates their number is random."""
+        """Return the number of crawls that a lane's episode allows, at rates on average."""
         if self.epoch is None:
             return float(self.num_slots(lane))
         instance = self.instance(lane)
@@ -137,7 +137,7 @@ class Episodes:
         return crawls_between(clock, 0.0, (int(self._last_slot[lane]) + 1) / (1.0 / self.epoch))
 
     def budget_share(self, lane: int, ledger: Ledger) -> float:
-        """Return the crawls of an ended episode of a lane over those that the budget allows."""
+        """Return the crawls of a lane's ended episode as a share of those its budget allows."""
         allowed, instance = self.crawls_allowed(lane), self.instance(lane)
         if ledger.time < self.horizon:  # a limit of its steps ended it, before this decision
             clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
@@ -148,7 +148,7 @@ class Episodes:
     # Seeds and instances
 
     def _plan(self, lane: int, seed: int | None, instance: Instance | None) -> Plan:
-        """Return the checked plan of a lane's next episode, without changing the lane."""
+        """Return the plan of a lane's next episode, checked; the lane itself is unchanged."""
         lane_roots, pinned, episode = self._roots[lane], bool(self._pinned[lane]), 0
         if seed is None and lane_roots is not None:
             episode = int(self.world.state.lanes[lane]["episode"]) + 1
@@ -207,15 +207,15 @@ class Episodes:
     # Ends
 
     def _start(self, lane_mask: BoolArray) -> None:
-        """Number the new episodes of the chosen lanes, which are at their first decision."""
+        """Number the new episodes of the lanes in ``lane_mask``, (N,); they have not ended."""
         self.episodes[lane_mask] += 1
         self.ended[lane_mask] = False
         self._count_steps_left()
 
     def _count_steps_left(self) -> None:
-        """Mark ended lanes as idle, and count the steps until the next end of an episode.
+        """Mark ended lanes as idle, and count the steps until some lane's episode ends next.
 
-        That is 0 while a lane has had no episode.
+        The count stays 0 as long as some lane has never had an episode.
         """
         self.any_ended = bool(self.ended.any())
         self.world.state.lanes["idle"] = self.ended
@@ -225,7 +225,7 @@ class Episodes:
         self.steps_left = int(decisions.min()) if self.episodes.all() else 0
 
     def newly_ended(self) -> BoolArray | None:
-        """Count a step; return the mask of lanes that it ended, None if there are none."""
+        """Count a step; return the mask of lanes whose episodes it ended, or None without any."""
         self.steps_left -= 1
         if self.steps_left > 0:
             return None

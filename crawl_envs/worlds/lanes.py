@@ -157,7 +157,7 @@ class Lanes(Episodes):
         return (("crawls", CRAWLS),)
 
     def _columns(self, complete: bool) -> tuple[str, ...]:
-        """Return the names of the columns; with ``complete`` that of complete observation."""
+        """Return the names of an observation's columns; ``complete`` adds a column of that name."""
         return feature_names(self.reveal, self.mortal, self.num_sources, complete=complete)
 
     @property
@@ -207,7 +207,7 @@ class Lanes(Episodes):
         self._restart(lane_mask)
 
     def _keep_totals(self, lane_mask: BoolArray) -> None:
-        """Copy the records of lanes whose episodes end; NumPy copies bytes faster than fields."""
+        """Copy the records of the lanes in ``lane_mask`` to ``finished``, as bytes, for speed."""
         records = self.world.state.lanes.view(LANE_BYTES)
         self.finished.view(LANE_BYTES)[lane_mask] = records[lane_mask]
 
@@ -304,7 +304,7 @@ class Lanes(Episodes):
         self.steps_left = steps_left
 
     def supply(self) -> None:
-        """Enlarge full logs, and supply the next events, of lanes that wait."""
+        """Enlarge full logs; subclasses also provide more events to lanes that wait for them."""
         self.world.grow_logs()
 
     # Observations
@@ -340,12 +340,12 @@ class Lanes(Episodes):
         return {"action_mask": self.action_masks()[lanes].astype(np.int8), "observation": rows}
 
     def action_masks(self) -> BoolArray:
-        """Return a new mask of the pages that exist and may be chosen, (N, m) bool."""
+        """Return the mask of existing pages, which may be chosen, (N, m) bool, a new array."""
         alive: BoolArray = self.world.state.pages["alive"]
         return alive.copy()
 
     def choice_masks(self) -> BoolArray:
-        """Return the mask that learners expect, (N, m); for ``refresh`` pairs of bits, (N, 2 m)."""
+        """Return masks of choices for learners, (N, m), or (N, 2 m) for the bits of ``refresh``."""
         masks = self.action_masks()
         if self.form.name != "refresh":
             return masks

@@ -36,7 +36,7 @@ def write_row(counts: NDArray[Any], span: int, row: DailyArray) -> None:
 def write_changes(
     day: int, changes: NDArray[np.int32], last_change: DailyArray, columns: DailyArray
 ) -> None:
-    """Write the history features of price changes, the first two; see :func:`write_features`."""
+    """Write the two features of price changes of a day into the first two rows of ``columns``."""
     write_row(changes, HISTORY_DAYS, columns[0])
     for offer in range(last_change.size):
         since = np.float32(day) - last_change[offer]
@@ -52,7 +52,7 @@ def write_features(
     last_change: DailyArray,
     columns: DailyArray,
 ) -> None:
-    """Write the history features of a day in the order of HISTORY_FEATURES, (11, m).
+    """Write the history features of a day into ``columns``, (11, m), ordered as HISTORY_FEATURES.
 
     Args:
         day: number of the day.
@@ -73,9 +73,10 @@ def write_features(
 def add_day(
     counts: NDArray[Any], day: int, spans: tuple[int, ...], sums: NDArray[np.int32]
 ) -> None:
-    """Turn sums of counts of the last days before a day into those before the next one.
+    """Update sums of daily counts over the days before ``day`` to the sums before the next day.
 
-    ``counts`` are (rows, m), with day d in row d % rows; there are more rows than days in a sum.
+    ``spans`` are the numbers of days in a sum. ``counts`` are (rows, m), with day d in row d %
+    rows; there are more rows than days in a sum.
     """
     rows = counts.shape[0]
     added = counts[day % rows]
@@ -105,7 +106,7 @@ def features_of(
     counts: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
     last_change: DailyArray,
 ) -> OfferFeatures:
-    """Return the features of the offers on a day.
+    """Return the features of all offers at the start of a day, computed from daily counts.
 
     Args:
         metadata: metadata of the offers.

@@ -200,7 +200,7 @@ market_at: Any = extending.intrinsic(_market_at)
 
 
 def table_of_market(law: MarketLaw, state: MarketState) -> IntArray:
-    """Return the table of a market; see :func:`crawl_envs.compiled.array_tables.table_of`.
+    """Return the table of a market's arrays, the form in which compiled code receives them.
 
     Raises:
         ValueError: an array is not as specified.
@@ -210,12 +210,12 @@ def table_of_market(law: MarketLaw, state: MarketState) -> IntArray:
 
 
 def new_state(law: MarketLaw) -> MarketState:
-    """Return a state for a market, to be started by :func:`start_state`."""
+    """Return a state of zeros for a market of a given law; :func:`start_state` fills it."""
     return MarketState(*zeros(STATE, lengths_of(law, LAW)))
 
 
 def start_state(law: MarketLaw, state: MarketState) -> None:
-    """Set a state to the start of the history; its stream is not set."""
+    """Set a market's state to the start of its history; its random stream is not set."""
     for array in state:
         array[...] = 0
     for prices in (state.price, state.base, state.before):
@@ -225,12 +225,12 @@ def start_state(law: MarketLaw, state: MarketState) -> None:
 
 
 def copied(state: Any) -> Any:
-    """Return a NamedTuple of arrays with a copy of each."""
+    """Return a NamedTuple like ``state`` with a copy of each of its arrays."""
     return type(state)(*(array.copy() for array in state))
 
 
 def read_only(arrays: Any) -> Any:
-    """Return a NamedTuple of arrays with a read-only view of each."""
+    """Return a NamedTuple like ``arrays`` with a read-only view of each of its arrays."""
     views = [array.view() for array in arrays]
     for view in views:
         view.flags.writeable = False
@@ -238,7 +238,7 @@ def read_only(arrays: Any) -> Any:
 
 
 class DayEvents(NamedTuple):
-    """The events of one day, and the rates behind them; read-only.
+    """The events of one day of a market, and their expected numbers; read-only.
 
     Attributes:
         block: events in order of time, as records (time, code) of a tape: PRICE, REQUEST for a
