@@ -33,7 +33,7 @@ def check_domain(name: str, values: ArrayLike) -> None:
 
 
 def within_domain(rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return estimated or simulated rates, those below the domain as 0 and none above it."""
+    """Return rates with those below the supported domain set to 0, those above to its largest."""
     limited: NDArray[np.float64] = np.where(abs(rates) < SMALLEST, 0.0, np.minimum(rates, LARGEST))
     return limited
 
@@ -84,7 +84,7 @@ def share(name: str, value: Any, *, above: bool = False, below: bool = False) ->
 
 
 def one_of(name: str, value: Any, allowed: Any, also: str = "") -> Any:
-    """Return an argument that is one of several words.
+    """Return an argument whose value must be one of several words.
 
     Args:
         name: its name.
@@ -142,7 +142,7 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
 
 
 def _read(name: str, value: Any) -> NDArray[Any]:
-    """Return what NumPy makes of an argument, or raise ValueError."""
+    """Return an argument as NumPy reads it; raise ValueError if NumPy cannot read it."""
     if isinstance(value, np.ma.MaskedArray):
         raise ValueError(f"{name} must be an array without a mask, got {reprlib.repr(value)}")
     try:
@@ -154,7 +154,7 @@ def _read(name: str, value: Any) -> NDArray[Any]:
 
 
 def floats(name: str, value: ArrayLike, *, flags: bool = False) -> NDArray[np.float64]:
-    """Return an array of float64, itself where it is one already.
+    """Return an argument as an array of float64; an array of this type is returned itself.
 
     Args:
         name: for the error.
@@ -181,7 +181,7 @@ def floats(name: str, value: ArrayLike, *, flags: bool = False) -> NDArray[np.fl
 
 
 def amounts(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    """Return an array of float64, itself where it is one; ValueError unless finite and >= 0."""
+    """Return an argument as float64 array; raise ValueError unless it is finite and >= 0."""
     array = floats(name, value)
     fits = np.isfinite(array) & (array >= 0.0)
     if not fits.all():
@@ -190,7 +190,7 @@ def amounts(name: str, value: ArrayLike) -> NDArray[np.float64]:
 
 
 def common_length(columns: Mapping[str, NDArray[Any]]) -> int:
-    """Return the number of pages, the last length of the first array; 1 if all are scalars."""
+    """Return the number of pages: the last length of the first array, or 1 if all are scalars."""
     name, shape = next(((name, a.shape) for name, a in columns.items() if a.ndim), ("", (1,)))
     if shape[-1] == 0:
         raise ValueError(f"{name} must be of at least one page, got shape {shape}")
@@ -261,9 +261,9 @@ def bandwidth_function(bandwidth: Any, steps: Any) -> tuple[float, tuple[tuple[f
 
 
 def plain(value: Any) -> Any:
-    """Return numbers, paths, enumerations, lists and mappings as values that JSON knows.
+    """Turn numbers, paths, enumerations, lists and mappings into values that JSON can store.
 
-    They may be of any library. Other objects are returned as they are.
+    The values may come from any library. Other objects are returned unchanged.
     """
     if hasattr(value, "tolist"):  # arrays and numbers of NumPy, columns of pandas, tensors
         value = value.tolist()
@@ -286,7 +286,7 @@ be."""
 
 
 def page_arrays(**given: ArrayLike) -> tuple[NDArray[np.float64], ...]:
-    """Return the arguments as float64 arrays of one shape (m,).
+    """Return arguments that have one number per page as float64 arrays of one shape (m,).
 
     Raises:
         ValueError: an argument is not numeric, negative, not finite or outside the supported

@@ -21,7 +21,7 @@ MAX_FRAGMENTS = 2**31 - 1
 
 
 def _rows(name: str, value: ArrayLike, kinds: str, minimum: int) -> NDArray[Any]:
-    """Return an array of finite numbers, (m, G); raise ValueError unless it is one."""
+    """Return an argument as array of finite numbers, (m, G); raise ValueError otherwise."""
     array = np.asarray(value)
     if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in kinds:
         raise ValueError(

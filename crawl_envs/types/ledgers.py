@@ -43,7 +43,7 @@ class Ledger:
         return hash(self._totals())
 
     def _totals(self) -> tuple[Any, ...]:
-        """Return all totals, with a word in place of NaN."""
+        """Return all totals as a tuple, with a word instead of each NaN, for comparisons."""
         totals = (getattr(self, field.name) for field in fields(self))
         return tuple("NaN" if total != total else total for total in totals)
 
@@ -54,7 +54,7 @@ class Ledger:
 
     @property
     def accuracy(self) -> float:
-        """Share of requests served fresh, in [0, 1]; NaN without requests."""
+        """Share of requests whose page was fresh, in [0, 1]; NaN without requests."""
         return self.hits / self.requests if self.requests else math.nan
 
     @property

@@ -91,13 +91,13 @@ class Delay:
 
 
 def _over_sources(values: FloatArray) -> FloatArray:
-    """Return sums over sources, (m,), of an array (m,) or (S, m)."""
+    """Return the sums over sources, (m,), of an array that is (m,) or (S, m)."""
     total: FloatArray = values if values.ndim == 1 else values.sum(0)
     return total
 
 
 def _check_recall(recall: FloatArray) -> None:
-    """Raise ValueError if a recall, or the sum of recalls of a page, exceeds 1."""
+    """Raise ValueError if a recall, or the sum of a page's recalls over sources, exceeds 1."""
     if np.any(recall > 1.0):
         raise ValueError(f"recall must lie in [0, 1], got {recall.max()}")
     total = _over_sources(recall)
@@ -220,9 +220,9 @@ class Instance:
         return np.asarray((self.recall == 1.0) & (self.false_signal_rate == 0.0))
 
     def pooled(self) -> Instance:
-        """Return the instance with all sources merged into one.
+        """Return an instance with one source of signals that sends the signals of all sources.
 
-        Its recall and false-signal rate are the sums over sources.
+        Its recall and false-signal rate are the sums over the sources.
         """
         if self.num_sources == 1:
             return self
@@ -238,7 +238,7 @@ class Instance:
         )
 
     def problem(self, reveal: Reveal = "parameters") -> Problem:
-        """Return the public part of the instance, the same object at each call."""
+        """Return what policies may know of the instance; repeated calls return the same object."""
         if reveal not in self._problems:
             self._problems[reveal] = self._public(reveal)
         return self._problems[reveal]
@@ -306,7 +306,7 @@ class Problem:
             object.__setattr__(self, "num_sources", int(self.recall.shape[0]))
 
     def pooled(self) -> Problem:
-        """Return the problem with all sources merged into one; see :meth:`Instance.pooled`."""
+        """Return the problem with all sources of signals merged; see :meth:`Instance.pooled`."""
         recall, false_rate = self.recall, self.false_signal_rate
         if recall is not None:
             recall = np.minimum(_over_sources(recall), 1.0)
@@ -316,7 +316,7 @@ class Problem:
 
 
 class Tracker(NamedTuple):
-    """Knowledge of one lane at a decision: exact, unsaturated arrays, newly allocated.
+    """What a tracker knows of one lane at a decision, in new arrays of exact numbers.
 
     Attributes:
         problem: public part of the instance.

@@ -150,7 +150,7 @@ class RateBudget:
         return result
 
     def count_signals(self, state: State) -> None:
-        """Count the signals of the last epoch in lanes not idle, if change rates are hidden."""
+        """Add the last epoch's signals to each lane's counts by page, if rates are hidden."""
         if self.reveal == "parameters":
             return
         for lane in map(int, np.flatnonzero(~state.lanes["idle"])):
@@ -164,7 +164,12 @@ class RateBudget:
         return crawls_between(clock, start, end) / (end - start)
 
     def keeps_to(self, form: CompiledRates, instance: Instance, length: int) -> bool:
-        """Return whether lanes apply a policy of rates unchanged during ``length`` epochs."""
+        """Return whether lanes apply a policy of rates unchanged during ``length`` epochs.
+
+        They do if there is no bucket, change rates are revealed, every rule starts with an epoch,
+        only pages with complete observation are crawled at signals, and no rule declares more than
+        the budget of any of its epochs.
+        """
         complete = instance.complete
         if self.bucket is not None or self.reveal != "parameters":
             return False

@@ -159,7 +159,7 @@ class FragmentLanes(Lanes):
                 self._spells(lane)
 
     def play(self, actions: Actions) -> tuple[FloatArray, ...]:
-        """Take decoded actions and play to the next decision, as :meth:`Lanes.play`."""
+        """Play decoded actions to the next decision, as :meth:`Lanes.play`; compare sketches."""
         outcomes = super().play(actions)
         if self.sketch_size is not None:
             estimate_divergences(self.world.table, self.sketch_size)

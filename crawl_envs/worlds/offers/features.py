@@ -87,7 +87,7 @@ def add_day(
 
 
 def sums_of(counts: NDArray[Any], day: int, spans: tuple[int, ...]) -> NDArray[np.int32]:
-    """Return the sums of the counts of the last days before a day, (len(spans), m).
+    """Return sums of daily counts over the last days before ``day``, by span, (len(spans), m).
 
     ``counts`` are (rows, m), with day d in row d % rows.
     """

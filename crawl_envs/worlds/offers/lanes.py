@@ -244,7 +244,7 @@ class OfferLanes(Lanes):
             self._records[lane] += (OfferDay(*day),)
 
     def _next_day(self, lanes: IntArray) -> None:
-        """Start the next day of lanes: its events, the weights of offers, the features."""
+        """Start the next day of some lanes: draw its events, set the weights and the features."""
         first, weekday = map(self.features.index, (HISTORY_FEATURES[0], "day_of_week"))
         self._days.next_day(self.world, lanes, first)
         for lane in lanes.tolist():

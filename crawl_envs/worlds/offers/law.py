@@ -191,7 +191,7 @@ extending: Any = untyped_extending
 
 
 def _market_at(typing_context: Any, table: Any) -> Any:
-    """Turn a table into the law and the state of a market in compiled code."""
+    """Type the intrinsic that turns a table of addresses into a market's arrays in kernels."""
     return read_table(MARKET, table)
 
 

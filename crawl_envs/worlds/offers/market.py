@@ -236,7 +236,7 @@ def steps_of(market: Any, offer: int) -> int:
 
 @inlined()
 def count_prices(market: Any) -> None:
-    """Write into ``starts`` the first places of the price changes of each step."""
+    """Count the possible price changes of each step; write their first places into ``starts``."""
     start = market.starts
     start[:] = 0
     for row in range(market.sizes[0]):
@@ -355,7 +355,7 @@ def draw_events(market: Any, day: int, block: Records, detail: PriceArray) -> in
 
 @compiled()
 def rates_of(table: IntArray, day: int) -> tuple[SingleArray, SingleArray, SingleArray]:
-    """Return the expectations of the latest day, as in :class:`DayEvents`."""
+    """Return each offer's expected clicks and views on a day, and its chance of a price change."""
     market = market_at(table)
     season = demand_season(market, day)
     offers = market.price.size
@@ -376,10 +376,10 @@ def rates_of(table: IntArray, day: int) -> tuple[SingleArray, SingleArray, Singl
 
 @compiled()
 def draw_days(tables: IntArray, lanes: IntArray, days: IntArray, number: int) -> int:
-    """Draw the next days of some markets: of days from 0 on the first halves.
+    """Draw the next ``number`` days of some lanes' markets; of days from 0 on, the first half.
 
-    ``days`` are the numbers of the next days of all lanes. Return the largest bound of
-    :func:`draw_counts`.
+    ``days`` has the next day of every lane. Returns the largest of the bounds on the number of
+    events that :func:`draw_counts` gives.
     """
     max_events, block, detail = 0, np.empty(0, EVENT), np.empty(0, np.int32)
     for lane in lanes:
@@ -398,7 +398,7 @@ def finish_day(table: IntArray, day: int, block: Records, detail: PriceArray) ->
 
 
 def at_once(lanes: IntArray, num_offers: int) -> Iterator[IntArray]:
-    """Yield parts of some lanes whose days are drawn in one call, for interrupts."""
+    """Split ``lanes`` into parts whose days are drawn by one call, so that interrupts work."""
     size = max(AT_ONCE // num_offers, 1)
     for first in range(0, lanes.size, size):
         yield lanes[first : first + size]
