@@ -106,7 +106,7 @@ def _check_crawls(instance: Instance, slots: int) -> None:
 
 
 class Row(NamedTuple):
-    """Value of a metric of a policy on a seed, in a setting of an environment."""
+    """The value of one metric for a policy and a seed, in a setting of an environment."""
 
     id: str
     setting: str
@@ -208,7 +208,7 @@ def evaluate(
 
 
 def _distinct(seeds: Iterable[int]) -> list[int]:
-    """Return the seeds; ValueError if one is no integer >= 0, or occurs twice."""
+    """Return the seeds as a list; ValueError if one is no integer >= 0, or occurs twice."""
     if not isinstance(seeds, Iterable):
         raise ValueError(f"seeds must be integers, got {seeds!r}")
     given = [whole("seeds", seed, 0) for seed in seeds]
@@ -273,7 +273,7 @@ def play(
 
 
 def _playable(form: Compiled, lanes: Lanes) -> bool:
-    """Return whether a compiled rollout of the form equals the steps of the environment."""
+    """Return whether a compiled rollout of a policy gives what stepping the environment gives."""
     if isinstance(form, CompiledRates):
         budget, epochs = lanes.budget, lanes.num_slots(0)
         if budget is None or not lanes.crawls_at_random:

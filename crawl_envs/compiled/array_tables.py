@@ -37,7 +37,7 @@ SmallArray: TypeAlias = NDArray[np.int32]
 
 
 class Field(NamedTuple):
-    """An array of a State: its name, element type, and axes, by name or of fixed length."""
+    """Name, element type and axes of one array of a specification; an axis is a name or length."""
 
     name: str
     dtype: np.dtype[Any]
@@ -45,7 +45,7 @@ class Field(NamedTuple):
 
 
 def fields_of(specification: type) -> tuple[Field, ...]:
-    """Read the arrays from the annotations of a specification."""
+    """Return the Field of each array that a specification, a NamedTuple, declares by its types."""
     hints = get_type_hints(specification, include_extras=True)
     return tuple(
         Field(

@@ -124,7 +124,7 @@ SEARCH = np.dtype(
 
 
 class LazyArgmax(NamedTuple):
-    """What the values of m pages are computed from, and the state of the search among them."""
+    """The parameters of the values of m pages, and the state of the search for the largest."""
 
     # the table of the value: a row per page, and perhaps rows that pages share
     parameters: Annotated[FloatArray, np.float64, "rows P"]
@@ -150,10 +150,10 @@ INITIAL = {"pages": (0.0, 0.0, 0.0, ABSENT, 0), "wake": math.inf, "upper": math.
 def new_lazy_argmax(
     parameters: FloatArray, num_pages: int, start: float = 0.0, grows: bool = False
 ) -> LazyArgmax:
-    """Return a search without pages, for up to m pages, from a time on.
+    """Return a search for up to ``num_pages`` pages, without pages yet, from time ``start`` on.
 
-    ``parameters`` is the table of the value, (>= m, P), which others write. ``grows`` says that
-    the search may get room for many more pages.
+    ``parameters`` is the table of the value, (>= m, P), which others write. ``grows`` says that the
+    search may get room for many more pages.
     """
     bars = 3 if grows or num_pages >= THREE_BAR_PAGES else 2
     lengths = {"m": num_pages, "room": num_pages // 8 + 64, "levels": bars}
@@ -165,7 +165,7 @@ def new_lazy_argmax(
 
 
 def with_room(lazy: LazyArgmax, num_pages: int, width: int) -> LazyArgmax:
-    """Return the search, with its state, in arrays for m pages and parameters of a width."""
+    """Return a copy of a search with room for ``num_pages`` pages of ``width`` parameters each."""
     lengths = {"m": num_pages, "rows": num_pages, "P": width, "room": num_pages // 8 + 64}
     return LazyArgmax(*resized(lazy, FIELDS, lengths, INITIAL))
 
@@ -282,7 +282,7 @@ def pop(lazy: LazyArgmax) -> None:
 
 @inlined()
 def sleep(lazy: LazyArgmax, page: int, until: float, signals: float) -> None:
-    """Let a page sleep until a time or until more signals arrive."""
+    """Let a page sleep until time ``until``, or until signals of weight over ``signals`` arrive."""
     lazy.wake[page], lazy.pages[page].signal_limit = until, lazy.pages[page].counted + signals
     if until <= lazy.search[0].horizon:
         push(lazy, until, page)
@@ -578,7 +578,7 @@ def wake_pages(lazy: LazyArgmax, value: Any, now: float) -> None:
 
 @inlined()
 def bound_top(lazy: LazyArgmax, value: Any, now: float) -> int:
-    """Bound the values of the top for some choices; return the place of the largest bound."""
+    """Bound the values of the top's pages for some choices; return the largest bound's place."""
     search, upper, first = lazy.search[0], lazy.upper, 0
     bounded = min(lazy.levels[TOP].end, upper.shape[0])
     if now > search.until:

@@ -41,7 +41,7 @@ class Lane:
         raise AttributeError(f"a lane of {type(self._vector).__name__} has no attribute {name!r}")
 
     def assign(self, name: str, value: Any) -> None:
-        """Set a new attribute; AttributeError for those and arguments of the environment."""
+        """Set a new attribute of the lane; AttributeError for one that the environment has."""
         if hasattr(type(self), name) or hasattr(self._vector, name):
             raise AttributeError(
                 f"{name!r} of a lane cannot be set: it is the environment's, so give it to "

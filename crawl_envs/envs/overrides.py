@@ -13,7 +13,7 @@ CHECKS = (OrderEnforcing, PassiveEnvChecker)
 
 
 def overrides(core: CrawlEnv) -> tuple[str, ...]:
-    """Return the methods and spaces of :class:`CrawlEnv` that a subclass replaces.
+    """Return the names of what a subclass of :class:`CrawlEnv` redefines: methods and spaces.
 
     Other changes, such as those of arguments, lanes or the objective, act in batches too.
     """
@@ -27,15 +27,16 @@ def overrides(core: CrawlEnv) -> tuple[str, ...]:
 
 
 def _is_method(name: str) -> bool:
-    """Return whether CrawlEnv has a method or a property of that name."""
+    """Return whether the class CrawlEnv has a method or a property called ``name``."""
     attribute = getattr(CrawlEnv, name, None)
     return callable(attribute) or isinstance(attribute, property)
 
 
 def beyond_lanes(env: Any) -> tuple[str, ...]:
-    """Return the names of wrappers and overrides that lanes do not have, outermost first.
+    """Return the names of an environment's wrappers and redefined methods that batches ignore.
 
-    Limits of steps count if they are shorter than the horizon, and wrappers that only check do not.
+    The outermost is first. Limits of steps count only if shorter than the horizon. Wrappers that
+    only check are not returned.
     """
     names, core = [], env.unwrapped
     while env is not core:

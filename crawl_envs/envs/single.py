@@ -71,7 +71,7 @@ class CrawlEnv(LaneAccess, SingleEnv):
         return self.lanes.observation(0), self._info([np.zeros(1)] * NUM_OUTCOMES)
 
     def _check_length(self) -> None:
-        """Warn if a pinned instance has longer episodes than ``spec`` tells wrappers."""
+        """Warn if a pinned instance has longer episodes than the number of steps in ``spec``."""
         steps, expected = self.lanes.steps_left, self.lanes.steps_per_episode()
         if expected is not None and steps > expected:
             logger.warn(
@@ -137,7 +137,7 @@ class CrawlEnv(LaneAccess, SingleEnv):
 
     @property
     def instance(self) -> Instance:
-        """The truth, for oracles and tests."""
+        """The true parameters of the current episode's pages, for oracles and tests."""
         return self.lanes.instance(0)
 
     @property

@@ -131,7 +131,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
     def _info(
         self, terms: dict[str, FloatArray], outcomes: Sequence[FloatArray], there: BoolArray
     ) -> dict[str, Any]:
-        """Return the info of a step, arrays over lanes, with the mask ``there`` of valid lanes.
+        """Return the info of a step, with arrays over lanes; ``there`` masks the valid lanes.
 
         Lanes that are reset have the info of a step in which nothing happened.
         """
@@ -152,9 +152,9 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
     def _final(
         self, terms: dict[str, FloatArray], outcomes: Sequence[FloatArray], ended: BoolArray
     ) -> dict[str, Any]:
-        """Return the info of a step that ends the episodes of some lanes, before their reset.
+        """Return the info of a step in which episodes end and the next ones start at once.
 
-        Their last observation and info go under ``final_obs`` and ``final_info``.
+        The last observation and info of the ended lanes go under ``final_obs`` and ``final_info``.
         """
         final: NDArray[np.object_] = np.full(self.num_envs, None, object)
         for lane in np.flatnonzero(ended):
@@ -186,11 +186,11 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
 
     @cached_property
     def views(self) -> list[Lane]:
-        """The lanes, with the interface of single environments."""
+        """The lanes as objects with the interface of a single environment."""
         return [Lane(self, number) for number in range(self.num_envs)]
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Return an attribute of each lane, or what it returns, as SyncVectorEnv does.
+        """Return each lane's attribute, or the result of calling it, as SyncVectorEnv does.
 
         Raises:
             AttributeError: a lane has none of that name.
@@ -199,7 +199,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         return tuple(one(*args, **kwargs) if callable(one) else one for one in attributes)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Return an attribute of each lane."""
+        """Return the value of an attribute for each lane."""
         return self.call(name)
 
     def set_attr(self, name: str, values: Any) -> None:

@@ -35,7 +35,7 @@ class Generator:
     num_sources: int = 1
 
     def __call__(self, rng: np.random.Generator) -> Instance:
-        """Draw an instance."""
+        """Draw an instance with the NumPy generator ``rng``."""
         return self.draw(
             rng, self.num_pages, bandwidth=self.bandwidth, bandwidth_steps=self.bandwidth_steps
         )
@@ -74,9 +74,9 @@ class Law:
         bandwidth_steps: Sequence[Sequence[float]] = (),
         **arguments: Any,
     ) -> Generator:
-        """Return a generator of instances; None selects the default of an argument.
+        """Return a generator of this law's instances; arguments of None have the law's defaults.
 
-        ``name`` is the law's name, for errors; see :class:`Generator` for the others.
+        ``name`` is the law's name, for errors. :class:`Generator` describes the other arguments.
 
         Raises:
             ValueError: an argument is outside its range, or the law does not have it.

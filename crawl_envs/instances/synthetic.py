@@ -39,12 +39,12 @@ COLD_SPREAD = math.log(1000.0) / (2.0 * 1.959963984540054)
 
 
 def draw_uniform(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
-    """Draw pages without signals."""
+    """Draw an instance of ``num_pages`` pages without signals."""
     return Instance(rng.random(num_pages), rng.random(num_pages), **more)
 
 
 def draw_partial(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
-    """Draw pages with a recall from Beta(1/4, 1/4)."""
+    """Draw an instance whose pages have a recall from Beta(1/4, 1/4), and no false signals."""
     importance, change_rate = rng.random(num_pages), rng.random(num_pages)
     return Instance(importance, change_rate, rng.beta(*RECALL_BETA, num_pages), **more)
 
@@ -109,7 +109,7 @@ def draw_cold(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance
 
 
 def _sources(value: Any, bandwidth: float) -> int:
-    """Check a number of sources."""
+    """Return a number of sources of signals; raise ValueError if it is out of range."""
     return whole("num_sources", value, 2, MAX_SOURCES)
 
 

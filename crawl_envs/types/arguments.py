@@ -102,7 +102,7 @@ def one_of(name: str, value: Any, allowed: Any, also: str = "") -> Any:
 
 
 def _unknown(name: str, value: Any, choices: Sequence[str], also: str) -> str:
-    """Return what is wrong; of many words, the most similar ones are named."""
+    """Return an error message about an unknown word; if there are many, it names similar ones."""
     if len(choices) <= MAX_LISTED:
         return f"{name} must be one of {', '.join(choices)}{also}, got {value!r}"
     near = get_close_matches(str(value), choices, 3, 0.5)

@@ -191,7 +191,7 @@ class Contents:
 def _earlier(
     page: IntArray, birth: FloatArray, death: FloatArray, size: IntArray, key: KeyArray
 ) -> IntArray:
-    """Return the previous spell of the same page and key, -1 for none, (n,)."""
+    """Return the row of each spell's previous spell of equal page and key, -1 for none, (n,)."""
     order = np.lexsort((birth, key, page))
     before, after = order[:-1], order[1:]
     repeats = (page[before] == page[after]) & (key[before] == key[after])

@@ -383,4 +383,4 @@ class Policy(Protocol):
         episode_start: Any = None,
         deterministic: bool = False,
     ) -> tuple[Any, Any]:
-        """Return the action for ``observation``, batched like it, and the next hidden state."""
+        """Return the action, or a batch of them, for ``observation``, and the next hidden state."""

@@ -17,7 +17,7 @@ from crawl_envs.types import Delay, FloatArray, Instance, IntArray
 
 
 class Occurrences(NamedTuple):
-    """Changes, and signals at the times they are sent, in any order.
+    """Changes and signals of pages, the latter at the times when they are sent, in any order.
 
     Attributes:
         time: times in (0, horizon], (n,).
@@ -32,7 +32,7 @@ class Occurrences(NamedTuple):
 
 
 def merged(*parts: tuple[FloatArray, IntArray, IntArray | int]) -> Occurrences:
-    """Concatenate (times, pages, kinds); a kind may be one number for all."""
+    """Join several (times, pages, kinds) to one Occurrences; a kind may be one number for all."""
     times, pages, kinds = zip(*parts, strict=True)
     repeated = [np.broadcast_to(kind, page.shape) for kind, page in zip(kinds, pages, strict=True)]
     return Occurrences(*(np.concatenate(column) for column in (times, pages, repeated)))
@@ -41,7 +41,7 @@ def merged(*parts: tuple[FloatArray, IntArray, IntArray | int]) -> Occurrences:
 def in_pieces(
     rng: np.random.Generator, start: FloatArray, end: FloatArray, rate: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """Draw a Poisson process of constant rate on each of k intervals.
+    """Draw a Poisson process on each of k intervals, at the interval's own constant rate.
 
     Return times in (start, end], unsorted within an interval, and the non-decreasing numbers of
     their intervals.
@@ -62,9 +62,9 @@ def arrivals(
 
 
 def members(group: IntArray, wanted: IntArray) -> tuple[IntArray, IntArray]:
-    """Return, for every group in ``wanted``, its index there, and the rows of ``group`` in it.
+    """Return the rows whose ``group`` is in ``wanted``, each with the index of its group there.
 
-    Indices are in order, and rows ascending for each of them.
+    Indices ascend, and so do the rows of one index.
     """
     row = np.argsort(group, kind="stable")
     size = np.bincount(group)
@@ -88,7 +88,7 @@ def signalled(
 
 
 def travel_times(rng: np.random.Generator, delay: Delay, count: int) -> FloatArray:
-    """Draw signal delays, (count,); see :class:`crawl_envs.types.Delay`."""
+    """Draw the delays of ``count`` signals, (count,), from a :class:`crawl_envs.types.Delay`."""
     if delay.kind == "exponential":
         return delay.mean * rng.standard_exponential(count)
     if delay.kind == "poisson":
@@ -116,10 +116,10 @@ HiddenLaw: TypeAlias = Callable[[np.random.Generator, float], Occurrences]
 
 @dataclass(frozen=True, eq=False, init=False)
 class Misspecified(CustomEvents):
-    """An instance with a hidden law that generates its events.
+    """An instance whose events a hidden law draws, at odds with the revealed parameters.
 
-    The attributes of :class:`crawl_envs.types.Instance` are the *revealed* parameters, which may
-    be wrong. The documentation of each law states which of them are true.
+    The attributes of :class:`crawl_envs.types.Instance` are the *revealed* parameters, which may be
+    wrong. The documentation of each law states which of them are true.
 
     Args:
         pages: parameters of the pages, with a single source of signals; they are revealed, except

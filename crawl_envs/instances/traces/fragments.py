@@ -61,7 +61,7 @@ def read_fragments(
 
 
 def _check_apart(table: Table, birth: FloatArray, death: FloatArray) -> None:
-    """Raise ValueError if two spells of a fragment on a page overlap."""
+    """Raise ValueError if two spells of one fragment on one page overlap in time."""
     page, fragment = table["page_id"], table["fragment"]
     order = np.lexsort((birth, fragment, page))
     before, after = order[:-1], order[1:]

@@ -67,7 +67,7 @@ class Parameters:
 
 
 def _columns_of(name: str, signals: Signals) -> list[str]:
-    """Return the columns of a parameter: one, or one per source if there are several."""
+    """Return the names of a parameter's columns: one, or one per source if there are several."""
     count = len(sources_of(signals))
     if count == 1 or name not in BY_SOURCE:
         return [name]
@@ -139,7 +139,7 @@ def load_parameters(path: str | Path, trace: Trace) -> Parameters:
 
 
 def _command(path: Path, trace: Trace) -> str:
-    """Return the command that writes the file at ``path``."""
+    """Return the shell command that fits the parameters and writes the file at ``path``."""
     stem = path.name.removesuffix(".parquet").removeprefix("parameters-")
     option = f" --signals {stem}" if path.name == f"parameters-{stem}.parquet" else ""
     elsewhere = "" if path.parent == trace.folder else f" --out {path}"
@@ -147,7 +147,7 @@ def _command(path: Path, trace: Trace) -> str:
 
 
 def _description(path: Path, metadata: dict[bytes, bytes], trace: Trace) -> dict[str, Any]:
-    """Return the metadata of a file; raise ValueError if they are invalid or of another trace."""
+    """Return a file's metadata on the fit; ValueError if invalid or of another trace."""
     try:
         described = json.loads(metadata[METADATA_KEY.encode()])
         owner, metadata_values = described["trace"], {name: described[name] for name in DESCRIPTION}

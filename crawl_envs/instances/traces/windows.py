@@ -24,7 +24,7 @@ SIGNALS: tuple[Signals, ...] = get_args(Signals)
 
 
 def sources_of(signals: Signals) -> tuple[str, ...]:
-    """Return the names of the sources of a kind of recorded signals, by number."""
+    """Return the names of the sources that a kind of recorded signals has, in order."""
     return ("directory", "mentions") if signals == "both" else (signals,)
 
 
@@ -53,7 +53,7 @@ class RecordedFragments(NamedTuple):
     death: FloatArray
 
     def of_pages(self, mask: BoolArray) -> RecordedFragments:
-        """Return the spells of the pages in a mask, (m,), with pages renumbered in order."""
+        """Return the spells of the pages that a mask, (m,), selects, with pages renumbered."""
         rows = mask[self.page]
         page = (np.cumsum(mask) - 1)[self.page[rows]]
         return RecordedFragments(page, self.fragment[rows], self.birth[rows], self.death[rows])
@@ -106,7 +106,7 @@ class TraceWindow(Tape):
         )
 
     def of_pages(self, pages: IntArray) -> TraceWindow:
-        """Return the events of some pages, distinct rows, renumbered in the given order."""
+        """Return the events of the pages ``pages``, which get new numbers in the given order."""
         number = np.full(self.alive.size, -1, np.int64)
         number[pages] = np.arange(pages.size)
         page, kind = np.divmod(self.code, CODE_STRIDE)
@@ -198,7 +198,7 @@ class Trace:
         return TraceWindow.cut(events, self.created, self.deleted, start, end, len(sources))
 
     def _received(self, source: str, start: float, end: float) -> tuple[IntArray, FloatArray]:
-        """Return pages and times of signals of a source to existing pages, from start to end."""
+        """Return pages and times of one source's signals to existing pages, from start to end."""
         page, time = self.mention_page, self.mention_time
         if source == "directory":
             sent = np.flatnonzero((self.signal_time > start) & (self.signal_time <= end))

@@ -49,7 +49,7 @@ def _quality(
     edges: tuple[float, ...],
     shares: tuple[float, ...],
 ) -> FloatArray:
-    """Draw from a histogram: from its upper TAIL where declared, from the rest elsewhere."""
+    """Draw values from a histogram: from its upper TAIL for declared pages, else from the rest."""
     uniform = rng.random(declared.size)
     level = np.where(declared, 1.0 - TAIL * uniform, (1.0 - TAIL) * uniform)
     return np.interp(level, np.concatenate([[0.0], np.cumsum(shares)]), edges)

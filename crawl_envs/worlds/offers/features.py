@@ -26,7 +26,7 @@ changes; the number of rows."""
 
 @inlined()
 def write_row(counts: NDArray[Any], span: int, row: DailyArray) -> None:
-    """Write the means of sums of counts below 2**24 over a number of days, (m,)."""
+    """Write ``counts``, (m,), sums over ``span`` days and below 2**24, into ``row`` as means."""
     days = np.float32(span)
     for offer in range(row.size):
         row[offer] = np.float32(counts[offer]) / days
