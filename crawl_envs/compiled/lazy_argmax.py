@@ -361,7 +361,7 @@ def rise(lazy: LazyArgmax, value: Any, page: int, now: float) -> None:
 
 @inlined()
 def place_by(lazy: LazyArgmax, value: Any, page: int, now: float, current: float) -> None:
-    """Move a page up to the first level where it can sleep, by its current value, or to the top."""
+    """Move a page of value ``current`` up to the first level where it can sleep, or to the top."""
     level = lazy.pages[page].level
     while level > TOP:
         bar = lazy.levels[level - 1].bar

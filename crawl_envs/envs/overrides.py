@@ -33,10 +33,9 @@ def _is_method(name: str) -> bool:
 
 
 def beyond_lanes(env: Any) -> tuple[str, ...]:
-    """Return the names of an environment's wrappers and redefined methods that batches ignore.
+    """Return the names of wrappers and overrides that lanes do not have, outermost first.
 
-    The outermost is first. Limits of steps count only if shorter than the horizon. Wrappers that
-    only check are not returned.
+    Limits of steps count if they are shorter than the horizon, and wrappers that only check do not.
     """
     names, core = [], env.unwrapped
     while env is not core:

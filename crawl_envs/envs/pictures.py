@@ -252,7 +252,7 @@ def _background(
 
 
 def _draw_curve(picture: PictureArray, plan: Layout, scene: Scene, history: History) -> None:
-    """Draw the freshness over the episode, a column of pixels at a time, and its mean as dashes."""
+    """Draw the curve of freshness over the episode into a picture; a dashed line is its mean."""
     left, right = MARGIN + AXIS_WIDTH, plan.width - MARGIN
     height = plan.curve_bottom - plan.curve_top
     columns = round(min(scene.ledger.time / scene.horizon, 1.0) * (right - left))

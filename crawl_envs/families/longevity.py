@@ -36,7 +36,7 @@ OF_DRAWN = {"num_pages": None, "bandwidth_steps": (), "horizon": None}
 
 
 def _refuse(arguments: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
-    """Raise ValueError where an argument differs from its default."""
+    """Raise ValueError if an argument that does not apply differs from its default."""
     for name, value in arguments.items():
         if value != defaults[name]:
             raise ValueError(f"{name} must not be given for {where}, got {value!r}")
@@ -78,9 +78,9 @@ def _generator(
 
 
 class FragmentAccess:
-    """Additional accessors, for oracles and tests, of environments of pages with fragments.
+    """More methods for oracles and tests, of environments whose pages consist of fragments.
 
-    ``lanes`` is the batch.
+    ``lanes`` is the batch of lanes that the methods read.
     """
 
     lanes: Any

@@ -22,7 +22,9 @@ def action_arguments(
     overspend: Overspend | None,
     bucket: float | None,
 ) -> dict[str, Any]:
-    """Return the arguments of lanes for an action form; see the page of ``CrawlNCIS-v0``.
+    """Return the arguments that lanes need for an action form, with checks and defaults.
+
+    The page of ``CrawlNCIS-v0`` describes them.
 
     Args:
         action: name of the action form.

@@ -259,7 +259,7 @@ def _hours(rng: np.random.Generator, merchants: int) -> FloatArray:
 
 
 def click_hours() -> FloatArray:
-    """Return the cumulative shares of a day's clicks, (1, STEPS_PER_DAY), with a peak at 8 pm."""
+    """Return the cumulative shares of a day's clicks by step, (1, STEPS_PER_DAY), peak at 8 pm."""
     hour = (np.arange(STEPS_PER_DAY) + 0.5) * 24 / STEPS_PER_DAY
     shares = 1.0 + 0.8 * np.cos((hour - 20.0) / 24 * 2 * np.pi)
     cumulative: FloatArray = np.cumsum(shares / shares.sum())[None]
@@ -267,7 +267,7 @@ def click_hours() -> FloatArray:
 
 
 def season() -> FloatArray:
-    """Return factors of price changes, promotions and demand by day of the year, (365, 3)."""
+    """Return the factors of price changes, promotions and demand by day of the year, (365, 3)."""
     factors = np.ones((DAYS_OF_YEAR, 3))
     for first, days, *strength in SALES:
         factors[first : first + days] = strength
@@ -344,7 +344,7 @@ def _numbers(shape: MarketShape, first_day: int) -> MarketNumbers:
 
 
 def _draw_metadata(rng: np.random.Generator, traits: World, m: int) -> OfferMetadata:
-    """Draw the metadata of m offers, sorted by merchant."""
+    """Draw the metadata of ``m`` offers, such as merchant and brand, sorted by merchant."""
     merchant = np.sort(rng.choice(traits.size.size, m, p=traits.size)).astype(np.int32)
     category = traits.merchant_categories[merchant, rng.integers(CATEGORIES_EACH, size=m)]
     brand = traits.category_brands[category, rng.choice(BRANDS_EACH, m, p=_falling(BRANDS_EACH))]

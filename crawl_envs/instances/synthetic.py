@@ -90,7 +90,7 @@ def draw_sources(
 
 
 def draw_mixed(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
-    """Draw pages, of which half, rounded down, signal every change and nothing else."""
+    """Draw pages of which half, rounded down, signal exactly their changes, the others nothing."""
     importance, change_rate = rng.random(num_pages), rng.random(num_pages)
     complete = rng.permutation(num_pages) < num_pages // 2
     return Instance(importance, change_rate, complete.astype(np.float64), **more)

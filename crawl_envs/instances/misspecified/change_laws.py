@@ -74,9 +74,9 @@ def spells_at_once(horizon: float) -> int:
 def spells(
     rng: np.random.Generator, num_pages: int, horizon: float
 ) -> tuple[FloatArray, FloatArray, IntArray, BoolArray]:
-    """Draw the bursts and quiet spells of all pages, which cover (0, horizon].
+    """Draw starts, ends, pages and burst flags of the bursts and quiet spells in (0, horizon].
 
-    Returns their starts, ends, pages, and whether they are bursts, (k,) each.
+    Each array is (k,); the spells of a page cover the interval.
     """
     first = rng.random(num_pages) < BURST_SHARE
     burst = first[:, None] ^ (np.arange(spells_at_once(horizon)) % 2 == 1)
@@ -92,8 +92,8 @@ def spells(
 def bursty(pages: Instance, rng: np.random.Generator, horizon: float) -> Occurrences:
     """Draw changes that alternate between bursts and quiet spells, for each page, and signals.
 
-    Changes are a stationary two-state Markov-modulated Poisson process; the lengths of bursts and
-    quiet spells are exponential. The number of changes in a time t has mean Delta t and variance
+    Changes are a stationary two-state Markov-modulated Poisson process, with exponential lengths of
+    bursts and quiet spells. Their number in a time t has mean Delta t and, unlike Poisson, variance
 
         Delta t + 2 v (t / k - (1 - exp(-k t)) / k**2),
 
@@ -142,7 +142,7 @@ def renewals(
 def in_windows(
     rng: np.random.Generator, rate: FloatArray, opening: FloatArray, horizon: float
 ) -> tuple[FloatArray, IntArray]:
-    """Draw Poisson processes of a mean ``rate`` in a window of every day; return times and rows."""
+    """Draw Poisson events in a daily window, at a mean of ``rate``; return times and rows."""
     days = np.arange(-1, math.ceil(horizon / DAY))
     start = DAY * (days + opening[:, None])
     start, end = np.clip([start, start + DAY * WINDOW], 0.0, horizon).reshape(2, -1)

@@ -55,7 +55,7 @@ def in_pieces(
 def arrivals(
     rng: np.random.Generator, rate: FloatArray, horizon: float
 ) -> tuple[FloatArray, IntArray]:
-    """Draw a Poisson process on (0, horizon] per entry of ``rate``; return times and rows."""
+    """Draw a Poisson process on (0, horizon] for each entry of ``rate``; return times and rows."""
     count = rng.poisson(rate * horizon)
     row = np.repeat(np.arange(count.size), count)
     return horizon * (1.0 - rng.random(row.size)), row
@@ -99,7 +99,7 @@ def travel_times(rng: np.random.Generator, delay: Delay, count: int) -> FloatArr
 def delivered(
     rng: np.random.Generator, sent: Occurrences, delay: Delay, horizon: float
 ) -> Occurrences:
-    """Delay each signal, true or false, and drop those that arrive after the horizon."""
+    """Move each signal, true or false, to its arrival; drop those that arrive after the horizon."""
     if delay.kind == "none":
         return sent
     changes, signals = (np.flatnonzero(sent.kind & bit) for bit in (CHANGE, SIGNAL))
@@ -148,7 +148,7 @@ class Misspecified(CustomEvents):
         object.__setattr__(self, "true_delay", true_delay or self.delay)
 
     def expected_events(self, horizon: float, requests: bool = True) -> float:
-        """Return the approximate number of events, plus one spell per page and unit of time."""
+        """Return about how many events an episode has, plus one spell per page and unit of time."""
         return super().expected_events(horizon) + self.num_pages * horizon
 
     def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:

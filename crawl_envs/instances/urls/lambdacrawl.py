@@ -114,10 +114,7 @@ def draw_urls(rng: np.random.Generator, num_pages: int, block: int = BLOCK) -> U
 
 
 def draw_lambdacrawl(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
-    """Draw an instance of URLs; a smaller one has the first pages of a larger one.
-
-    ``more`` are the further arguments of :func:`complete_or_not`.
-    """
+    """Draw an instance of URLs, the first of any larger one; ``more`` as in complete_or_not."""
     return complete_or_not(*draw_urls(rng, num_pages), **more)
 
 
