@@ -38,8 +38,8 @@ def _play(
 ) -> list[tuple[Any, float]]:
     """Return the actions and rewards of up to STEPS steps after a seeded reset.
 
-    Actions are those of ``choose(observation, step)``, or random ones. Observations must lie in
-    their space, and rewards must be the sums of their terms.
+    Actions come from ``choose(observation, step)``, or are random. Observations must lie in their
+    space, and rewards must be the sums of their terms.
     """
     observation, _ = env.reset(seed=seed)
     space, steps = env.observation_space, []

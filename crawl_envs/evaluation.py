@@ -117,7 +117,7 @@ class Row(NamedTuple):
 
 
 BUDGET_SHARE = "budget_share"
-"""Metric of the crawls of an episode over those that the budget allows."""
+"""Name of the metric: crawls of an episode divided by the crawls its budget allows."""
 
 PolicyFactory = Callable[[Any], Policy]
 Bound = Callable[[Instance], float | Mapping[str, float]]

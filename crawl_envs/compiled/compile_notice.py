@@ -12,7 +12,7 @@ event: Any = untyped_event
 Listener: Any = event.Listener
 
 PATIENCE = 2.0
-"""Seconds of compilation before the line."""
+"""Seconds of compilation after which the line is printed."""
 LINE = "crawl_envs: compiling the simulator, once after installation or a change; up to a minute"
 
 

@@ -33,7 +33,7 @@ SIGNAL_WEIGHT = types.FunctionType(
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("crawl_envs", "policies", "agents")
-"""Packages with kernels."""
+"""Packages of this project whose files can have kernels."""
 
 IMPORT = re.compile(r"^\s*from ([\w.]+) import (\([^)]*\)|.*)|^\s*import ([\w.]+)", re.MULTILINE)
 

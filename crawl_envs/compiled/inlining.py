@@ -160,7 +160,7 @@ class Inlined(Dispatcher):  # type: ignore[misc]
 
     @cached_property
     def alone(self) -> Any:
-        """The function compiled as a kernel of its own, for calls from Python."""
+        """The function compiled as a separate kernel, for calls from Python."""
         return self._kernel(self.py_func)
 
     def _compile_for_args(self, *args: Any, **kwargs: Any) -> Any:

@@ -36,39 +36,39 @@ from crawl_envs.compiled.array_tables import (
 from crawl_envs.compiled.compiling import inlined
 
 GUARD = 1e-12
-"""Relative distance below a bar, for values that decrease by rounding."""
+"""Rounding tolerance of a value below a bar, relative to the bar."""
 
 TOP_PAGES = 16
-"""Pages above a new first bar."""
+"""Number of pages that are to be above a new first bar."""
 
 MAX_FILL = 3
-"""Factor of the intended number of pages above a bar, at which the bar is raised."""
+"""A bar is raised if this many times the intended number of pages are above it."""
 
 FULL_SCAN_BATCHES = 20
-"""Number of batches of pages up to which every page is compared."""
+"""Up to this many batches of pages, every page is compared at each choice."""
 
 THREE_BAR_PAGES = 20_000
-"""Number of pages from which three bars need fewer values than two."""
+"""From this number of pages on, three bars need fewer values than two."""
 
 MIN_SLEEP = 4.0
-"""Shortest sleep that is worth its cost, in choices."""
+"""Shortest sleep of a page that saves time, as a number of choices."""
 
 BOUND_CHOICES = 6.0
-"""Choices for which the values of the top are bounded at once."""
+"""Number of choices over which a bound of a value in the top holds."""
 
 MIN_SIGNALS, SHORTENING = 0.25, 0.7
-"""Expected signals from which a sleep allows for them, and the factor of its length then."""
+"""If more signals are expected, a sleep allows for them and is shortened by the factor."""
 
 MAX_TRIES, RELATIVE_TOLERANCE, MAX_GROWTH = 4, 0.02, 5.0
-"""Tries to lengthen a sleep, its tolerated relative error, and the largest growth per try."""
+"""Most tries to lengthen a sleep, relative tolerance of its end, most growth per try."""
 
 MAX_DOUBLINGS = 16
 
 MAX_AGES = 8.0
-"""Longest guess of the time left, in ages of the copy."""
+"""Longest guess of the time until a value reaches a bar, in ages of the copy."""
 
 TOP = 0
-"""Level of the pages above the first bar; those below all bars have the number of bars."""
+"""Level of pages above the first bar; pages below all bars have the number of bars."""
 
 ASLEEP, ABSENT = -1, -2
 
@@ -77,14 +77,14 @@ PAGE = np.dtype(
         # time of the last crawl, and total weight of the signals since then
         ("last_crawl", np.float64),
         ("counted", np.float64),
-        # weight of signals up to which a page sleeps
+        # total weight of signals above which the page wakes
         ("signal_limit", np.float64),
         # place among the members, or ASLEEP, or ABSENT; and level
         ("place", np.int32),
         ("level", np.int32),
     ]
 )
-"""A page; what a signal needs is in one line of the cache."""
+"""The record of a page; a signal needs only one line of the cache to update it."""
 
 
 class Point(NamedTuple):
@@ -99,7 +99,7 @@ LEVEL = np.dtype([("bar", np.float64), ("end", np.int64)])
 
 SEARCH = np.dtype(
     [
-        # numbers of queued wakes and of values so far
+        # number of queued wakes, and of evaluations of values so far
         ("queued", np.int64),
         ("evaluated", np.int64),
         # pages that are chosen at one time, the most of late; choices since the last restart;
@@ -107,14 +107,14 @@ SEARCH = np.dtype(
         ("batch", np.int64),
         ("choices", np.int64),
         ("doublings", np.int64),
-        # values of the last raise of the bars, and of the choices since then
+        # evaluations at the last raise of the bars, and for the choices since then
         ("raising", np.int64),
         ("choosing", np.int64),
-        # end of the queue, its length in time, and end of the bounds ``upper``
+        # time up to which wakes are queued, span of the queue, time up to which ``upper`` holds
         ("horizon", np.float64),
         ("span", np.float64),
         ("until", np.float64),
-        # 1 + a page whose value was NaN; 0 if there was none
+        # 1 + the page whose value was NaN; 0 if no value was NaN
         ("undefined", np.int64),
         # time of the last choice, and mean time between choices
         ("last", np.float64),

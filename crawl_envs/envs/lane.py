@@ -9,7 +9,7 @@ from typing import Any
 from crawl_envs.types import BoolArray, Instance, Problem
 
 SHARED = ("features", "spec", "render_mode", "action_form", "batch", "epoch", "metadata")
-"""Attributes that all lanes have alike."""
+"""Attributes of the vector environment that are the same for all its lanes."""
 
 
 class Lane:

@@ -63,7 +63,7 @@ class Cells(NamedTuple):
         similarity: share of the copies of these pages that is right, or 1 minus their penalty.
         crawled: 2 if a page was crawled that had changed, 1 if one that had not, else 0.
         right: signals of changed pages: 2 if one just arrived, 1 if one is older, else 0.
-        wrong: signals of pages that have not changed, likewise.
+        wrong: signals of pages that have not changed, in the same numbers.
     """
 
     alive: FloatArray

@@ -31,12 +31,12 @@ RENDER_MODES: tuple[RenderMode, ...] = get_args(RenderMode)
 RENDERING: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 10}
 """Rendering part of the metadata of an environment."""
 LANE_RENDERING: dict[str, Any] = {**RENDERING, "render_modes": ["ansi", "rgb_array"]}
-"""That of a vector environment, which has no window."""
+"""Rendering part of the metadata of a vector environment, which has no window."""
 
 TOP_PAGES = 5
-"""Stale pages that the text lists."""
+"""Largest number of stale pages that the text lists."""
 MAX_CRAWLS = 3
-"""Crawls of the last step that the text describes."""
+"""Largest number of crawls of the last step that the text describes."""
 METER_WIDTH = 30
 MAX_POINTS = 4096
 """Largest number of points of a history; beyond it every second one is dropped."""

@@ -263,9 +263,9 @@ class FamilyVectorEnv(CrawlVectorEnv):
 
 
 def vectorized(single: type[CrawlEnv]) -> type[FamilyVectorEnv]:
-    """Return the class of the vector environments of a family, with its keywords and accessors.
+    """Return the class of a family's vector environments, with its keywords and accessors.
 
-    Its name is that of the class of the single environment, with the suffix Vector.
+    The class has the name of the family's single class, with the suffix Vector.
     """
     access = [base for base in single.__bases__ if not issubclass(base, gymnasium.Env)]
     name = f"{single.__name__}Vector"

@@ -28,7 +28,7 @@ PAGES, DAYS = 100, 60.0
 
 FragmentObjective: TypeAlias = Literal["fragments", "holistic"]
 REWARD_TERMS: dict[FragmentObjective, str] = {"fragments": "fragments", "holistic": "freshness"}
-"""Term of the reward for each objective."""
+"""Name of the term of the reward for each objective."""
 
 OF_TRACES = {"window": None, "days_per_crawl": None, "importance": "uniform", "parameters": None}
 OF_DRAWN = {"num_pages": None, "bandwidth_steps": (), "horizon": None}

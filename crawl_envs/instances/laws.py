@@ -13,7 +13,7 @@ from crawl_envs.types import Delay, Instance
 from crawl_envs.types.arguments import bandwidth_function, quantity, whole
 
 MAX_PAGES = 2**28 - 1
-"""Largest number of pages: pairs of page and event kind have 32 bits."""
+"""Largest number of pages, since a pair of page and event kind must fit into 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Generator:
         draw: see :class:`Law`; its further arguments are bound.
         num_pages: number of pages, m.
         bandwidth: crawls per unit time.
-        bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
+        bandwidth_steps: later changes of the bandwidth, as (time, bandwidth) pairs.
         num_sources: number of sources of signals.
     """
 

@@ -169,4 +169,4 @@ LAWS = {
     )
     for name, law in PAGE_LAWS.items()
 }
-"""Laws by name."""
+"""The laws ``quality`` and ``random`` of pages with fragments, by name."""

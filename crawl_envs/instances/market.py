@@ -51,12 +51,12 @@ class MarketShape:
     history predicts better: here most of their spread is specific to the offer, and lasting.
 
     Attributes:
-        merchants, categories, brands, countries: their numbers.
+        merchants, categories, brands, countries: how many there are of each.
         change_rate: price changes per day of the median offer.
         merchant_change, category_change, offer_change: spreads of the rates of price changes.
         fast, fast_factor: share of merchants with frequent price changes, factor on their rate.
         scheduled: share of merchants with price changes mostly on a few weekdays.
-        scheduled_share: share of their price changes on those weekdays.
+        scheduled_share: share of these merchants' price changes on those weekdays.
         drift, drift_memory: spread of a merchant's factor in time, and its day-to-day correlation.
         change_jump: probability per day that an offer's own level of price changes is redrawn.
         back: probability that a price change restores the previous price.

@@ -34,8 +34,8 @@ SOURCES_SPREAD = 20.0
 COLD_MEAN = 0.5
 """Mean change rate of ``cold``, as in the instances of the NCIS paper."""
 COLD_SPREAD = math.log(1000.0) / (2.0 * 1.959963984540054)
-"""Standard deviation of its log change rate: 95% of the rates lie in [0.0033, 3.3], with median
-0.11."""
+"""Standard deviation of the log change rate of ``cold``: 95% of the rates lie in [0.0033, 3.3],
+with median 0.11."""
 
 
 def draw_uniform(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
@@ -50,7 +50,7 @@ def draw_partial(rng: np.random.Generator, num_pages: int, **more: Any) -> Insta
 
 
 def draw_noisy(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
-    """Draw pages like those of ``partial``, with false signals at rates from U(0.1, 0.6)."""
+    """Draw an instance like ``partial``, with false signals at rates from U(0.1, 0.6)."""
     importance, change_rate = rng.random(num_pages), rng.random(num_pages)
     recall = rng.beta(*RECALL_BETA, num_pages)
     false_signal_rate = rng.uniform(*FALSE_SIGNAL_RANGE, num_pages)
@@ -65,7 +65,7 @@ def draw_delayed(
     delay: Delay | None = None,
     **more: Any,
 ) -> Instance:
-    """Draw pages like those of ``noisy``, by default with a Poisson delay of DELAY_SLOTS slots."""
+    """Draw an instance like ``noisy``, by default with a Poisson delay of DELAY_SLOTS slots."""
     delay = delay or Delay("poisson", DELAY_SLOTS / bandwidth, 1.0 / bandwidth)
     return draw_noisy(rng, num_pages, bandwidth=bandwidth, delay=delay, **more)
 
@@ -97,7 +97,7 @@ def draw_mixed(rng: np.random.Generator, num_pages: int, **more: Any) -> Instanc
 
 
 def draw_cold(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
-    """Draw pages like those of ``noisy``, with log-normal change rates over three decades.
+    """Draw an instance like ``noisy``, with log-normal change rates over three decades.
 
     It is meant for ``reveal="importance"``: a few pages change often, and a common prior rate is
     wrong for nearly all pages.

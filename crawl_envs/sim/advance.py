@@ -64,7 +64,7 @@ AT_ONCE = 1_000_000
 interrupts; each takes 5 to 300 ns. The caller calls again; results do not depend on it."""
 
 NOTHING = -1
-"""The kind of an event without effect: of a page that does not exist."""
+"""Kind that an event without effect gets, such as one of a page that does not exist."""
 
 
 @inlined(forceinline=True)

@@ -14,7 +14,7 @@ from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import FloatArray
 
 SLACK = 1e-9
-"""Rounding tolerance of the last crawl before the horizon, as a share of a slot."""
+"""How much of a slot, by rounding, the last crawl may be after the horizon."""
 
 MAX_SLOTS = 2.0**53
 

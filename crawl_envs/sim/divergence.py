@@ -33,9 +33,9 @@ Penalty: TypeAlias = str | Sequence[float] | FloatArray
 
 NAMED = {"binary": (1.0, 0.0), "harmonic": (1.0,)}
 LARGEST = 1e100
-"""Largest number in a table; its sums over pages and time are finite."""
+"""Largest number in a table of penalties, so that sums over pages and time are finite."""
 ROUNDING = 1e-12
-"""Share of the first increment by which a later one may exceed the one before it."""
+"""Rounding tolerance of increments that must not rise, as a share of the first one."""
 
 
 def penalty_increments(penalty: Penalty, name: str = "objective") -> FloatArray:

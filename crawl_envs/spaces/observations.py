@@ -29,21 +29,21 @@ may be chosen; ``flat_dict`` is the same with it flat.
 """
 
 ELAPSED, SIGNALS, CHANGED, ALIVE = range(4)
-"""Columns with one source of signals; each further source shifts the last two by one."""
+"""Numbers of columns for one source of signals; each more shifts the last two by one."""
 OFFER_CHANGED = 1
-"""Column of ``changed`` of offers, which have no signals."""
+"""Number of the column ``changed`` of offers, which have no columns of signals."""
 SIGNAL_CAP = 1000.0
 """Largest number of signals in observations; trackers have exact counts."""
 RATE_CAP = 1e6
 """Largest rate, weight and number of fragments in observations."""
 NO_BASE = -1.0
-"""Divergence and age without a base version; NaN in trackers."""
+"""Value of divergence and age where no base version exists; trackers have NaN instead."""
 OFFER_LIMITS = {"change_frequency": 12.0, "days_since_change": NO_CHANGE, "day_of_week": 6.0}
 """Upper limits of features of shopping offers; prices change at most once in two hours."""
 MAX_BUFFERS = 8
-"""Largest number of reused buffers; further copies are new arrays."""
+"""Largest number of buffers in a pool; further copies are new arrays."""
 UNHELD = max(sys.getrefcount(buffer) for buffer in [np.empty(1)])
-"""Reference count of a buffer held by a list only, as seen in a loop."""
+"""Reference count, seen in a loop, of a buffer to which only a list refers."""
 
 
 def feature_names(

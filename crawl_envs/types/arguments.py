@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 MAX_LISTED, MAX_CHOICES = 8, 30
-"""Largest number of words that an error lists: always, and if none is similar to the value."""
+"""Most words that an error lists: in any case, and if none is similar to the value."""
 SMALLEST, LARGEST = 1e-12, 1e12
 """The supported domain: times, rates, bandwidths, weights and prices are 0 or lie between these,
 so that products and ratios of a few of them neither overflow nor vanish."""
@@ -87,8 +87,8 @@ def one_of(name: str, value: Any, allowed: Any, also: str = "") -> Any:
     """Return an argument whose value must be one of several words.
 
     Args:
-        name: its name.
-        value: its value.
+        name: name of the argument, for errors.
+        value: value of the argument.
         allowed: the words, or a Literal of them.
         also: other values that the caller accepts, for the error.
 

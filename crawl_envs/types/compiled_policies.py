@@ -11,7 +11,7 @@ from crawl_envs.compiled import BoolArray, FloatArray, IntArray
 from crawl_envs.types.problem import Problem
 
 UNDEFINED = "the index of every page must be a number, got NaN for page {}"
-"""What is said of a value that is none."""
+"""Message of the error about an index that is NaN."""
 
 
 class CompiledIndex(NamedTuple):
@@ -32,7 +32,7 @@ class CompiledIndex(NamedTuple):
 
 
 RESPONSE_DUE = 1.0 - 1e-9
-"""Balance of an account that counts as 1: sums of shares are rounded."""
+"""Smallest account of a page that counts as 1, because sums of shares are rounded."""
 
 
 class CompiledSequence(NamedTuple):

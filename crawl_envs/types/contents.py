@@ -148,7 +148,7 @@ class Contents:
         size: ArrayLike = 1,
         key: ArrayLike | None = None,
     ) -> Contents:
-        """Build contents from spells in any order, without those of length 0.
+        """Build contents from spells in any order; spells of length 0 are dropped.
 
         Args:
             num_pages: number of pages, m.

@@ -60,7 +60,7 @@ class Copies(NamedTuple):
         size: number of fragments of the held copy, (m,) int64.
         divergence: distance of the held copy from each base version, in [0, 1], NaN if there is
             none; (h, m).
-        age: time from the base version to the held copy, NaN likewise; (h, m).
+        age: time from the base version to the held copy, NaN if there is none; (h, m).
     """
 
     size: IntArray

@@ -66,4 +66,4 @@ class OfferFeatures(NamedTuple):
 HISTORY_FEATURES: tuple[str, ...] = OfferFeatures._fields[3:]
 """Names of the history features."""
 METADATA_FEATURES: tuple[str, ...] = (*OfferMetadata._fields, "day_of_week")
-"""Names of the metadata features: those of offers, and the day of the week."""
+"""Names of the metadata features: the metadata of offers, and the day of the week."""

@@ -58,7 +58,7 @@ MAX_SOURCES = 15
 OF_SOURCES = ("recall", "false_signal_rate")
 """Parameters of an instance that may differ between sources."""
 RECALL_ROUNDING = 1e-12
-"""Tolerance of sums of recalls above 1."""
+"""How much more than 1 a sum of recalls may be by rounding."""
 DELAY_KINDS = ("none", "constant", "exponential", "poisson")
 MAX_POISSON_DELAY = 500.0
 """Largest mean, in quanta, of a Poisson delay: the draw is by inversion from exp(-mean)."""
@@ -126,7 +126,7 @@ class Instance:
         change_rate: Poisson rate of changes, >= 0 (Delta).
         recall: probability in [0, 1] that a change emits a signal (lambda of the NCIS paper), per
             page, or per source and page; the sum over sources is at most 1.
-        false_signal_rate: rate of signals without a change, >= 0 (nu), likewise.
+        false_signal_rate: rate of signals without a change, >= 0 (nu), of the shape of recall.
         bandwidth: crawls per unit time, > 0 (R), from time 0 on.
         bandwidth_steps: later changes of the bandwidth, as (time, bandwidth) pairs.
         delay: delay of signals.

@@ -44,7 +44,7 @@ class Episodes:
     """The episodes of N lanes; :class:`crawl_envs.worlds.lanes.Lanes` plays them.
 
     Args:
-        world: the arrays.
+        world: the world that holds the arrays of the lanes.
         generator: generator of the instance of a lane at every seeded reset.
         horizon: length of an episode, > 0.
         resample: draw a new instance at every reset, not only at seeded ones.
@@ -52,9 +52,9 @@ class Episodes:
     Attributes:
         episodes: unique number of each lane's episode, (N,) int64; 0 before the first.
         ended: mask of the lanes at the end of their episode, (N,) bool.
-        any_ended: whether there are any.
-        steps_left: steps until the next end of an episode; 0 while a lane has had none.
-        most_steps: steps after which an episode is truncated; None for those of the horizon alone.
+        any_ended: whether any lane is at the end of its episode.
+        steps_left: steps until an episode ends next; 0 while a lane has had no episode.
+        most_steps: steps after which an episode is truncated; None if only the horizon counts.
     """
 
     _ATTRIBUTES: tuple[str, ...] = (

@@ -53,7 +53,7 @@ from crawl_envs.worlds.step import (
 )
 
 Reported: TypeAlias = tuple[tuple[str, int], ...]
-"""Entries of the info of a step besides the reward: names, and rows of the outcomes."""
+"""Names of entries of a step's info, each with its row of the outcomes."""
 
 LANE_BYTES = np.dtype((np.void, LANE.itemsize))
 MAX_LANES = 1_000_000
@@ -83,9 +83,9 @@ class Lanes(Episodes):
         **layout: further fields of :class:`crawl_envs.sim.world.Layout`.
 
     Attributes:
-        world: the arrays.
+        world: the world that holds the arrays of the lanes.
         features: names of the columns of an observation.
-        reported: entries of the info of a step besides the reward.
+        reported: names of the info of a step besides the reward, with rows of outcomes.
         mortal: whether pages are born and die.
         finished: records of the lanes, (N,), at the end of their previous episode.
 
@@ -399,7 +399,7 @@ class Lanes(Episodes):
         return similar
 
     def ledger(self, lane: int, finished: bool = False) -> Ledger:
-        """Return the totals of a lane's episode so far, or those of its last finished episode."""
+        """Return the totals of a lane's episode so far; with ``finished``, of its last ended one."""
         return self.world.ledger(self._totals_of(lane, finished))
 
     def _totals_of(self, lane: int, finished: bool) -> Any:

@@ -41,7 +41,7 @@ from crawl_envs.types.compiled_policies import (
 from crawl_envs.worlds.lanes import Lanes
 
 CRAWLS_AT_ONCE = 4096
-"""Most crawls per call, for policies that crawl at their own times."""
+"""Most crawls per compiled call, for policies of thresholds or rates."""
 
 TIME_RESOLUTION = 2.0**-48
 """Least time between crawls of a page, as a share of the horizon, so that their times differ."""
@@ -77,7 +77,7 @@ class Rollout:
 
 
 ONE_LANE = np.ones(1, np.bool_)
-"""Mask of the only lane."""
+"""Mask that selects the only lane of a batch of one."""
 
 
 class Pinned(NamedTuple):
@@ -204,7 +204,7 @@ def _roll_timed(
 
 
 UPPER_LIMITS = {"rates": np.finfo(np.float64).max, "chances": 1.0, "later_share": 1.0}
-"""Largest numbers of the arrays of rules; others may be infinite."""
+"""Largest number in each array of a rule; arrays without an entry may have inf."""
 
 
 def check_rule(rule: ThresholdRule | RateRule, instance: Instance, horizon: float) -> None:

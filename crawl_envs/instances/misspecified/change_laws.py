@@ -34,7 +34,7 @@ BURST_SHARE = 0.1
 QUIET_LENGTH = BURST_LENGTH * (1.0 - BURST_SHARE) / BURST_SHARE
 """Mean length of a quiet spell, 9."""
 QUIET_FACTOR = 0.1
-"""Change rate in quiet spells over the mean rate."""
+"""Change rate in quiet spells, as a multiple of the mean rate."""
 BURST_FACTOR = (1.0 - (1.0 - BURST_SHARE) * QUIET_FACTOR) / BURST_SHARE
 """Change rate in bursts over the mean rate, 9.1: the long-run mean equals the revealed rate."""
 
@@ -74,10 +74,7 @@ def spells_at_once(horizon: float) -> int:
 def spells(
     rng: np.random.Generator, num_pages: int, horizon: float
 ) -> tuple[FloatArray, FloatArray, IntArray, BoolArray]:
-    """Draw starts, ends, pages and burst flags of the bursts and quiet spells in (0, horizon].
-
-    Each array is (k,); the spells of a page cover the interval.
-    """
+    """Draw starts, ends, pages and burst flags, (k,), of the spells that cover (0, horizon]."""
     first = rng.random(num_pages) < BURST_SHARE
     burst = first[:, None] ^ (np.arange(spells_at_once(horizon)) % 2 == 1)
     mean = np.where(burst, BURST_LENGTH, QUIET_LENGTH)

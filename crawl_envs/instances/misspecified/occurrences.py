@@ -81,7 +81,7 @@ def signalled(
     pages: Instance,
     horizon: float,
 ) -> Occurrences:
-    """Signal changes, (times, pages), with the recall of their pages, and add false signals."""
+    """Return changes, (times, pages), with signals by their pages' recall, and false signals."""
     time, page = changes
     kind = np.where(rng.random(page.size) < pages.recall[page], CHANGE_SIGNAL, CHANGE)
     return merged((time, page, kind), (*arrivals(rng, pages.false_signal_rate, horizon), SIGNAL))

@@ -45,7 +45,7 @@ class Parameters:
             ``both``, with a sum of at most 1.
         false_signal_rate: signals per day without a change, >= 0, (m,) or (2, m) float64.
         observed_days: days of existence in the window, (m,) float64.
-        pooled_change_rate, pooled_recall, pooled_false_signal_rate: those of a page that did not
+        pooled_change_rate, pooled_recall, pooled_false_signal_rate: values of pages that did not
             exist in the window, for reports.
     """
 

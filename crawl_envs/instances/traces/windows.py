@@ -44,7 +44,7 @@ class RecordedFragments(NamedTuple):
         page: row of the page, (n,) int64.
         fragment: hash of the fragment, (n,) uint32.
         birth: days since the record's start; -inf if present at its start, (n,) float64.
-        death: likewise; inf if present at its end, (n,) float64.
+        death: days since the start; inf if present at the record's end, (n,) float64.
     """
 
     page: IntArray
@@ -86,9 +86,9 @@ class TraceWindow(Tape):
         Args:
             events: kind or kinds, pages and times of changes and signals, in this order.
             birth: time of birth of each page, (m,).
-            death: likewise of death, inf if none.
+            death: time of death of each page, inf if it has none, (m,).
             start: start of the window.
-            end: its end.
+            end: end of the window.
             num_sources: number of sources of signals.
         """
         pages = np.arange(birth.size)
@@ -127,11 +127,11 @@ class Trace:
         deleted: death of each page, inf when after the record, (m,) float64.
         directory: directory of each page, (m,) int64.
         change_page: page of each change of content or white space, (c,) int64.
-        change_time: its time, non-decreasing, (c,) float64.
+        change_time: time of each change, non-decreasing, (c,) float64.
         signal_directory: directory of each directory signal, (s,) int64.
-        signal_time: its time, non-decreasing, (s,) float64.
+        signal_time: time of each directory signal, non-decreasing, (s,) float64.
         mention_page: page of each mention, (k,) int64.
-        mention_time: its time, non-decreasing, (k,) float64.
+        mention_time: time of each mention, non-decreasing, (k,) float64.
         fragments: spells of the pages' fragments, None if not recorded.
     """
 

@@ -103,7 +103,7 @@ def urls_of(
 
 
 def draw_urls(rng: np.random.Generator, num_pages: int, block: int = BLOCK) -> Urls:
-    """Draw the parameters of URLs, ``block`` at a time: 17 bytes per page, 100 in the block."""
+    """Draw the parameters of URLs in blocks: 17 bytes per page, and 100 per page of a block."""
     urls = Urls(np.empty(num_pages), np.empty(num_pages), np.empty(num_pages, np.bool_))
     for start in range(0, num_pages, block):
         rows = slice(start, min(start + block, num_pages))

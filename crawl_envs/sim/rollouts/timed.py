@@ -43,10 +43,10 @@ from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiled_policies import ThresholdRule
 
 TOKEN_ROUNDING = 1e-9
-"""Rounding tolerance of a whole token."""
+"""How much less than 1 the content of a bucket may be and still count as a whole token."""
 
 EVENT, CRAWL = 0, 1
-"""What comes next in a slot, besides the status of a call that ends."""
+"""Results of :func:`next_in_slot` if the slot goes on: an event or a crawl comes next."""
 
 
 @inlined(forceinline=True)

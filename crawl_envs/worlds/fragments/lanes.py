@@ -254,7 +254,7 @@ class FragmentLanes(Lanes):
         return similar
 
     def ledger(self, lane: int, finished: bool = False) -> FragmentLedger:
-        """Return the totals of a lane's episode so far, or those of its last finished episode."""
+        """Return the totals of a lane's episode so far; with ``finished``, of its last ended one."""
         divergence = float(self._totals_of(lane, finished)["divergence_time"])
         return FragmentLedger(**asdict(super().ledger(lane, finished)), divergence_time=divergence)
 

@@ -145,9 +145,9 @@ class RegionPages(CustomEvents):
         importance: weight of each page, >= 0, (m,) or a scalar (W of eq. 1).
         regions: regions of the m pages.
         recall: probability in [0, 1] that an update emits a signal, (m,) or a scalar.
-        false_signal_rate: rate of signals without an update, >= 0, likewise.
+        false_signal_rate: rate of signals without an update, >= 0, (m,) or a scalar.
         bandwidth: crawls per day, > 0; decisions per day with the action form ``refresh``.
-        bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
+        bandwidth_steps: later changes of the bandwidth, as (time, bandwidth) pairs.
 
     Raises:
         ValueError: as for :class:`crawl_envs.types.Instance`; several sources of signals.

@@ -1,4 +1,4 @@
-"""The days of the markets of all lanes; ``lanes`` are numbers of lanes, (k,)."""
+"""The days of the markets of all lanes; arguments ``lanes`` are numbers of lanes, (k,)."""
 
 from __future__ import annotations
 

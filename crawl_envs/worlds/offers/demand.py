@@ -1,7 +1,7 @@
-"""The demand for shopping offers: clicks and impressions of a day, drawn by one uniform share each.
+"""The demand for shopping offers: the random numbers of clicks and impressions of each day.
 
-Means are computed and shares drawn for a block of offers at a time; most numbers are 0, which a
-share shows without a computation of an exponential.
+A number is drawn by one uniform share, by inversion. Means and shares are for a block of offers at
+once. Most numbers are 0, which a share shows without an exponential.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from crawl_envs.worlds.offers.law import (
 )
 
 CHUNK = 30.0
-"""Largest mean of one Poisson number; those of larger means are sums."""
+"""Largest mean of a Poisson number drawn at once; for larger means several are added."""
 BLOCK = 256
 """Number of offers whose means are computed at once."""
 UNUSUAL = 2.0
-"""Mark of counts that need more or fewer uniform numbers than one."""
+"""Mark of an offer whose counts do not take exactly one uniform number each."""
 ROUNDING, SIXTH = 1e-15, 1.0 / 6.0
 """Bound on the rounding errors of an exponential in [0, 1] and of its series; a coefficient."""
 DAYS_OF_YEAR = 365
 MAX_COUNTED = 60_000
-"""Largest count of a day; counts saturate."""
+"""Largest number of clicks or impressions of an offer that a day counts."""
 
 SEASON_CHANGES, SEASON_CAMPAIGNS, SEASON_DEMAND = range(3)
-"""Columns of the factors of a season."""
+"""Columns of the seasonal factors of a market."""
 
 
 @inlined(forceinline=True)

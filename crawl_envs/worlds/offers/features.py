@@ -57,10 +57,10 @@ def write_features(
     Args:
         day: number of the day.
         clicks: clicks per day, (rows, m), with day d in row d % rows.
-        views: the same of impressions.
+        views: impressions per day, (rows, m), with day d in row d % rows.
         sums: sums of the counts of the last days before the day, (NUM_SUMS, m).
-        last_change: time of the latest price change before it, in days, (m,), -inf for none.
-        columns: output.
+        last_change: latest price change before the day, in days, (m,), -inf for none.
+        columns: the array that gets the features.
     """
     write_changes(day, sums[CHANGE_SUM], last_change, columns)
     for first, row, counts in ((2, CLICK_SUMS, clicks), (6, VIEW_SUMS, views)):
@@ -111,7 +111,7 @@ def features_of(
     Args:
         metadata: metadata of the offers.
         day: number of the day.
-        day_of_week: its weekday, 0 for Monday.
+        day_of_week: weekday of the day, 0 for Monday.
         counts: clicks, impressions and price changes per day, (rows, m) each.
         last_change: time of the latest price change before the day, in days, (m,), -inf for none.
     """

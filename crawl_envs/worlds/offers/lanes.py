@@ -384,7 +384,7 @@ class OfferLanes(Lanes):
         return self._finished[whole("lane", lane, 0, self.num_lanes - 1)]
 
     def ledger(self, lane: int, finished: bool = False) -> OfferLedger:
-        """Return the totals of a lane's episode so far, or those of its last finished episode."""
+        """Return the totals of a lane's episode so far; with ``finished``, of its last ended one."""
         totals = asdict(super().ledger(lane, finished))
         days = self.finished_days if self._is_past(lane, finished) else self.days
         midnights = [day.fresh for day in days(lane)]

@@ -81,15 +81,15 @@ class MarketNumbers(NamedTuple):
 
     Attributes:
         change_spread: standard deviation of the logarithm of an offer's level of price changes.
-        demand_spread: the same of its level of demand.
+        demand_spread: standard deviation of the logarithm of its level of demand.
         change_jump: probability per day of a new level of price changes of an offer.
-        demand_jump: the same of its level of demand.
+        demand_jump: probability per day of a new level of demand of an offer.
         obsolete_rate: probability per day that an offer is discontinued.
         drift_spread: standard deviation of the logarithm of a merchant's factor of price changes.
-        drift_memory: its correlation from one day to the next, in [0, 1).
+        drift_memory: correlation of this logarithm between successive days, in [0, 1).
         back: probability that a price change reverts to the previous price.
         first_day: first day of an episode in the year, from 0.
-        first_weekday: its weekday, 0 for Monday.
+        first_weekday: weekday of this day, 0 for Monday.
     """
 
     change_spread: float
@@ -116,7 +116,7 @@ class MarketNumbers(NamedTuple):
     FIRST_DAY,
     FIRST_WEEKDAY,
 ) = range(len(MarketNumbers._fields))
-"""Their indices in the array ``MarketLaw.numbers``."""
+"""Indices of the fields of MarketNumbers in the array ``MarketLaw.numbers``."""
 
 
 class MarketState(NamedTuple):
@@ -136,13 +136,13 @@ class MarketState(NamedTuple):
         sums: sums of the counts of days before the latest one, (NUM_SUMS, m); see
             :mod:`crawl_envs.worlds.offers.features`.
         drift: logarithm of the merchants' factors, (M,).
-        factor: their factors of price changes on the latest day, (M,).
+        factor: merchants' factors of price changes on the latest day, (M,).
         campaign_end: last day of a merchant's promotion, (M,).
-        campaign_discount: its discount in percent, (M,).
+        campaign_discount: discount of the merchant's promotion in percent, (M,).
         campaign: 1 if a promotion starts on the latest day, 2 if it ends, else 0, (M,).
         moving: offers whose price may change on the latest day, the first ``sizes[0]``.
-        clicked: offers that are clicked on it, the first ``sizes[1]``.
-        sizes: these numbers, and that of clicks, (3,).
+        clicked: offers that are clicked on the latest day, the first ``sizes[1]``.
+        sizes: numbers of moving offers, of clicked offers and of clicks, (3,).
         starts: first places of the price changes of each step, and the end of all; the numbers of
             changes are upper bounds.
     """

@@ -62,13 +62,13 @@ def sample_offers(
     """Choose the offers that each lane crawls in a step at random, by rates per day, (N, m).
 
     Args:
-        rates: crawls per day; those above one per step count as that.
+        rates: crawls per day; a rate above one crawl per step counts as one per step.
         budgets: crawls per day of each lane, (N,); rates above them are scaled down.
         strict: whether to stop at a lane above its budget.
         rng: states of the generators, (N, 4).
         idle: lanes to skip, (N,).
-        sampled: output, the offers, (N, B).
-        counts: output, their numbers, (N,).
+        sampled: output, the chosen offers of each lane, (N, B).
+        counts: output, the number of chosen offers in each lane, (N,).
 
     Returns:
         A lane with invalid rates and their sum, NaN if one is not a finite number >= 0; or -1, 0.
@@ -96,8 +96,8 @@ class FoundChanges(NamedTuple):
 
     Attributes:
         counts: crawls per day with another price, (N, RING, m), day d in row d % RING.
-        last: time of the latest of them before the current day, in days, (N, m).
-        today: the same of the current day, -inf for none, (N, m).
+        last: time of the latest found change before the current day, in days, (N, m).
+        today: time of the latest found change on the current day, -inf for none, (N, m).
     """
 
     counts: NDArray[np.uint8]
