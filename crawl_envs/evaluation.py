@@ -48,7 +48,7 @@ def simulate(
     penalty: Penalty | None = None,
     requests: bool = True,
 ) -> Rollout:
-    """Run an episode in compiled code.
+    """Run an episode of a policy on an instance in compiled code, and return its Rollout.
 
     Policies with one page per slot crawl as in ``step()`` of an environment with ``action="page"``
     after ``reset(seed=seed, options={"instance": instance})``. On the same events, threshold
@@ -311,7 +311,7 @@ def mean_and_half_width(values: Sequence[float]) -> tuple[float, float]:
 
 
 def summarize(rows: Iterable[Row], metric: str, reference: str | None = None) -> list[Summary]:
-    """Summarize a metric per setting and policy, in the order of first appearance.
+    """Return the mean of a metric over seeds for each setting and policy, in order of appearance.
 
     Args:
         rows: rows of :func:`evaluate`.

@@ -111,7 +111,7 @@ def lengths_of(arrays: Sequence[NDArray[Any]], fields: Sequence[Field]) -> dict[
 def table_of(
     arrays: Sequence[NDArray[Any]], lengths: dict[str, int], kinds: Kinds | None = None
 ) -> IntArray:
-    """Return the table of arrays: the lengths of the axes, then the addresses of the arrays.
+    """Return the table of arrays: lengths of axes and then addresses, as one argument for kernels.
 
     ``lengths`` come from :func:`lengths_of`. The dtype of the table is the first of ``kinds`` whose
     axes are all empty, or int64.

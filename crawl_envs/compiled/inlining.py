@@ -97,7 +97,7 @@ class InlinedCompiler(Compiler):  # type: ignore[misc]
 
 
 class KnownFlags(Flags):  # type: ignore[misc]
-    """Options of a compilation, which are collected once.
+    """Options of a compilation, which are collected once instead of at every comparison.
 
     Numba compares them at each operation that it types, and collects them for each comparison,
     which took a tenth of the first use of a family.
@@ -155,7 +155,7 @@ class Inlined(Dispatcher):  # type: ignore[misc]
         self._compiler.needs = needs
 
     def add_overload(self, result: Any) -> None:
-        """Keep a result for callers; calls from Python do not see it."""
+        """Keep a compiled result for callers in compiled code; calls from Python do not use it."""
         self.overloads[tuple(result.signature.args)] = result
 
     @cached_property

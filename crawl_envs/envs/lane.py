@@ -57,18 +57,18 @@ class Lane:
 
     @property
     def instance(self) -> Instance:
-        """The true instance, for oracles and tests."""
+        """The true parameters of the lane's pages, for oracles and tests."""
         instance: Instance = self._vector.lanes.instance(self._number)
         return instance
 
     @property
     def problem(self) -> Problem:
-        """The public part of the instance."""
+        """What policies may know of the lane's instance."""
         problem: Problem = self._vector.lanes.problem(self._number)
         return problem
 
     def action_masks(self) -> BoolArray:
-        """Return a new mask of the choices that may be made, as of a single environment."""
+        """Return a new mask of the choices that may be made, as a single environment returns it."""
         masks: BoolArray = self._vector.action_masks()[self._number]
         return masks
 
@@ -77,5 +77,5 @@ class Lane:
         return self._vector.frame(self._number)
 
     def get_wrapper_attr(self, name: str) -> Any:
-        """Return an attribute, as ``gymnasium.Env`` does."""
+        """Return the attribute ``name``, as ``gymnasium.Env`` does for wrappers."""
         return getattr(self, name)

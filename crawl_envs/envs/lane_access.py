@@ -23,7 +23,7 @@ from crawl_envs.worlds.lanes import Lanes
 
 
 def check_limit(limit: int | None, lanes: Lanes) -> int | None:
-    """Check a limit on the steps of an episode; return None if it has no effect.
+    """Return a limit on an episode's steps after checking it; None if it has no effect.
 
     Args:
         limit: None and -1 for no limit, as for ``gymnasium.make``.
@@ -144,7 +144,7 @@ class LaneAccess:
             self.lanes.instance(lane)
 
     def tracker(self, lane: int = 0) -> Tracker:
-        """Return the current knowledge of the tracker of a lane, as new arrays."""
+        """Return what the tracker of a lane knows now, in new arrays."""
         return self.lanes.tracker(lane)
 
     def last_log(self, lane: int = 0) -> CrawlLog:

@@ -277,7 +277,7 @@ def _draw_curve(picture: PictureArray, plan: Layout, scene: Scene, history: Hist
 
 
 def picture(scene: Scene, history: History, size: tuple[int, int] = SIZE) -> PictureArray:
-    """Return the scene as an RGB picture of a width and a height, (H, W, 3) uint8.
+    """Draw a scene and the course of its episode as an RGB picture of ``size``, (H, W, 3) uint8.
 
     Raises:
         ValueError: a size that is too small.

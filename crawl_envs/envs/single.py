@@ -81,7 +81,7 @@ class CrawlEnv(LaneAccess, SingleEnv):
             )
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take the crawls of an action, and advance to the next decision.
+        """Crawl the pages that an action chooses, and play to the next decision.
 
         Raises:
             ValueError: an action outside its space; nothing is changed in this case.
@@ -125,7 +125,7 @@ class CrawlEnv(LaneAccess, SingleEnv):
         return None
 
     def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:
-        """Set an attribute, as wrappers and SyncVectorEnv do; AttributeError for an argument."""
+        """Set an attribute, as wrappers do; AttributeError for an argument of the environment."""
         self.check_attribute(name)
         return super().set_wrapper_attr(name, value, force=force)
 
@@ -142,7 +142,7 @@ class CrawlEnv(LaneAccess, SingleEnv):
 
     @property
     def problem(self) -> Problem:
-        """The public part of the instance."""
+        """What policies may know of the current instance."""
         return self.lanes.problem(0)
 
     def action_masks(self) -> BoolArray:

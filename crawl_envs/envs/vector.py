@@ -100,7 +100,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         return self.lanes.observations(self.copy), self._masked(info, lane_mask.copy())
 
     def step(self, actions: Any) -> tuple[Any, FloatArray, Any, Any, dict[str, Any]]:
-        """Take the crawls of the actions, and advance to the next decision.
+        """Crawl the pages that each lane's action chooses, and play to the next decisions.
 
         Raises:
             ValueError: an action outside its space; nothing is changed in this case.
@@ -143,7 +143,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         return info
 
     def _masked(self, info: dict[str, Any], there: BoolArray) -> dict[str, Any]:
-        """Add the mask of existing pages to an info, if pages are born and die."""
+        """Add the mask of existing pages to an info, if pages are born and die; return the info."""
         if self.lanes.mortal:
             info["action_mask"] = self.lanes.action_masks().astype(np.int8)
             info["_action_mask"] = there
@@ -177,7 +177,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
 
     @property
     def instances(self) -> tuple[Instance, ...]:
-        """The true instance of each lane."""
+        """The true parameters of the pages of each lane."""
         return tuple(self.lanes.instance(lane) for lane in range(self.num_envs))
 
     def action_masks(self) -> BoolArray:

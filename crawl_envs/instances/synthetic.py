@@ -73,11 +73,11 @@ def draw_delayed(
 def draw_sources(
     rng: np.random.Generator, num_pages: int, *, num_sources: int = SOURCES, **more: Any
 ) -> Instance:
-    """Draw pages with sources from precise ones of low recall to noisy ones of high recall.
+    """Draw an instance with sources of signals from precise, low-recall to noisy, high-recall ones.
 
     Source s of S has a recall from U(1/2, 1) times (s + 1) / (1 + ... + S), and a false-signal rate
-    from U(0.1, 0.6) times SOURCES_SPREAD ** (s / (S - 1) - 1). For S = 2, recalls are from
-    U(1/6, 1/3) and U(1/3, 2/3), false-signal rates from U(0.005, 0.03) and U(0.1, 0.6). A change is
+    from U(0.1, 0.6) times SOURCES_SPREAD ** (s / (S - 1) - 1). For S = 2, recalls are from U(1/6,
+    1/3) and U(1/3, 2/3), false-signal rates from U(0.005, 0.03) and U(0.1, 0.6). A change is
     signalled by one source at most, unlike by the independent ones of footnote 2 of the NCIS paper.
     """
     importance, change_rate = rng.random(num_pages), rng.random(num_pages)

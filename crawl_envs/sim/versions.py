@@ -1,8 +1,8 @@
-"""Versions of pages: the fragments of a page at a time, found from the spells of its fragments.
+"""Versions of pages: the fragments of a page at a time, found from spells of fragments.
 
-A spell is a set of fragments that come and go together. The version of a page at time t includes the
-events before t: it has the spells with ``birth < t <= death``. Arguments of kernels are a lane's
-spells, (n,), and the range of a page's spells, from ``first`` to ``last``, which is exclusive.
+A spell is a set of fragments that come and go together. The version of a page at time t includes
+the events before t: it has the spells with ``birth < t <= death``. Arguments of kernels are a
+lane's spells, (n,), and the range of a page's spells, from ``first`` to before ``last``.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ so that products and ratios of a few of them neither overflow nor vanish."""
 
 
 def check_domain(name: str, values: ArrayLike) -> None:
-    """Raise ValueError where finite numbers >= 0 are neither 0 nor in the supported domain."""
+    """Raise ValueError if some numbers >= 0 are neither 0 nor between SMALLEST and LARGEST."""
     array = np.asarray(values)
     outside = (array > LARGEST) | ((array < SMALLEST) & (array != 0.0))
     if outside.any():
@@ -55,7 +55,7 @@ def real(name: str, value: Any, *, above: float | None = None, least: float = -m
 
 
 def _is_real(value: Any) -> bool:
-    """Return whether a value is a real number; truth values are none."""
+    """Return whether a value is a real number; True and False do not count as numbers."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
@@ -71,7 +71,7 @@ def quantity(name: str, value: Any, *, above: float | None = None, least: float 
 
 
 def share(name: str, value: Any, *, above: bool = False, below: bool = False) -> float:
-    """Return a number in [0, 1] as a float; without 0 if ``above``, without 1 if ``below``.
+    """Return a number in [0, 1] as a float; 0 is refused with ``above``, 1 with ``below``.
 
     Raises:
         ValueError: ``value`` is not a number, or lies outside.
@@ -115,7 +115,7 @@ def _unknown(name: str, value: Any, choices: Sequence[str], also: str) -> str:
 
 
 def file_path(name: str, value: Any) -> Path:
-    """Return a path; raise ValueError unless ``value`` is one, or a string that is not empty."""
+    """Return an argument as Path; ValueError unless it is a Path or a string that is not empty."""
     if not isinstance(value, str | Path) or value == "":
         raise ValueError(f"{name} must be a path, got {value!r}")
     return Path(value)

@@ -16,7 +16,7 @@ from crawl_envs.compiled import FloatArray
 def signal_evidence(
     change_rate: FloatArray, recall: FloatArray, false_signal_rate: FloatArray
 ) -> FloatArray:
-    """Return the evidence of one signal, ``ln(gamma / nu)`` in nats, >= 0.
+    """Return how strongly one signal speaks for a change, ``ln(gamma / nu)`` in nats, >= 0.
 
     It is 0 where no change emits a signal, and inf where there are no false signals.
 

@@ -208,7 +208,7 @@ class Instance:
 
     @property
     def precision(self) -> FloatArray:
-        """Share of signals with a change, 1 where there are no signals; (m,) or (S, m)."""
+        """Share of signals that report a change, (m,) or (S, m); 1 where there are no signals."""
         rate, true = self.signal_rate, self.recall * self.change_rate
         return np.divide(true, rate, out=np.ones_like(rate), where=rate > 0.0)
 
@@ -271,7 +271,7 @@ REVEALS: tuple[Reveal, ...] = ("parameters", "importance")
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The public part of an :class:`Instance`; hidden parameters are None.
+    """What policies may know of an :class:`Instance`; hidden parameters are None.
 
     Always public are the number of sources, ``complete``, the mask of pages with exactly their
     changes signalled, (m,) bool, None for no page, and ``group``, the host or directory of each

@@ -126,8 +126,8 @@ class RateBudget:
         """Declare the change rates of a lane's pages, (m,), for the budget of the next step.
 
         They matter only for pages with complete observation, and only if change rates are hidden;
-        else the revealed rates are used. Hidden rates that are not declared are (N + 1/2) / (t +
-        1/2), with N signals received up to time t.
+        else the revealed rates are used. Hidden rates that are not declared are
+        (N + 1/2) / (t + 1/2), with N signals received up to time t.
 
         Raises:
             ValueError: not one finite number >= 0 per page, or no such lane.

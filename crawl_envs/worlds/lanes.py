@@ -352,7 +352,7 @@ class Lanes(Episodes):
         return np.stack([np.ones_like(masks), masks], axis=-1).reshape(self.num_lanes, -1)
 
     def tracker(self, lane: int) -> Tracker:
-        """Return the current knowledge of the tracker of a lane, as new arrays."""
+        """Return what the tracker of a lane knows now, in new arrays."""
         state, problem = self.world.state, self.problem(lane)
         pages, now = state.pages[lane], float(state.lanes[lane]["time"])
         alive = pages["alive"].copy()
@@ -383,7 +383,7 @@ class Lanes(Episodes):
         self.budget.declare(change_rate, lane)
 
     def problem(self, lane: int) -> Problem:
-        """Return the public part of the instance of a lane."""
+        """Return what policies may know of a lane's instance."""
         return self.instance(lane).problem(self.reveal)
 
     def fresh(self, lane: int) -> BoolArray:
@@ -399,11 +399,11 @@ class Lanes(Episodes):
         return similar
 
     def ledger(self, lane: int, finished: bool = False) -> Ledger:
-        """Return the totals of a lane's episode so far; with ``finished``, of its last ended one."""
+        """Return the totals of a lane's episode so far; if ``finished``, of its last ended one."""
         return self.world.ledger(self._totals_of(lane, finished))
 
     def _totals_of(self, lane: int, finished: bool) -> Any:
-        """Return the record with the totals of a lane's episode, or of its last finished one."""
+        """Return the record of a lane's current episode, or if ``finished`` its last ended one."""
         self.instance(lane)
         if not self._is_past(lane, finished):
             return self.world.state.lanes[lane]
@@ -412,7 +412,7 @@ class Lanes(Episodes):
         return self.finished[lane]
 
     def _is_past(self, lane: int, finished: bool) -> bool:
-        """Return whether the requested totals are of an episode before the current one."""
+        """Return whether the totals asked for belong to an episode before the current one."""
         return finished and not self.ended[lane]
 
     # State

@@ -221,7 +221,7 @@ def shifting(
 
 
 def draw_shifting(rng: np.random.Generator, num_pages: int, **more: Any) -> Misspecified:
-    """Draw pages and habits: one per host for half of the hosts, one per page for the others.
+    """Draw an instance whose pages change at habits: rates that hosts or pages redraw in time.
 
     A random half of the hosts, rounded up, shares habits; a shared habit starts at the rate of the
     host's first page. Revealed change rates are true at time 0 only; recall and false-signal rate

@@ -76,12 +76,12 @@ def deploys(
     own_rate: FloatArray,
     deploy_rate: FloatArray,
 ) -> Occurrences:
-    """Draw Poisson deploys of hosts, and independent Poisson changes of pages.
+    """Draw deploys of hosts, which signal and change their pages, and further changes of pages.
 
-    A deploy sends one signal for every page of its host at the same time, and changes each page
-    with a probability drawn once per deploy from Beta(SHARE_BETA). There are no other signals.
-    ``host`` (m,) is the host of each page, ``own_rate`` (m,) its rate of changes without a signal,
-    and ``deploy_rate`` (H,) the rate of deploys of each host.
+    Both are Poisson. A deploy sends one signal for every page of its host at the same time, and
+    changes each page with a probability drawn once per deploy from Beta(SHARE_BETA). There are no
+    other signals. ``host`` (m,) is the host of each page, ``own_rate`` (m,) its rate of changes
+    without a signal, and ``deploy_rate`` (H,) the rate of deploys of each host.
     """
     unsignalled = arrivals(rng, own_rate, horizon)
     time, deployed = arrivals(rng, deploy_rate, horizon)
@@ -95,9 +95,9 @@ def draw_deploys(rng: np.random.Generator, num_pages: int, **more: Any) -> Missp
     """Draw an instance whose signals come from deploys, which concern all pages of a host.
 
     Revealed parameters are the long-run rates that a model of independent signals would fit to each
-    page: with q = SHARE_MEAN, d the host's deploy rate and a the page's own change rate, Delta = a
-    + q d, recall q d / Delta and false-signal rate (1 - q) d. The precision is q. Hosts are public
-    (``problem.group``).
+    page: with q = SHARE_MEAN, d the host's deploy rate and a the page's own change rate,
+    Delta = a + q d, recall q d / Delta and false-signal rate (1 - q) d. The precision is q. Hosts
+    are public (``problem.group``).
     """
     pages, host = draw_noisy(rng, num_pages, **more), hosts_of(num_pages)
     own_rate = OWN_FACTOR * pages.change_rate
@@ -124,8 +124,8 @@ def corrupted_quality(
     """Mix a share of noise into the precision and recall of pages (NCIS paper, section 6.7).
 
     Each becomes (1 - share) times its value plus share times its noise. (The paper's formula for
-    recall lacks the last factor.) The estimated false-signal rate follows from both, nu = recall *
-    Delta * (1 - precision) / precision; where the precision is 0, it is the true one.
+    recall lacks the last factor.) The estimated false-signal rate follows from both,
+    nu = recall * Delta * (1 - precision) / precision; where the precision is 0, it is the true one.
 
     Args:
         change_rate: Delta, unchanged, (m,).

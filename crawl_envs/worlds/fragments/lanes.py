@@ -168,7 +168,7 @@ class FragmentLanes(Lanes):
     # Observations
 
     def tracker(self, lane: int) -> Tracker:
-        """Return the current knowledge of the tracker of a lane, as new arrays."""
+        """Return what the tracker of a lane knows now, in new arrays."""
         tracker = super().tracker(lane)
         bases = self.world.state.bases[lane].T
         copies = Copies(
@@ -249,12 +249,12 @@ class FragmentLanes(Lanes):
         )
 
     def similarity(self, lane: int) -> FloatArray:
-        """Return the Jaccard similarity of each copy and its live page, (m,)."""
+        """Return the Jaccard similarity of each held copy and its live page in a lane, (m,)."""
         similar: FloatArray = 1.0 - self.world.state.divergence[lane]
         return similar
 
     def ledger(self, lane: int, finished: bool = False) -> FragmentLedger:
-        """Return the totals of a lane's episode so far; with ``finished``, of its last ended one."""
+        """Return the totals of a lane's episode so far; if ``finished``, of its last ended one."""
         divergence = float(self._totals_of(lane, finished)["divergence_time"])
         return FragmentLedger(**asdict(super().ledger(lane, finished)), divergence_time=divergence)
 

@@ -113,7 +113,7 @@ def in_order(times: FloatArray, scale: float, place: NDArray[np.int32]) -> NDArr
 def draw_events(
     table: IntArray, lane: int, sources: Sources, seeds: UintArray, horizon: float, room: int
 ) -> None:
-    """Draw the tape of a lane's episode, which must have room: updates, followed by their signals.
+    """Draw the updates and signals of a lane's episode as its tape, which must have room for all.
 
     The arguments are as for :func:`draw_sources`.
     """

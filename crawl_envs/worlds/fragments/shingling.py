@@ -78,7 +78,7 @@ def shingles_of(text: str | bytes, words: int = WORDS) -> ShingleArray:
 
 
 def as_fragments(shingles: ShingleArray, modulus: int = 1) -> FragmentArray:
-    """Return the fragments of the shingles divisible by ``modulus``.
+    """Return the fragments, the upper 32 bits, of the shingles divisible by ``modulus``.
 
     With a modulus this is a sample of about one in ``modulus``, which includes a shingle in every
     version or in none (Broder et al. 1997). Sampling uses the lower bits, so that fragments, the
@@ -98,7 +98,7 @@ def as_fragments(shingles: ShingleArray, modulus: int = 1) -> FragmentArray:
 
 
 def _of_words(line: bytes) -> bytes:
-    """Return the digests of the words of a line, 8 bytes each."""
+    """Return the BLAKE2b digests of the words of a line, 8 bytes each, one after another."""
     return b"".join(map(_digest, WORD.findall(line)))
 
 

@@ -92,9 +92,9 @@ class OfferDay(NamedTuple):
 
 
 def offer_form(action: str, num_pages: int, bandwidth: float) -> ActionForm:
-    """Return an action form for offers at a bandwidth in crawls per day.
+    """Return the action form ``name`` for offers at a bandwidth in crawls per day.
 
-    ``page`` decides at every crawl, the others every two hours.
+    ``page`` takes a decision at every crawl, all other forms every two hours.
 
     Raises:
         ValueError: an unknown form.
@@ -355,7 +355,7 @@ class OfferLanes(Lanes):
         return replace(self.instance(lane).problem("importance"), importance=clicks)
 
     def tracker(self, lane: int) -> Tracker:
-        """Return the current knowledge of the tracker of a lane; features are read-only."""
+        """Return what the tracker of a lane knows now; the features are read-only."""
         return super().tracker(lane)._replace(offers=self.features_of(lane))
 
     def last_log(self, lane: int) -> CrawlLog:
@@ -384,7 +384,7 @@ class OfferLanes(Lanes):
         return self._finished[whole("lane", lane, 0, self.num_lanes - 1)]
 
     def ledger(self, lane: int, finished: bool = False) -> OfferLedger:
-        """Return the totals of a lane's episode so far; with ``finished``, of its last ended one."""
+        """Return the totals of a lane's episode so far; if ``finished``, of its last ended one."""
         totals = asdict(super().ledger(lane, finished))
         days = self.finished_days if self._is_past(lane, finished) else self.days
         midnights = [day.fresh for day in days(lane)]

@@ -203,7 +203,7 @@ def draw_changes(market: Any, stream: Stream) -> Stream:
 
 @inlined()
 def draw_promotions(market: Any, stream: Stream) -> Stream:
-    """Draw the steps at which offers join a new promotion, or leave one that ends.
+    """Draw the steps of the day at which offers start or end their part in a promotion.
 
     Write the offers whose price may change into ``moving``, and their number into ``sizes[0]``.
     """
@@ -228,7 +228,7 @@ def draw_promotions(market: Any, stream: Stream) -> Stream:
 
 @inlined(forceinline=True)
 def steps_of(market: Any, offer: int) -> int:
-    """Return the steps at which the price of an offer may change, as bits."""
+    """Return the steps of the day at which an offer's price may change, as bits of an integer."""
     promotion, going = 1 << market.promotion[offer] >> 1, 1 << market.going[offer] >> 1
     steps: int = int(market.mask[offer]) | promotion | going
     return steps
