@@ -260,7 +260,10 @@ def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
 
 @inlined()
 def set_alive(state: State, lane: int, number: int, born: bool) -> bool:
-    """Give birth to a page (``born``) or remove it; return False if it is in this state already."""
+    """Give birth to a page (``born``) or remove it; return False if it is in this state already.
+
+    A page that is born is known at once, and its copy is current.
+    """
     record, page = state.lanes[lane], state.pages[lane, number]
     if page.alive == born:
         return False
@@ -319,8 +322,8 @@ def apply_event(
     """Apply one event to a lane; return its page and its kind, or NOTHING if it has no effect.
 
     ``record``, ``pages`` and ``log`` are the lane's record, pages and log of signals. Changes,
-    signals and requests have no branches, because a processor cannot predict the kind of the next
-    event.
+    signals and requests are applied without branches, because a processor cannot predict the next
+    kind.
     """
     pass_time(record, event.time)
     number, kind = event.code >> KIND_BITS, event.code & KIND_MASK
@@ -352,7 +355,7 @@ SLOT_IS_OVER, DAY_IS_OVER = math.inf, -math.inf
 
 @inlined(forceinline=True)
 def has_event(state: State, lane: int) -> bool:
-    """Return whether the tape has a next event; draw events if needed."""
+    """Return whether a lane's tape has a next event; draw a new block of events if needed."""
     record = state.lanes[lane]
     if record.cursor == record.length and not (record.by_day or record.recorded):
         draw_block(state, lane)

@@ -51,7 +51,7 @@ def jaccard(live: int, stored: int, common: int) -> float:
 
 @inlined(forceinline=True)
 def hash_of(key: np.uint64, number: int) -> np.uint32:
-    """Return the hash of fragment ``number`` of a spell with a key.
+    """Return the hash of the fragment numbered ``number`` in a spell whose key is ``key``.
 
     The word of the first is the lower half of the key, as for recorded fragments, so that the hash
     is that of :func:`crawl_envs.types.copies.sketch_of`.

@@ -239,7 +239,7 @@ class World:
         return Ledger(**counts, penalty_time=penalty)
 
     def log(self, lane: int) -> CrawlLog:
-        """Return the crawls and signals of the last slot, as new arrays."""
+        """Return the crawls and signals of a lane's last slot, as new arrays."""
         record = self.state.lanes[lane]
         crawls = self.state.crawl_log[lane, : record["slot_crawls"]]
         signals = self.state.signal_log[lane, : record["logged"]]
@@ -260,7 +260,7 @@ class World:
         return fresh
 
     def get_state(self) -> dict[str, np.ndarray]:
-        """Return copies of all arrays by name."""
+        """Return copies of all arrays of the world by name, for :meth:`set_state`."""
         return {name: array.copy() for name, array in self.state._asdict().items()}
 
     def set_state(self, arrays: Mapping[str, np.ndarray]) -> None:

@@ -79,7 +79,7 @@ def _check_apart(table: Table, birth: FloatArray, death: FloatArray) -> None:
 
 
 def window_contents(trace: Trace, start: float, end: float) -> tuple[Contents, IntArray]:
-    """Return the contents of pages in the window (start, end], and their rows in the trace.
+    """Return the fragments of pages in the window (start, end], and the pages' rows in the trace.
 
     The pages are those with recorded fragments that exist at some time of the window. Keys of
     fragments are their hashes. Times are days since ``start``: birth is -inf at or before it, death

@@ -75,7 +75,7 @@ def _columns_of(name: str, signals: Signals) -> list[str]:
 
 
 def parameters_path(folder: str | Path, signals: Signals) -> Path:
-    """Return the file of the parameters for ``signals`` of the trace in ``folder``.
+    """Return the path of the parameters fitted with ``signals``, in the ``folder`` of a trace.
 
     Raises:
         ValueError: ``signals`` is unknown.
@@ -103,7 +103,7 @@ def save_parameters(path: str | Path, parameters: Parameters, trace: Trace) -> N
 
 
 def load_parameters(path: str | Path, trace: Trace) -> Parameters:
-    """Read the parameters fitted to ``trace``.
+    """Read the parameters fitted to ``trace`` from a file, and check that they fit the trace.
 
     Args:
         path: the file, named as by :func:`parameters_path`.

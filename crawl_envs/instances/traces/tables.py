@@ -49,7 +49,7 @@ class Table:
         return self.columns[name]
 
     def check(self, name: str, wrong: BoolArray, expected: str | Callable[[int], str]) -> None:
-        """Raise ValueError for the first row in the mask ``wrong``, (rows,), if there is one.
+        """Raise ValueError about the first row that the mask ``wrong``, (rows,), marks, if any.
 
         ``expected`` is in words, or a function of the row that returns them.
         """
@@ -113,7 +113,7 @@ def read_table(path: Path, wanted: Mapping[str, ColumnKind]) -> Table:
 
 
 def _column(path: Path, name: str, column: Any, kind: ColumnKind) -> NDArray[Any]:
-    """Return an Arrow column as an array of the given kind, or raise ValueError."""
+    """Return an Arrow column as NumPy array of the type ``kind``; ValueError if it does not fit."""
     import pyarrow as pa
 
     tests, expected, dtype = KINDS[kind]

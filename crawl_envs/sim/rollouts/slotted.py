@@ -104,8 +104,9 @@ def roll_index(
 ) -> bool:
     """Play lane 0 by an index policy: each slot crawls the existing page of the largest value.
 
-    ``search`` is the table of a :class:`crawl_envs.compiled.lazy_argmax.LazyArgmax`. Pages go into
-    ``crawls``, (slots,). Returns False if it must be called again, after enlarging a full log.
+    ``search`` is the table of a :class:`crawl_envs.compiled.lazy_argmax.LazyArgmax`; ``crawls``,
+    (slots,), gets the pages. Returns False if it must be called again, with a larger log of signals
+    if that is full.
     """
     state, lazy = state_at(table), lazy_at(search)
     record, remaining = state.lanes[0], AT_ONCE
@@ -134,7 +135,7 @@ def roll_index(
 
 
 class Responses(NamedTuple):
-    """The crawls in response to signals, and the position in a sequence, of lane 0."""
+    """What lane 0 needs for a sequence: its position, and the crawls in response to signals."""
 
     share: FloatArray  # increment of a page's account per signal, (m,); (0,) without responses
     account: FloatArray  # account of each page, (m,)
@@ -177,7 +178,7 @@ def roll_sequence(table: IntArray, pages: IntArray, responses: Responses, crawls
     """Play lane 0 by a fixed sequence of ``pages``, and write each slot's page into ``crawls``.
 
     See :class:`crawl_envs.types.compiled_policies.CompiledSequence`. Returns False if it must be
-    called again, after enlarging a full log of signals.
+    called again, with a larger log of signals if that is full.
     """
     state = state_at(table)
     record, remaining = state.lanes[0], AT_ONCE
@@ -238,15 +239,15 @@ def roll_learner(
     was_alive: BoolArray,
     crawls: IntArray,
 ) -> bool:
-    """Play lane 0 to the end of ``crawls``, one page per slot, by the largest score.
+    """Play lane 0 by a learner: each slot crawls the existing page of the largest score.
 
     Every decision has four calls: learn from the last crawl; process births and deaths since then;
-    process the signals since then, in order of time; score the pages. The existing page of the
-    largest score is crawled, the lowest among equals. Scores may decrease, so every decision scores
-    all pages.
+    process the signals since then, in order of time; score the pages. Among equal scores the lowest
+    page is crawled. Scores may decrease, so every decision scores all pages.
 
-    ``since`` and ``was_alive``, both (m,), are those of :func:`changed_pages`. Returns False if it
-    must be called again, with a larger log of signals if that is full.
+    :func:`changed_pages` describes ``since`` and ``was_alive``, both (m,). ``crawls``, (slots,),
+    gets the pages. Returns False if it must be called again, with a larger log of signals if that
+    is full.
     """
     state = state_at(table)
     record, num_sources = state.lanes[0], state.source_signals.shape[1]
