@@ -290,7 +290,7 @@ def sleep(lazy: LazyArgmax, page: int, until: float, signals: float) -> None:
 
 @inlined(forceinline=True)
 def crossing(bar: float, first: Point, second: Point, third: Point) -> float:
-    """Guess the time when the value of a page, a parabola through three points, reaches a bar."""
+    """Return a guess of when a value, a parabola through three points, reaches a bar."""
     since, before = third.time - second.time, 0.0
     slope = (third.value - second.value) / since
     if not slope > 0.0:
@@ -392,10 +392,9 @@ def count_signal(lazy: LazyArgmax, value: Any, page: int, weight: float, now: fl
 
 @inlined()
 def add(lazy: LazyArgmax, value: Any, page: int, now: float, guess: float = 0.0) -> None:
-    """Add a page to the search, or place it again after its parameters or signals changed.
+    """Add a page to the search, or place it again after any change of its value.
 
-    ``guess`` is a guess of the time until its value is the largest, for a value near 0; 0 for no
-    guess.
+    ``guess`` is a guess of the time until it is chosen, if its value is near 0; 0 for no guess.
     """
     move(lazy, page, below(lazy))
     bar = lazy.levels[below(lazy) - 1].bar
@@ -508,7 +507,7 @@ def place_again(lazy: LazyArgmax, value: Any, now: float, pages: Any, level: int
 
 @inlined()
 def lower_bars(lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Lower the first bars by the values of few pages; evaluate all if no page is above any bar."""
+    """Lower the first bars by the values of few pages; evaluate all pages if that is not enough."""
     for level in range(TOP + 1, below(lazy)):
         if place_again(lazy, value, now, lazy.members[: lazy.levels[level].end].copy(), level):
             return

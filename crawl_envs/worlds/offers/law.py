@@ -81,7 +81,7 @@ class MarketNumbers(NamedTuple):
 
     Attributes:
         change_spread: standard deviation of the logarithm of an offer's level of price changes.
-        demand_spread: standard deviation of the logarithm of its level of demand.
+        demand_spread: standard deviation of the logarithm of an offer's level of demand.
         change_jump: probability per day of a new level of price changes of an offer.
         demand_jump: probability per day of a new level of demand of an offer.
         obsolete_rate: probability per day that an offer is discontinued.
