@@ -346,7 +346,7 @@ def sleeps(
 
 @inlined(forceinline=True)
 def time_left(lazy: LazyArgmax, page: int, now: float, current: float, bar: float) -> float:
-    """Guess the time until a page's value reaches a bar, by a line from 0 at its last crawl."""
+    """Return a guess of the time until a value, a line from 0 at the crawl, reaches a bar."""
     age = now - lazy.pages[page].last_crawl
     if current > 0.0:
         return float(age * min(bar / current - 1.0, MAX_AGES))
