@@ -13,7 +13,7 @@ from crawl_envs.types import Delay, Instance
 from crawl_envs.types.arguments import bandwidth_function, quantity, whole
 
 MAX_PAGES = 2**28 - 1
-"""Largest number of pages: pairs of page and event kind have 32 bits."""
+"""Largest number of pages, since a pair of page and event kind must fit into 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Generator:
         draw: see :class:`Law`; its further arguments are bound.
         num_pages: number of pages, m.
         bandwidth: crawls per unit time.
-        bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
+        bandwidth_steps: later changes of the bandwidth, as (time, bandwidth) pairs.
         num_sources: number of sources of signals.
     """
 
@@ -35,7 +35,7 @@ class Generator:
     num_sources: int = 1
 
     def __call__(self, rng: np.random.Generator) -> Instance:
-        """Draw an instance."""
+        """Draw an instance with the NumPy generator ``rng``."""
         return self.draw(
             rng, self.num_pages, bandwidth=self.bandwidth, bandwidth_steps=self.bandwidth_steps
         )
@@ -74,9 +74,9 @@ class Law:
         bandwidth_steps: Sequence[Sequence[float]] = (),
         **arguments: Any,
     ) -> Generator:
-        """Return a generator of instances; None selects the default of an argument.
+        """Return a generator of this law's instances; arguments of None have the law's defaults.
 
-        ``name`` is the law's name, for errors; see :class:`Generator` for the others.
+        ``name`` is the law's name, for errors. :class:`Generator` describes the other arguments.
 
         Raises:
             ValueError: an argument is outside its range, or the law does not have it.

@@ -1,7 +1,7 @@
 """The times of crawls: slot j is the time at which the integral of the bandwidth reaches j.
 
-With a constant bandwidth R that is j / R. A clock is an array of rows (start, crawls before,
-bandwidth), one per step of the bandwidth, in order of time.
+With a constant bandwidth R, slot j is at time j / R. A clock is an array with a row per step of the
+bandwidth, in order of time: start of the step, crawls before the start, bandwidth.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import FloatArray
 
 SLACK = 1e-9
-"""Rounding tolerance of the last crawl before the horizon, as a share of a slot."""
+"""How much of a slot, by rounding, the last crawl may be after the horizon."""
 
 MAX_SLOTS = 2.0**53
 
 
 def clock_rows(bandwidth: float, steps: Sequence[Sequence[float]] = ()) -> FloatArray:
-    """Return the clock of a bandwidth and its later steps, (1 + len(steps), 3)."""
+    """Return the clock of a bandwidth from time 0 and its later steps, (1 + len(steps), 3)."""
     rows = [(0.0, 0.0, bandwidth)]
     for start, rate in steps:
         before, crawls, old_rate = rows[-1]
@@ -30,7 +30,7 @@ def clock_rows(bandwidth: float, steps: Sequence[Sequence[float]] = ()) -> Float
 
 @compiled()
 def slot_time(clock: FloatArray, slot: int) -> float:
-    """Return the time of a slot, slot >= 0; slot 0 is time 0."""
+    """Return the time of slot number ``slot``, >= 0, by a clock; slot 0 is at time 0."""
     row = 0
     while row + 1 < clock.shape[0] and clock[row + 1, 1] <= slot:
         row += 1
@@ -39,7 +39,7 @@ def slot_time(clock: FloatArray, slot: int) -> float:
 
 @compiled()
 def slot_times(clock: FloatArray, slots: int) -> FloatArray:
-    """Return the times of the slots 1 .. ``slots``."""
+    """Return the times of the slots numbered 1 to ``slots`` by a clock, (slots,)."""
     times = np.empty(slots)
     for slot in range(slots):
         times[slot] = slot_time(clock, slot + 1)
@@ -47,13 +47,13 @@ def slot_times(clock: FloatArray, slots: int) -> FloatArray:
 
 
 def crawls_between(clock: FloatArray, start: float, end: float) -> float:
-    """Return the integral of the bandwidth from ``start`` to ``end``."""
+    """Return the crawls that the bandwidth allows from ``start`` to ``end``, its integral."""
     begins = np.clip(clock[:, 0], start, end)
     return float(np.diff(begins, append=end) @ clock[:, 2])
 
 
 def slots_until(clock: FloatArray, horizon: float) -> int:
-    """Return the number of slots in (0, horizon].
+    """Return the number of slots of a clock whose time lies in (0, horizon].
 
     Raises:
         ValueError: too many slots to count exactly.
