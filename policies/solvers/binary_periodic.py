@@ -90,7 +90,7 @@ def _select(array: FloatArray, mask: BoolArray) -> FloatArray:
 
 
 def _first_guess(change_rate: FloatArray, scale: FloatArray, bandwidth: float) -> float:
-    """Return the root by x = s + s^2/3, which is exact for ample bandwidth."""
+    """Return a first 1/sqrt(Lambda), from intervals x = s + s^2/3: exact for ample bandwidth."""
     return float((bandwidth + change_rate.sum() / 3.0) / np.sum(change_rate / scale))
 
 
@@ -105,7 +105,7 @@ def _crawls(
 def _pass(
     change_rate: FloatArray, scale: FloatArray, root: float, table: FloatArray, rates: FloatArray
 ) -> tuple[float, float]:
-    """Return the sum of the rates, and minus its derivative by the logarithm of sqrt(Lambda).
+    """Return the sum of crawl rates, and minus its derivative by ln ``root``, root = sqrt(Lambda).
 
     A page of scale sqrt(2 Delta/mu~) has s = scale * root, so that s^2/2 = Lambda Delta/mu~. The
     rates are filled in unless the array is empty.

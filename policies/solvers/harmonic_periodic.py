@@ -89,15 +89,15 @@ def harmonic_periodic_cost(
     rates: ArrayLike,
     complete: ArrayLike | None = None,
 ) -> float:
-    """Return J, a sum over pages, of pages crawled at even intervals or n-th signals.
+    """Return the summed harmonic staleness J of pages crawled at even intervals or n-th signals.
 
-    With x = Delta/rho changes per interval, a page costs
-    ``mu (gamma_E + ln x + E_1(x) - 1 + (1 - e^-x)/x)``: the mean over it of ``E[H(N)] = Ein``, the
-    entire exponential integral. With complete observation and a crawl at the n-th signal it costs
-    ``mu (H(n) - 1)``; between two integers, the mixture with this crawl rate.
+    With x = Delta/rho changes per interval, a page costs ``mu (gamma_E + ln x + E_1(x) - 1 + (1 -
+    e^-x)/x)``. This is the mean over the interval of ``E[H(N)] = Ein``, the entire exponential
+    integral. With complete observation and a crawl at the n-th signal it costs ``mu (H(n) - 1)``;
+    between two integers, the mixture with this crawl rate.
 
-    Args, units and errors as for :func:`policies.solvers.harmonic_cost`; inf where a page that
-    changes and has importance is never crawled.
+    :func:`policies.solvers.harmonic_cost` documents arguments, units and errors; J is inf where a
+    page that changes and has importance is never crawled.
     """
     weight, change, crawls = page_arrays(
         importance=importance, change_rate=change_rate, rates=rates
@@ -113,7 +113,7 @@ def _pass(
     price: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """Return the sum of the rates at 1/lambda = ``price``, and about its slope in ln ``price``.
+    """Return the sum of crawl rates at 1/lambda = ``price``, and roughly its slope in ln ``price``.
 
     The rates are filled in unless the array is empty.
     """
@@ -142,9 +142,10 @@ def _pass(
 
 
 def _numbers(pages: PageTotals, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return numbers of signals, inf without complete observation or crawls, and probabilities.
+    """Return the number of signals that leads to a crawl, and the probability of this crawl, (m,).
 
-    Cycles within rounding of an integer number of signals are rounded to it.
+    The number is inf without complete observation or crawls. Cycles within rounding of an integer
+    number of signals are rounded to it.
     """
     crawled = pages.complete & (rates > 0.0)
     signals = np.full(len(rates), math.inf)

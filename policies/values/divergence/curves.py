@@ -57,7 +57,7 @@ class DivergenceCurves(Protocol):
 
 
 def per_page(name: str, value: ArrayLike, num_pages: int) -> FloatArray:
-    """Return numbers for each page, (m,), for kernels; raise ValueError unless in [0, inf]."""
+    """Return ``value`` as a contiguous array (m,) for kernels; ValueError unless in [0, inf]."""
     array = floats(name, value)
     if array.shape not in ((), (num_pages,)):
         raise ValueError(
@@ -70,7 +70,7 @@ def per_page(name: str, value: ArrayLike, num_pages: int) -> FloatArray:
 
 
 def area_below(elapsed: FloatArray, divergence: FloatArray, utility: FloatArray) -> FloatArray:
-    """Return the integral of D* by eq. 4, t D* - U, (m,); 0 where there is no divergence."""
+    """Return the integral of D* up to ``elapsed``, t D* - U by eq. 4, (m,); 0 where D* is 0."""
     with np.errstate(invalid="ignore"):
         area = elapsed * divergence - utility
     return np.where(divergence > 0.0, np.maximum(area, 0.0), 0.0)
@@ -129,7 +129,7 @@ class HolisticCurves:
 def _waits(
     target: FloatArray, change_rate: FloatArray, ceiling: FloatArray, table: FloatArray
 ) -> FloatArray:
-    """Return the time at which the utility of each page reaches ``target``, (m,)."""
+    """Return the time from a crawl until the utility of each page reaches ``target``, (m,)."""
     waits = np.empty(target.size)
     for i in range(target.size):
         root = math.sqrt(2.0) * math.sqrt(target[i]) * math.sqrt(change_rate[i])

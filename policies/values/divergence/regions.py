@@ -98,7 +98,7 @@ def _measure_all(terms: Terms, elapsed: FloatArray, measures: FloatArray) -> Non
 
 @inlined()
 def _measure(terms: Terms, page: int, elapsed: float) -> tuple[float, float, float]:
-    """Return D*, its derivative and U of a page."""
+    """Return the divergence D*, its derivative by time, and the utility U of one page."""
     divergence = slope = utility = 0.0
     for s in range(terms.first[page], terms.first[page + 1]):
         rate = terms.rate[s]
@@ -161,7 +161,7 @@ def _upper_tail(mass: float, share: float, index: int, x: float) -> float:
 
 @inlined()
 def _mean_around(weight: FloatArray, x: float) -> tuple[float, float, float]:
-    """Return :func:`mean_of_sums` over the N within 12 standard deviations of a large mean."""
+    """Return :func:`mean_of_sums` for a large mean x, from the N within 12 standard deviations."""
     spread = 12.0 * math.sqrt(x)
     divergence = slope = utility = mass = reached = gained = 0.0
     share = 1.0
@@ -229,9 +229,10 @@ def _middle(low: float, high: float) -> float:
 
 @compiled()
 def _newton(elapsed: float, utility: float, target: float, slope: float, ceiling: float) -> float:
-    """Return the next iterate: a Newton step in coordinates in which the curve is nearly straight.
+    """Return the next time of Newton's method, in coordinates where the utility is nearly straight.
 
-    These are ln U against ln t if U is small, and ln(U(inf) - U) against t if it is large.
+    The coordinates are ln U against ln t if U is small, and ln(U(inf) - U) against t if it is
+    large.
     """
     if not slope > 0.0:
         return math.inf

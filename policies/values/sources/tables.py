@@ -30,7 +30,7 @@ NOISIEST = 1e100
 
 @compiled()
 def _fill(recall: FloatArray, noise: FloatArray, table: FloatArray, knots: FloatArray) -> None:
-    """Fill in the knots of pages, (m, 3, K), and columns DRIFT to CERTAIN of their rows.
+    """Fill in the knots of pages, (m, 3, K), and columns DRIFT to CERTAIN of their table rows.
 
     ``recall`` and ``noise``, in units of Delta, have shape (m, S).
     """
@@ -84,15 +84,15 @@ def level_table(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """Return the table of ``level_value`` and ``cycle_length_sources_value``.
+    """Return the constants that ``level_value`` and ``cycle_length_sources_value`` need.
 
-    Arguments and errors as for :func:`greedy_ncis_sources_table`.
+    Arguments and errors are documented in :func:`greedy_ncis_sources_table`.
     """
     return _table((importance, change_rate, recall, false_signal_rate), LENGTH_KNOTS, np.float64)
 
 
 def _table(parameters: tuple[ArrayLike, ...], number: int, precision: Any) -> FloatArray:
-    """Return the rows of pages, with a number of knots in a precision."""
+    """Return the table rows of pages, each with ``number`` knots of the dtype ``precision``."""
     mu, delta, lam, nu = _checked(*parameters)
     start = columns.EVIDENCES + lam.shape[0]
     table = np.zeros((mu.size, start + 3 * number * np.dtype(precision).itemsize // 8))
