@@ -45,10 +45,7 @@ class Allocation:
 
 
 def source_parameters(problem: Instance | Problem) -> tuple[FloatArray, ...]:
-    """Return importance and change rate, (m,), recall and false-signal rate, (S, m), of a problem.
-
-    Raises ValueError if the problem does not reveal them.
-    """
+    """Return a problem's importance and change rate, (m,), recall and false-signal rate, (S, m)."""
     if not isinstance(problem, Instance | Problem):
         raise ValueError(f"problem must be an Instance or a Problem, got {problem!r}")
     change_rate, recall, false_rate = problem.change_rate, problem.recall, problem.false_signal_rate

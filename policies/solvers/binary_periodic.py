@@ -47,7 +47,7 @@ def binary_periodic(
 
 
 def solve_periodic(weight: FloatArray, change_rate: FloatArray, bandwidth: float) -> Allocation:
-    """Solve for arrays (m,) that were checked, with weights that sum to 1."""
+    """Return what :func:`binary_periodic` does, for checked arrays (m,), weights of sum 1."""
     useful = (weight > 0.0) & (change_rate > 0.0)
     rates = np.zeros(len(weight))
     multiplier, iterations, converged = 0.0, 0, True

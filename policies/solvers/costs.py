@@ -120,10 +120,7 @@ def _ratios(
     complete: BoolArray,
     ratio: FloatArray,
 ) -> None:
-    """Fill in the ratio r for which a page costs mu ln(1 + r): Delta/rho, infinite without crawls.
-
-    With complete observation r is Delta/rho - 1, at least 0.
-    """
+    """Fill in r for a cost of mu ln(1 + r): Delta/rho, less 1 with complete observation, r >= 0."""
     for i in range(ratio.size):
         change = change_rate[i] if importance[i] > 0.0 else 0.0
         times = change / rates[i] if change > 0.0 else 0.0

@@ -175,7 +175,7 @@ def _cost(
 
 
 def _evenly(changes: FloatArray) -> FloatArray:
-    """Return the mean harmonic staleness over an interval with ``changes`` expected changes."""
+    """Return the mean harmonic staleness over intervals of ``changes`` expected changes each."""
     from scipy.special import exp1
 
     near = np.minimum(changes, SMALL)
@@ -190,7 +190,7 @@ def _evenly(changes: FloatArray) -> FloatArray:
 
 
 def _after_signals(cycles: FloatArray) -> FloatArray:
-    """Return the mean harmonic staleness for crawls after ``cycles`` signals on average."""
+    """Return the mean harmonic staleness if a crawl comes after ``cycles`` signals on average."""
     from scipy.special import digamma
 
     def staleness(number: FloatArray) -> FloatArray:

@@ -133,7 +133,10 @@ def harmonic_approx(
 
 
 def _split(pages: PageTotals, bandwidth: float, rates: FloatArray) -> tuple[Root, float]:
-    """Fill in the rates; return the share of the unobserved, and the multiplier."""
+    """Fill in the crawl rates; return a root and the multiplier.
+
+    The root's ``point`` is the bandwidth share of the pages without complete observation.
+    """
 
     def both(split: float, out: FloatArray) -> tuple[float, float]:
         crawls = bandwidth * split
@@ -164,7 +167,7 @@ def _pass(
     price: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """Return the sum of the rates at 1/lambda = ``price``, and its slope in ln ``price``.
+    """Return the sum of crawl rates at 1/lambda = ``price``, and its slope in ln ``price``.
 
     The rates are filled in unless the array is empty.
     """
@@ -188,7 +191,7 @@ def _block(
     price: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """Fill in the rates of some pages; return the sums of them and of their derivatives.
+    """Fill in the crawl rates of some pages; return their sum, and its derivative by ln ``price``.
 
     With s = sqrt(Delta^2 + 4 mu Delta/lambda), eq. 5 is rho = 2 mu Delta/lambda/(s + Delta), which
     loses no digits, and its derivative is mu Delta/lambda/s; both share one division.
@@ -238,7 +241,7 @@ def _signalled(
     pace: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """Return the crawls on signals at a price, and minus their derivative by its logarithm.
+    """Return the rate of crawls on signals at ``price``, and minus its derivative by ln ``price``.
 
     The rates of all pages are filled in unless the array is empty.
     """

@@ -66,7 +66,7 @@ class Root(NamedTuple):
 def root(
     spend: Spend, start: float, rates: FloatArray = NOTHING, tolerance: float = TOLERANCE
 ) -> Root:
-    """Return the point > 0 at which the budget is spent, and fill in the rates there.
+    """Return the point > 0 at which the budget is spent, and fill in the crawl rates there.
 
     Newton's method on ln(spent share) against ln(point), with secants where slopes are unknown. The
     bracket is halved if steps leave it or converge slowly. At a jump the rates are mixed.
@@ -152,13 +152,13 @@ def _share_of(crawls: Crawls, columns: tuple[Any, ...], budget: float) -> Spend:
 
 
 def _newton(point: float, steep: float, gap: float) -> float:
-    """Return the root of the tangent in logarithms, at most a factor e^99 away."""
+    """Return the next point of Newton's method in logarithms, at most a factor e^99 away."""
     step = -gap / steep if steep > 0.0 else math.copysign(math.inf, -gap)
     return point * math.exp(max(min(step, 99.0), -99.0))
 
 
 class _Secant:
-    """The slope of ln(spent share) against ln(point) by the last two points; 1 without them."""
+    """The slope of ln(spent share) against ln(point) through the last two points, 1 at first."""
 
     def __init__(self) -> None:
         self._before = (math.nan, math.nan)
@@ -189,7 +189,7 @@ class _Bracket:
             self.high = point
 
     def following(self, current: float, newton: float, *, slow: bool, late: bool) -> float:
-        """Return the next point: Newton's, if it lies in the bracket and converges."""
+        """Return the next point: ``newton`` if it lies inside and converges, else the middle."""
         within = self.low < newton < self.high
         if self.low == 0.0 or self.high == math.inf:
             point = newton if within and not late else self._outwards(current)
@@ -200,7 +200,7 @@ class _Bracket:
         return newton if within and not slow else math.sqrt(self.low * self.high)
 
     def _outwards(self, current: float) -> float:
-        """Return a point beyond ``current`` on the open side, further each time."""
+        """Return a point beyond ``current`` on the side without an end, further each time."""
         point = current * self._reach if self.low > 0.0 else current / self._reach
         self._reach = min(self._reach * self._reach, 1e60)
         return point

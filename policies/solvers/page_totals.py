@@ -116,7 +116,7 @@ def _plain(column: FloatArray) -> bool:
 def _page_totals(
     importance: FloatArray, change_rate: FloatArray, complete: BoolArray
 ) -> tuple[bool, float, float, float, float]:
-    """Return whether all is inside the domain (and not -0), and the totals."""
+    """Return whether all numbers are in the domain (and not -0), and four totals of the pages."""
     outside = 0
     total = blind = signalled = unobserved = 0.0
     for begin in range(0, complete.size, BLOCK):
@@ -144,7 +144,7 @@ def _outside(bits: IntArray) -> int:
 def _sums(
     importance: FloatArray, change_rate: FloatArray, complete: BoolArray
 ) -> tuple[float, float, float, float]:
-    """Return the totals of some pages."""
+    """Return the totals ``total``, ``blind``, ``signalled``, ``unobserved`` of some pages."""
     total = blind = signalled = unobserved = 0.0
     for i in range(importance.size):
         rate = change_rate[i] if importance[i] > 0.0 else 0.0

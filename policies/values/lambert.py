@@ -71,7 +71,7 @@ def interval(s: float) -> float:
 
 @functools.cache
 def pieces() -> FloatArray:
-    """Return polynomial coefficients of x / s on 64 pieces of [0, 1.25), shape (64, 10)."""
+    """Return polynomials for :func:`interval` over s, on 64 pieces of s in [0, 1.25), (64, 10)."""
     nodes = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
     centres = (np.arange(PIECES) + 0.5) * (PIECES_END / PIECES)
     points = centres[:, None] + nodes * (0.5 * PIECES_END / PIECES)

@@ -159,7 +159,7 @@ def greedy_table(importance: ArrayLike, change_rate: ArrayLike) -> FloatArray:
 def harmonic_table(
     importance: ArrayLike, change_rate: ArrayLike, complete: ArrayLike = False
 ) -> FloatArray:
-    """Return the table of ``harmonic_value``."""
+    """Return the constants that ``harmonic_value`` needs; ``complete`` marks observed pages."""
     mask = np.asarray(complete)
     if mask.dtype != np.bool_:
         raise ValueError(f"complete must be bool, got dtype {mask.dtype}")

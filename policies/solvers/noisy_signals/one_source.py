@@ -60,19 +60,22 @@ class OneSource:
         self.alpha, self.signal_rate = self._values[:, ALPHA], self._values[:, GAMMA]
 
     def spend(self, price: float, state: FloatArray, rates: FloatArray) -> None:
-        """Fill in the rates at a multiplier; ``state`` is the start of the search."""
+        """Fill in crawl rates and states at a multiplier ``price``; searches start at ``state``."""
         _spend(self._values, self._lengths, price, pieces(), state, rates)
 
     def settle(self, state: FloatArray, rates: FloatArray) -> None:
-        """Move each page to the point of its rate."""
+        """Move the state of each page to the point at which its crawl rate equals ``rates``."""
         _settle(self._values, self._lengths, state, rates)
 
     def freshness(self, state: FloatArray, rates: FloatArray) -> float:
-        """Return the sum of mu~ w / psi = rate V + mu~ exp(-y), valid also between two steps."""
+        """Return the freshness by importance, sum mu~ w / psi = rate V + mu~ exp(-y).
+
+        It is also valid between two steps of the cycle length.
+        """
         return _freshness(self._values, self.parameters[0], state, rates)
 
     def levels(self, state: FloatArray, rates: FloatArray) -> Levels:
-        """Return the crawl conditions of the pages."""
+        """Return the conditions under which pages are crawled: levels, signals, probabilities."""
         elapsed, received, _ = state.T
         values, crawled = self._values, rates > 0.0
         evidence, alpha, signal_rate = values[:, EVIDENCE], values[:, ALPHA], values[:, GAMMA]
@@ -182,7 +185,10 @@ def _first_signal(
     guess: float,
     by_value: bool,
 ) -> float:
-    """Return the least n >= 1 whose value, or mean cycle, without time is at least ``target``."""
+    """Return the least n >= 1 such that n signals, without time, reach ``target``.
+
+    The target is a crawl value if ``by_value``, else a mean cycle length.
+    """
     high = max(guess, 1.0)
     low = high - 1.0
     step = 1.0
@@ -220,11 +226,11 @@ def _without_time(
 
 @inlined()
 def _point_of_length(values: FloatArray, lengths: FloatArray, page: int, length: float) -> Point:
-    """Return the point whose mean cycle is ``length`` > 0, or the last one with a shorter cycle.
+    """Return the time and signals at which the mean cycle of a page is ``length`` > 0.
 
-    With recall 1 cycles last an integer number of signals, rounded down (at least 1). Without false
-    signals no cycle exceeds 1 / gamma: longer ones are at infinity. Signals of a page that never
-    changes have no effect.
+    If none has this length, it is the last one with a shorter cycle. With recall 1 cycles last an
+    integer number of signals, rounded down (at least 1). Without false signals no cycle exceeds 1 /
+    gamma: longer ones are at infinity. Signals of a page that never changes have no effect.
     """
     alpha: float = values[page, ALPHA]
     gamma: float = values[page, GAMMA]

@@ -29,7 +29,7 @@ HALVINGS = 200
 
 @inlined()
 def poisson_tail(count: int, mean: float, chance: float) -> float:
-    """Return P(N >= count) for a ``mean`` below SHORT, given P(N = count) as ``chance``."""
+    """Return P(N >= count), N ~ Poisson(mean), mean < SHORT, given ``chance`` = P(N = count)."""
     total, term, k = chance, chance, count
     while term > 1e-17 * total:
         k += 1
@@ -40,7 +40,7 @@ def poisson_tail(count: int, mean: float, chance: float) -> float:
 
 @inlined()
 def step_sizes(items: int, share: float, steps: FloatArray, slopes: FloatArray) -> None:
-    """Write e_j and its derivative by the share, (K,) each."""
+    """Write e_j, the staleness that each further lost item adds, and de_j / d(share), (K,) each."""
     before = float(items)
     for j in range(items):
         after = items + share * (j + 1.0)

@@ -63,7 +63,7 @@ class Terms(NamedTuple):
 
 
 class _Dynamic(NamedTuple):
-    """Changing regions, first in each row: their number, (m,), K, c / n and l, (m, G)."""
+    """Changing regions, first in each row: number, (m,); items K, share c / n, rate l, (m, G)."""
 
     number: IntArray
     items: IntArray
@@ -245,9 +245,10 @@ def _fill_region(
 def _add_region(
     rest: _Work, region: _Work, share: float, rest_share: float, level: FloatArray, drop: FloatArray
 ) -> None:
-    """Write a_k and b_k of a set of regions and one more, whose share of events is ``share``.
+    """Write a_k and b_k of a set of regions, from its first ones (``rest``) and its last one.
 
-    ``binomial[j]`` is the probability that j of k events are in the last region, by Pascal's rule.
+    ``share`` is the last region's share of events, and ``binomial[j]`` the probability that j of k
+    events are in it, by Pascal's rule.
     """
     binomial = rest.binomial
     binomial[0] = 1.0

@@ -83,7 +83,7 @@ class RegionCurves:
         return periods
 
     def _measures(self, elapsed: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return D*, its derivative by time, and U, (m,) each."""
+        """Return the divergence D*, its derivative by time, and the utility U, (m,) each."""
         time = per_page("elapsed", elapsed, self.num_pages)
         measures: FloatArray = np.empty((3, self.num_pages))
         _measure_all(self.terms, time, measures)
@@ -148,7 +148,7 @@ def mean_of_sums(weight: FloatArray, x: float) -> tuple[float, float, float]:
 
 @inlined()
 def _upper_tail(mass: float, share: float, index: int, x: float) -> float:
-    """Return P(N > index), given P(N <= index) and P(N = index)."""
+    """Return P(N > index), N ~ Poisson(x), given ``mass`` P(N <= index), ``share`` P(N = index)."""
     if 2.0 * x > index:
         return 1.0 - mass
     tail = 0.0
@@ -194,7 +194,7 @@ def _periods(
 
 @inlined()
 def _wait(terms: Terms, page: int, target: float, pace: float, ceiling: float) -> float:
-    """Return the time at which the utility is ``target``, by Newton's method in a bracket.
+    """Return the time at which a page's utility reaches ``target`` (Newton's method in a bracket).
 
     D* is concave, so that U <= D*'(0) t^2 / 2, and U' = t D*'.
     """

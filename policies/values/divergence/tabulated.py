@@ -121,7 +121,7 @@ class TabulatedCurves:
         return periods
 
     def _interpolate(self, elapsed: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return D* and U, (m,) each."""
+        """Return divergence D* and utility U of each page at its elapsed time, (m,) each."""
         rows = np.arange(self.num_pages)
         time = np.minimum(elapsed, self.ages[-1])
         after = np.clip(np.searchsorted(self.ages, time), 1, self.ages.size - 1)
@@ -181,7 +181,7 @@ def _mean_divergence(
 
 @inlined()
 def _add(table: IntArray, row: int, row_end: int, column: int, column_end: int, size: int) -> None:
-    """Add the differences whose cumulative sums (:func:`_sum_up`) add ``size`` to a rectangle."""
+    """Add differences that :func:`_sum_up` turns into ``size`` in every cell of a rectangle."""
     table[row, column] += size
     table[row_end, column] -= size
     table[row, column_end] -= size

@@ -143,10 +143,7 @@ def bends(equation: Equation) -> FloatArray:
 
 @inlined()
 def _cubic(start: float, end: float, first: float, last: float) -> tuple[float, ...]:
-    """Return coefficients of t, t^2, t^3 of the cubic on [0, 1] with two values and slopes.
-
-    Slopes are bounded so that the cubic does not fall.
-    """
+    """Return c_1 .. c_3 of the cubic on [0, 1] by two values and slopes, bounded to increase."""
     rise = max(0.0, end - start)
     first, last = max(0.0, min(first, 3.0 * rise)), max(0.0, min(last, 3.0 * rise))
     return first, 3.0 * rise - 2.0 * first - last, first + last - 2.0 * rise
@@ -203,10 +200,7 @@ def _delayed(
 
 @inlined()
 def _next_node(equation: Equation, y: float, bend: float, following: float) -> float:
-    """Return the level where the cell that starts at y ends.
-
-    ``bend`` is the last bend at or below y, and ``following`` the next one above.
-    """
+    """Return the end of the cell that starts at y, given the last bend and the following one."""
     steep = equation.alpha / equation.total
     past = y - bend
     width = max(steep, past if past > 50.0 * steep else 0.5 * past)
@@ -220,10 +214,7 @@ def _next_node(equation: Equation, y: float, bend: float, following: float) -> f
 
 @inlined()
 def _step(equation: Equation, nodes: FloatArray, count: int, start: Term, end: Term) -> None:
-    """Fill in row ``count`` of ``nodes`` by one step over the cell that ends there.
-
-    ``start`` and ``end`` are the delayed terms, with slopes, at the two ends of the cell.
-    """
+    """Fill in row ``count`` of ``nodes`` by a step, given delayed terms at both ends of it."""
     (before, first), (after, last) = start, end
     alpha, total = equation.alpha, equation.total
     y, later = nodes[count - 1, LEVEL], nodes[count, LEVEL]
@@ -273,7 +264,7 @@ def march(equation: Equation) -> FloatArray:
 
 @inlined()
 def _between(x: FloatArray, nodes: FloatArray, i: int, j: int) -> tuple[float, int, bool]:
-    """Return the error of the interval from node i to j, where to cut it, and whether it bends.
+    """Return the error of the interval of nodes i to j, where to cut it, and whether it bends.
 
     The cut is where psi reaches its mean: at the bend, if there is one.
     """
