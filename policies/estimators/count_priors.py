@@ -1,8 +1,8 @@
 r"""Empirical Bayes for counts: rates and shares of pages, shrunk to a distribution of all pages.
 
-With a Gamma distribution of rates, a page with n events in T days has the estimate
-:math:`(a + n)/(b + T)`; with a Beta distribution of shares, one with h of n successes has
-:math:`(a + h)/(a + b + n)`. A page without observations has the mean of the distribution.
+With a Gamma distribution of rates, a page with n events in T days has the estimate :math:`(a +
+n)/(b + T)`. With a Beta distribution of shares, a page with h successes in n trials has :math:`(a +
+h)/(a + b + n)`. A page without observations has the mean of the distribution.
 
 The mean is the pooled value of all pages, and only the weight is fitted by maximum likelihood.
 (Fitting the mean by likelihood as well is fragile: a few pages that lived for minutes and had a
@@ -24,14 +24,14 @@ LOG_BOUNDS = (-9.0, 9.0)
 
 
 class RatePrior(NamedTuple):
-    """A Gamma distribution of rates: ``shape`` a and inverse scale ``days`` b."""
+    """A Gamma distribution of the rates of pages, with ``shape`` a and inverse scale ``days`` b."""
 
     shape: float
     days: float
 
     @property
     def mean(self) -> float:
-        """Mean rate."""
+        """Mean rate, in events per day."""
         return self.shape / self.days
 
     def estimate(self, counts: IntArray | FloatArray, days: FloatArray) -> FloatArray:
@@ -40,7 +40,7 @@ class RatePrior(NamedTuple):
 
 
 class SharePrior(NamedTuple):
-    """A Beta distribution of shares, by its two pseudo-counts."""
+    """A Beta distribution of the shares of pages; its two pseudo-counts are ``yes`` and ``no``."""
 
     yes: float
     no: float
@@ -112,7 +112,7 @@ def fit_share_prior(yes: IntArray, total: IntArray) -> SharePrior:
 
 
 def _most_likely(likelihood: Callable[[float], float]) -> float:
-    """Return the maximiser of a log-likelihood in [exp(-9), exp(9)]."""
+    """Return the weight in [exp(-9), exp(9)] that maximises a log-likelihood."""
     from scipy.optimize import minimize_scalar  # slow to import
 
     optimum = minimize_scalar(

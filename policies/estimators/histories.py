@@ -23,7 +23,7 @@ MAX_PAGES = 100_000_000
 
 
 class Histories(NamedTuple):
-    """Crawls of m pages; page i has the rows begin[i] .. end[i] - 1.
+    """Crawl results of m pages in common arrays; page i has the rows begin[i] .. end[i] - 1.
 
     Attributes:
         intervals: time between a crawl and the page's crawl before, (n,).
@@ -73,7 +73,7 @@ class CrawlHistories:
         return np.minimum(self.count, self.size)
 
     def append(self, page: IntArray, **values: ArrayLike) -> None:
-        """Add crawls; those of a page in order of time.
+        """Add crawls to the histories of their pages; crawls of one page come in order of time.
 
         Args:
             page: page of each crawl, (n,).
@@ -91,7 +91,7 @@ class CrawlHistories:
         return [self.columns[name][page, :num_rows] for name in names]
 
     def intervals(self, pages: IntArray | None = None, since: float | None = None) -> Histories:
-        """Return the columns ``elapsed`` and ``changed``.
+        """Return all crawls, or those of some pages, by columns ``elapsed`` and ``changed``.
 
         Args:
             pages: some pages, in this order; None for all.
@@ -108,7 +108,7 @@ class CrawlHistories:
         return Histories(elapsed.reshape(-1), changed.reshape(-1), begin, end)
 
     def _widen(self, width: int) -> None:
-        """Give every page more rows; rows are reused only at ``size`` rows."""
+        """Give every page more rows, up to ``size`` rows; only then are rows used again."""
         for name, column in self.columns.items():
             wide = np.zeros((len(column), width, *column.shape[2:]), column.dtype)
             wide[:, : self._width] = column
@@ -118,7 +118,7 @@ class CrawlHistories:
 
 @compiled()
 def _next_rows(page: IntArray, count: IntArray, size: int) -> IntArray:
-    """Return the row of each new crawl, and count them."""
+    """Return the row that each new crawl is written to, (n,), and add the crawls to ``count``."""
     rows = np.empty(page.size, np.int64)
     for k in range(page.size):
         rows[k] = count[page[k]] % size
@@ -154,7 +154,7 @@ def page_histories(
 
 @compiled()
 def _first_fault(intervals: FloatArray, changed: BoolArray) -> int:
-    """Return the first invalid interval, or -1."""
+    """Return the position of the first invalid interval, or -1 if all are valid."""
     for k in range(len(intervals)):
         value = intervals[k]
         if (value == 0.0 and changed[k]) or not (value == 0.0 or SHORTEST <= value <= LARGEST):
@@ -175,7 +175,7 @@ def _checked_offsets(offsets: ArrayLike, length: int) -> IntArray:
 
 
 def truths(name: str, values: ArrayLike, shape: tuple[int, ...]) -> BoolArray:
-    """Return truth values, or numbers 0 and 1, of a shape; ValueError unless they are."""
+    """Return truth values, or numbers 0 and 1, as a bool array; ValueError unless of ``shape``."""
     array = np.ascontiguousarray(values)
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")

@@ -130,7 +130,10 @@ def audit_signals(
 def _sorted_crawls(
     page: ArrayLike, start: ArrayLike, elapsed: ArrayLike, changed: ArrayLike
 ) -> tuple[Crawls, IntArray]:
-    """Check intervals; return those longer than 0 sorted by page and start, and their rows."""
+    """Return intervals between crawls, checked and sorted by page and start, and their rows.
+
+    Intervals of length 0 are left out.
+    """
     begin = floats("start", start)
     if begin.ndim != 1 or not np.isfinite(begin).all():
         raise ValueError(f"start must be (n,) finite numbers, got {begin}")
@@ -162,7 +165,7 @@ def _checked_rows(name: str, values: ArrayLike, size: int, below: float) -> IntA
 def _audit(
     crawls: Crawls, signals: tuple[FloatArray, IntArray, BoolArray], timed: bool
 ) -> tuple[FloatArray, FloatArray, str, str, FloatArray]:
-    """Audit a source by the times and last intervals of its signals, and whether they are inside.
+    """Audit one source; ``signals`` are times, last intervals before, and whether inside these.
 
     Returns precision, recall and delay with their intervals, (3, 3); effective and false signals by
     interval, (2, n); verdict; reason; and silences.

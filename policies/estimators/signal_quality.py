@@ -26,10 +26,10 @@ from policies.estimators.signal_likelihood import Crawls, Fit, fit_pages
 
 
 class SignalFit(NamedTuple):
-    """Estimates of unsignalled changes and of signals, for m pages.
+    """Estimates for m pages: rates of unsignalled changes and of signals, evidence of a signal.
 
-    A stderr is nan on a bound (0 or inf), where the estimate's distribution is not normal.
-    Entries of one source have shape (m,), of several (S, m).
+    A stderr is nan on a bound (0 or inf), where the estimate's distribution is not normal. Entries
+    of one source have shape (m,), of several (S, m).
 
     Attributes:
         unsignalled_rate: alpha, per unit time; inf if the page had changed at every crawl, nan
@@ -119,11 +119,11 @@ def signal_quality_mle(
     page: ArrayLike | None = None,
     num_pages: int | None = None,
 ) -> SignalFit:
-    """Fit the probability that a page has changed at a crawl, for every page.
+    """Estimate the rate of unsignalled changes and the evidence of a signal, for every page.
 
-    The model is P(no change) = exp(-(alpha tau + sum_s b_s n_s)) (Busa-Fekete et al., eq. 1 and
-    Appendix E; at most one of several sources signals a change). The likelihood is convex; its
-    maximum over alpha, b >= 0 is exact to rounding.
+    They maximise the likelihood of the crawls' results, with P(no change) = exp(-(alpha tau + sum_s
+    b_s n_s)) (Busa-Fekete et al., eq. 1 and Appendix E; at most one of several sources signals a
+    change). The likelihood is convex; its maximum over alpha, b >= 0 is exact to rounding.
 
     Args:
         elapsed: time between a crawl and the page's crawl before, 0 or in [1e-12, 1e12]; (n,).
@@ -149,7 +149,7 @@ def crawls_of_pages(
     page: ArrayLike | None,
     num_pages: int | None,
 ) -> Crawls:
-    """Check crawls and group them by page; arguments as for :func:`signal_quality_mle`."""
+    """Return crawls, checked and grouped by page; :func:`signal_quality_mle` explains arguments."""
     time = amounts("elapsed", elapsed)
     if time.ndim != 1:
         raise ValueError(f"elapsed must have shape (n,), got {time.shape}")
@@ -177,11 +177,12 @@ def naive_signal_quality(
     page: ArrayLike | None = None,
     num_pages: int | None = None,
 ) -> NaiveQuality:
-    """Count intervals between crawls, as the biased estimator of Appendix E does.
+    """Return precision and recall as shares of intervals between crawls, a biased estimate.
 
-    Precision is the share with a change among the intervals with a signal (the paper prints the
-    numerator twice), recall the share with a signal among the intervals with a change. Long
-    intervals have both for unrelated reasons. Arguments as in :func:`signal_quality_mle`.
+    This is the estimator of Appendix E. Precision is the share with a change among the intervals
+    with a signal (the paper prints the numerator twice). Recall is the share with a signal among
+    the intervals with a change. Long intervals have both for unrelated reasons. Arguments as in
+    :func:`signal_quality_mle`.
     """
     counts = amounts("signals", signals)
     if counts.ndim not in (1, 2):
@@ -201,7 +202,7 @@ def naive_signal_quality(
 
 
 def as_signal_fit(crawls: Crawls, result: Fit, single: bool) -> SignalFit:
-    """Return the estimates, and the rates of signals, as a :class:`SignalFit`."""
+    """Return a fit's estimates and the observed rates of signals, as a :class:`SignalFit`."""
     m = len(crawls.offsets) - 1
     page = np.repeat(np.arange(m), np.diff(crawls.offsets))
     time, *counts = (np.bincount(page, x, minlength=m) for x in crawls.design.T)

@@ -159,7 +159,10 @@ def _continuous(
     value: FloatArray,
     reach: FloatArray,
 ) -> float:
-    """Fill in reach Delta + m, and roots of mu Delta/(Delta + m)^2; see :func:`_scaled`."""
+    """Fill in each page's reach Delta + m and scaled value, and return the largest value.
+
+    The value is the root of mu Delta/(Delta + m)^2, with m the least rate, over the largest one.
+    """
     for i in range(value.size):
         reach[i] = change_rate[i] + min_rates[i]
         root = math.sqrt(importance[i] * change_rate[i])

@@ -236,10 +236,7 @@ def _cost(
     rates: FloatArray,
     complete: BoolArray,
 ) -> float:
-    """Return J, the summed mean penalty by importance, at given crawl rates.
-
-    Pages that never change cost nothing.
-    """
+    """Return J, the mean penalty by importance, at crawl rates; without changes it is 0."""
     changing = change_rate > 0.0
     with np.errstate(divide="ignore"):
         missed = change_rate[changing] / rates[changing] - complete[changing]
@@ -281,7 +278,7 @@ def penalty_curves(penalty: Penalty) -> PenaltyCurves:
 
 
 def _checked(number: FloatArray, values: FloatArray) -> FloatArray:
-    """Return C at increasing numbers, 0 and 1 first; ValueError unless it rises and is concave."""
+    """Return ``values`` of C at numbers 0, 1, ...; ValueError unless C rises and is concave."""
     if values.shape != number.shape or values.size < 2 or not np.isfinite(values).all():
         raise ValueError(
             "penalty must be a table of at least two finite numbers, or a function that returns "

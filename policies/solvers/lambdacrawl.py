@@ -150,7 +150,7 @@ def _split(pages: PageTotals, bandwidth: float, rates: FloatArray) -> tuple[Root
 
 @compiled(fastmath={"nsz"})
 def _probabilities(change_rate: FloatArray, rates: FloatArray, complete: BoolArray) -> FloatArray:
-    """Return the probabilities with complete observation, 0 elsewhere, shape (m,)."""
+    """Return p = rho/Delta, crawls per signal, (m,); 0 without complete observation."""
     probabilities = np.empty(rates.size)
     for i in range(rates.size):
         share = rates[i] / change_rate[i]
@@ -216,9 +216,9 @@ def _block(
 def _price(
     importance: FloatArray, change_rate: FloatArray, complete: BoolArray, pace: float
 ) -> tuple[float, float]:
-    """Return the saving of one more crawl of the unobserved, and minus its elasticity.
+    """Return what one more crawl of the unobserved saves, and minus the elasticity of the saving.
 
-    ``pace`` is the crawl rate of the unobserved by importance.
+    Each page without complete observation is crawled at ``pace`` times its importance.
     """
     saved = curved = weight = 0.0
     for i in range(importance.size):

@@ -58,10 +58,7 @@ from policies.values.tables import (
 
 @compiled(types.void(VALUE, float64[:, ::1], int64[::1], float64[::1], float64[::1], float64[::1]))
 def fill(value: Any, table: Any, page: Any, elapsed: Any, signals: Any, out: Any) -> None:
-    """Write a crawl value for each pair of page and state to ``out``, computed by compiled ``value``.
-
-    It sets ``out[k] = value(table, page[k], elapsed[k], signals[k])`` for every k.
-    """
+    """Set ``out[k] = value(table, page[k], elapsed[k], signals[k])``, a crawl value, for all k."""
     for k in range(out.shape[0]):
         out[k] = value(table, page[k], elapsed[k], signals[k])
 

@@ -38,7 +38,7 @@ class Levels(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A point of a page, and the mean time psi to reach it."""
+    """A state of a page, elapsed time and signals, and the mean time psi to reach it."""
 
     elapsed: float
     signals: float

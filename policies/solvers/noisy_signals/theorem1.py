@@ -136,10 +136,7 @@ def _pages(*parameters: FloatArray) -> Pages:
 
 
 def _freshness(pages: Pages, solution: _Solution) -> float:
-    """Return the freshness of pages by importance.
-
-    Crawls beyond signals do not help where every change is signalled, and do not count.
-    """
+    """Return the freshness; crawls beyond signals do not count where every change is signalled."""
     rates = solution.rates
     useful = np.where(pages.alpha == 0.0, np.minimum(rates, pages.signal_rate), rates)
     return pages.freshness(solution.state, useful)
