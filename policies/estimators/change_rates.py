@@ -155,10 +155,10 @@ def _fit_pages(
 def gather(
     intervals: FloatArray, changed: BoolArray, begin: int, end: int, lengths: FloatArray
 ) -> tuple[int, float]:
-    """Copy the changed intervals to ``lengths``; return their number and the sum of the others.
+    """Copy the intervals with a change to ``lengths``; return their number, and the sum of others.
 
-    ``lengths`` has space for all of them plus one. Two loops have no branches, so that the sum is
-    vectorised.
+    ``lengths`` has space for all intervals of the page plus one. Two loops have no branches, so
+    that the sum is vectorised.
     """
     first, stop = np.uint64(begin), np.uint64(end)  # unsigned indices are never negative
     total = 0.0
@@ -184,7 +184,7 @@ def _power_sums(lengths: FloatArray, count: int) -> tuple[float, float]:
 def _root(
     lengths: FloatArray, count: int, exposure: float, guess: float
 ) -> tuple[float, float, int, bool]:
-    """Return the root of H, the information on ln Delta, evaluations, and convergence."""
+    """Return the rate where H is 0, the information on ln Delta, evaluations and convergence."""
     total, squares = _power_sums(lengths, count)
     below = count / (exposure + 0.5 * total)  # f(x) >= 1 - x / 2
     above = count / exposure  # f(x) <= 1

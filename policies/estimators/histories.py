@@ -86,7 +86,7 @@ class CrawlHistories:
             column[page, row] = values[name]
 
     def of_page(self, page: int, *names: str) -> list[NDArray[Any]]:
-        """Return columns of a page's crawls, (n, ...) each, in the order of rows; views."""
+        """Return views of named columns of a page's crawls, (n, ...) each, in the order of rows."""
         num_rows = min(self.count[page], self.size)
         return [self.columns[name][page, :num_rows] for name in names]
 

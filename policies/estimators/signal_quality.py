@@ -56,10 +56,11 @@ class SignalFit(NamedTuple):
     converged: BoolArray
 
     def quality(self) -> SignalQuality:
-        """Return change rate, recall, precision and false signals, with standard errors.
+        """Return change rate, recall, precision and false signals of pages, with standard errors.
 
-        nu_s = gamma_s e^-b_s; true signals come at gamma_s - nu_s; Delta = alpha + their sum;
-        recall_s is their share of Delta, precision_s = 1 - e^-b_s (Busa-Fekete et al., section 3).
+        With the false signals nu_s = gamma_s e^-b_s of source s, its true signals come at gamma_s -
+        nu_s. Delta is alpha plus the rates of true signals of all sources, and recall_s the share
+        of source s in Delta. precision_s = 1 - e^-b_s (Busa-Fekete et al., section 3).
         """
         alpha, single, m = self.unsignalled_rate, self.evidence.ndim == 1, self.covariance.shape[0]
         b, gamma, gamma_error = (

@@ -164,7 +164,7 @@ def _variances(
 
 
 def _roots(source: Source, theta: FloatArray, value: Value) -> FloatArray:
-    """Return square roots of the shares of false signals and of missed changes, and of d."""
+    """Return square roots of the shares of false signals and missed changes, and of the delay."""
     true, missed = value.true.sum(), max(value.missed.sum(), 1e-300)
     delay = math.exp(theta[DELAY]) if theta[DELAY] > BOX[DELAY, 0] else 0.0
     return np.sqrt([max(1.0 - true / source.signals.sum(), 0.0), missed / (true + missed), delay])

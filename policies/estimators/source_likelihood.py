@@ -36,7 +36,7 @@ ROUNDING = 1e-15
 
 
 class Crawls(NamedTuple):
-    """Intervals longer than 0, sorted by page and start, (n,) each."""
+    """Intervals between successive crawls, longer than 0, sorted by page and start, (n,) each."""
 
     page: IntArray
     start: FloatArray
@@ -61,7 +61,7 @@ class Source(NamedTuple):
 
 
 class Value(NamedTuple):
-    """The log-likelihood at a point, its derivatives and expected numbers."""
+    """The log-likelihood of a source's parameters, its derivatives, and expected numbers."""
 
     pages: FloatArray  # log-likelihood by page, (m,)
     slope: FloatArray  # derivatives of their sum, (8,)
@@ -89,7 +89,7 @@ def source_of(
     batch: BoolArray,
     prompt: BoolArray,
 ) -> Source:
-    """Pair the signals of a source with the intervals in which their changes may lie.
+    """Pair the signals of a source with all intervals in which their changes may lie.
 
     Args:
         crawls: the intervals.
@@ -143,7 +143,7 @@ def false_shares(source: Source, theta: FloatArray) -> FloatArray:
 
 
 def evaluate(source: Source, theta: FloatArray) -> Value:
-    """Return the log-likelihood of the pages."""
+    """Return the log-likelihood of the parameters ``theta``, with derivatives, by page."""
     page, row, delay, batch = (
         source.page,
         source.row,

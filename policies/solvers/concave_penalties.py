@@ -48,10 +48,7 @@ class Curve(NamedTuple):
     spline: Any
 
     def evaluate(self, changes: FloatArray) -> FloatArray:
-        """Return the quantity at x = ``changes``, 0 < x < inf.
-
-        Beyond the ends of the spline its logarithm is linear.
-        """
+        """Return the quantity at x, 0 < x < inf; its logarithm is linear beyond the ends."""
         log = np.log(changes)
         near = np.clip(log, self.logs[0], self.logs[-1])
         result: FloatArray = np.exp(self.spline(near) + self.spline(near, 1) * (log - near))

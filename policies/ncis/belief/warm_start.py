@@ -110,7 +110,11 @@ def crawl_pages(
     changed: BoolArray,
     signalled: BoolArray,
 ) -> None:
-    """Crawl pages just before the events of an instant; update ``last``, (m,)."""
+    """Crawl the pages that have events at one instant, just before it, and update ``last``.
+
+    Events of the instant are ``start`` to ``end - 1``; ``last``, (m,), has the times of last
+    crawls.
+    """
     pages, groups, _, shared, group = memory
     columns, now = places(shared), history.time[start]
     signals = np.zeros(columns.sources)
@@ -128,7 +132,7 @@ def crawl_pages(
 
 @compiled()
 def replay_history(memory: Memory, history: History) -> None:
-    """Update a belief on a history; after it every page is fresh, and time is 0."""
+    """Update a belief by a history of events; after it every page is fresh, and time is 0."""
     pages, groups, _, shared, group = memory
     time, page, kind, first, duration = history
     columns, alive, last = places(shared), first.copy(), np.zeros(first.shape)

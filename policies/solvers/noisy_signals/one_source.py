@@ -68,10 +68,7 @@ class OneSource:
         _settle(self._values, self._lengths, state, rates)
 
     def freshness(self, state: FloatArray, rates: FloatArray) -> float:
-        """Return the freshness by importance, sum mu~ w / psi = rate V + mu~ exp(-y).
-
-        It is also valid between two steps of the cycle length.
-        """
+        """Return the freshness sum mu~ w / psi = rate V + mu~ exp(-y), also valid between steps."""
         return _freshness(self._values, self.parameters[0], state, rates)
 
     def levels(self, state: FloatArray, rates: FloatArray) -> Levels:
@@ -185,10 +182,7 @@ def _first_signal(
     guess: float,
     by_value: bool,
 ) -> float:
-    """Return the least n >= 1 such that n signals, without time, reach ``target``.
-
-    The target is a crawl value if ``by_value``, else a mean cycle length.
-    """
+    """Return the least n >= 1 whose value, or mean cycle, without time is at least ``target``."""
     high = max(guess, 1.0)
     low = high - 1.0
     step = 1.0

@@ -110,10 +110,7 @@ class Sources:
         return Levels(thresholds, level, probability, np.full(len(rates), math.nan))
 
     def _probability(self, level: FloatArray, rates: FloatArray) -> FloatArray:
-        """Return the probability of a crawl at the level itself, such that the rate is met.
-
-        A page is otherwise crawled above its level. The mean cycle is then 1 / rate.
-        """
+        """Return the probability of a crawl at the level, else above, for a cycle of 1 / rate."""
         finite = np.where(np.isfinite(level), level, 1.0)
         margin = evidence_margin(finite, self.evidence)
         ends = np.empty((2, len(rates)))

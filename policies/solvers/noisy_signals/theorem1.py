@@ -143,10 +143,7 @@ def _freshness(pages: Pages, solution: _Solution) -> float:
 
 
 def _signals_needed(evidence: FloatArray, single: FloatArray) -> FloatArray:
-    """Return how many signals of one source alone reach each page's ``evidence``, (S, m).
-
-    ``single`` is the evidence of one signal by source and page, (S, m).
-    """
+    """Return how many signals of each source, worth ``single``, reach ``evidence`` (m,); (S, m)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         margin = evidence_margin(evidence, single)
         number = np.maximum(np.ceil((evidence - margin) / single), 1.0)
