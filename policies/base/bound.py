@@ -56,7 +56,7 @@ class LanePages:
         return rng
 
     def num_slots(self, epoch: float | None = None) -> int:
-        """Return the number of crawls in the lane's episode; of epochs in RATE_FORMS."""
+        """Return the number of crawls in the lane's episode, or of epochs in rate forms."""
         return int(self._core.num_slots(self._lane))
 
     def first_sketch(self) -> Any:

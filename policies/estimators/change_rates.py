@@ -114,7 +114,7 @@ def fit_histories(
     high: float = math.inf,
     start: FloatArray | None = None,
 ) -> RateFit:
-    """Fit checked crawls from a first guess, (m,); otherwise as :func:`fit_change_rates`."""
+    """Return :func:`fit_change_rates` of checked crawls, with first guesses ``start``, (m,)."""
     guess = np.zeros(len(crawls.begin)) if start is None else start
     return RateFit(*_fit_pages(crawls, smoothing, low, high, guess))
 

@@ -236,7 +236,7 @@ class Beliefs:
         self._smallest[[0, *range(1 + num_sources, pages[1])]] /= interval
 
     def learn(self, page: int, elapsed: float, signals: FloatArray, changed: bool) -> float:
-        """Update the belief after a crawl, with signals since the crawl before, (S,).
+        """Update the belief about a page by a crawl, with signals since the crawl before, (S,).
 
         Returns:
             The logarithm of the predicted probability of ``changed``, at least LEAST_PROBABILITY.

@@ -191,7 +191,7 @@ def _audit(
 
 
 def _judge(low: float, high: float, longest: float) -> tuple[str, str]:
-    """Return a verdict and its reason from the ends of the precision and the longest delay."""
+    """Return verdict and reason, from the ends of the precision and the longest possible delay."""
     if high - low > WIDEST:
         return "unknown", f"the interval of the precision is wider than {WIDEST:g}"
     if low < USELESS:

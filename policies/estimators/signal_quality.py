@@ -106,7 +106,7 @@ class SignalQuality(NamedTuple):
 
 
 class NaiveQuality(NamedTuple):
-    """Shares of intervals, (m,) or (S, m); nan where the denominator is 0."""
+    """Precision and recall as shares of intervals, (m,) or (S, m); nan where none can count."""
 
     precision: FloatArray
     recall: FloatArray

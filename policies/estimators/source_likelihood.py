@@ -45,7 +45,7 @@ class Crawls(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Intervals of m pages, sorted by page, and signals of a source; unit: the mean interval."""
+    """Intervals between crawls of m pages, and the signals of a source; unit: the mean interval."""
 
     page: IntArray  # of intervals, (n,)
     elapsed: FloatArray  # (n,)
@@ -71,7 +71,10 @@ class Value(NamedTuple):
 
 
 def last_intervals(crawls: Crawls, page: IntArray, time: FloatArray) -> tuple[IntArray, BoolArray]:
-    """Return the page's last interval before each signal or -1, and whether the signal is in it."""
+    """Return the last interval of its page that starts before each signal; and whether it is in it.
+
+    The interval is -1 where there is none. A signal at the time of a crawl belongs before it.
+    """
     pages, times = np.concatenate([page, crawls.page]), np.concatenate([time, crawls.start])
     starts = np.arange(pages.size) >= page.size
     order = np.lexsort((starts, times, pages))  # a signal at a crawl belongs before it
@@ -134,7 +137,7 @@ def source_of(
 
 
 def false_shares(source: Source, theta: FloatArray) -> FloatArray:
-    """Return the shares of false signals of pages, and their derivatives by FALSE and SLOPE."""
+    """Return shares of false signals of pages, and their derivatives by FALSE and SLOPE, (3, m)."""
     share, z = math.exp(theta[FALSE]), np.log(source.rate / np.exp(np.log(source.rate).mean()))
     odds = np.exp(np.clip(theta[SLOPE] * z, -50.0, 50.0))
     ratio = share / (share + (1.0 - share) * odds)

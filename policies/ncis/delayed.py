@@ -128,9 +128,9 @@ def delayed_ncis_table(
     false_signal_rate: FloatArray,
     delay: Delay,
 ) -> FloatArray:
-    """Return the constants that value and weight for delayed signals need, (m, P).
+    """Return the constants for value and weight with delayed signals, (m, P), from arrays (m,).
 
-    Arguments have shape (m,). Raises:
+    Raises:
         ValueError: an argument is negative, not finite, or a recall above 1.
     """
     undelayed = value_tables.greedy_ncis_table(importance, change_rate, recall, false_signal_rate)

@@ -98,7 +98,7 @@ class LearningGreedyNCIS(Policy):
         return dict(zip(names, self.learner.typical(slice(None)), strict=True))
 
     def start(self, pages: Pages) -> None:
-        """Begin without data, or with those of earlier episodes, and learn from the first log."""
+        """Begin without data, or with earlier beliefs, and learn from the first log."""
         tracker = pages.tracker()
         problem = tracker.problem
         if self.keep and self.learner is not None:
@@ -234,7 +234,7 @@ class Learner:
         return np.asarray((self.signal_weight * np.atleast_2d(signals)).sum(axis=0))
 
     def typical(self, pages: IntArray | slice) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the estimates of alpha, (n,), and of b and gamma, (S, n) each, of pages."""
+        """Return estimates of alpha, (n,), evidence b and signal rate gamma, (S, n) each."""
         rows, s = self.beliefs[self.best].typical(pages).T, self.num_sources
         return rows[0], rows[1 : 1 + s], rows[1 + s :]
 
@@ -248,7 +248,7 @@ class Learner:
         self.index.parameters[:] = self._rows(slice(None))
 
     def _rows(self, pages: IntArray | slice) -> FloatArray:
-        """Return the rows of the table of values for pages; updates their signal weights."""
+        """Return the pages' rows of the table of values; update the weights of their signals."""
         page = one_source(*self.typical(pages))
         self.signal_weight[:, pages] = page.signal_weight
         return value_tables.greedy_ncis_table(

@@ -220,10 +220,7 @@ def _search(
 def _sums(
     ages: FloatArray, divergence: FloatArray, items: int, share: float, rate: float
 ) -> tuple[float, float, float, float, float, float]:
-    """Return the sum of squares of a curve, its gradient and Gauss-Newton matrix.
-
-    Both are over (share, log rate).
-    """
+    """Return a curve's sum of squares, its gradient and Gauss-Newton matrix, (share, log rate)."""
     total = to_share = to_rate = both = by_share = by_rate = 0.0
     steps, sides = np.empty(items), np.empty(items)
     step_sizes(items, share, steps, sides)

@@ -63,7 +63,7 @@ class QualityPosterior:
         self._estimates = 0
 
     def weigh_rates(self, weights: FloatArray, static: float) -> None:
-        """Set the weights of the update rates, (l,), and of static pages."""
+        """Set the weights of update rates, (l,), and of static pages, for averages over rates."""
         sums = np.add.reduceat(weights, np.arange(0, weights.size, QUALITY_STRIDE))
         self.log_rates = np.log(np.append(static, sums))
 
@@ -206,7 +206,7 @@ class DivergencePosterior:
         return kernels.PageCrawls(*columns)
 
     def renew(self) -> None:
-        """Compute the utility curves of the pages with new crawls or signals."""
+        """Compute the utility curves of pages crawled or signalled since the last call."""
         blank: dict[tuple[float, float], FloatArray] = {}
         for page in np.flatnonzero(self._stale):
             kind = self.recall[page], self.false_rate[page]
@@ -232,7 +232,7 @@ class DivergencePosterior:
         self.curves[page] = self._curve
 
     def _pool(self) -> None:
-        """Add the posterior of the next crawled page, among the next 16 pages, to the prior."""
+        """Add the posterior of a crawled page, the first among the next 16, to the prior."""
         count = self.histories.count
         for _ in range(16):
             page, self._turn = self._turn, (self._turn + 1) % count.size

@@ -74,7 +74,7 @@ def place_of(amount: float) -> int:
 
 @inlined()
 def signal_precision(rate: float, recall: float, false_rate: float) -> float:
-    """Return the probability that a signal is true."""
+    """Return the probability that a signal of a page with update rate ``rate`` is true."""
     true_rate = recall * rate
     return true_rate / (true_rate + false_rate) if true_rate > 0.0 else 0.0
 

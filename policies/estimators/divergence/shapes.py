@@ -89,7 +89,7 @@ def dynamic_shares() -> FloatArray:
 
 
 def updates_distribution(amount: FloatArray, items: int, certain: int = 0) -> FloatArray:
-    """Return P(min(certain + N, K) = i), N ~ Poisson(amount), (len(amount), K + 1)."""
+    """Return P(min(certain + N, K) = i), K = items, N ~ Poisson(amount), (len(amount), K + 1)."""
     count = np.arange(items)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_amount = np.log(amount)[:, None]

@@ -42,7 +42,7 @@ from policies.ncis.belief.layout import (
 
 @inlined()
 def class_of(touched: int, accompanied: bool) -> int:
-    """Return the class of a broadcast by the number of groups, and whether single signals came."""
+    """Return the class of a broadcast that ``touched`` groups, with or without single signals."""
     size = 0 if touched <= 1 else 1 if touched <= 3 else 2 if touched <= 9 else 3
     return 2 * size + accompanied
 

@@ -116,7 +116,7 @@ class BeliefNCIS(CompiledLearnerPolicy):
         return dict(zip(("evidence", "expected_changes", "change_rate"), columns, strict=True))
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:
-        """Return the initial learner of ``problem``; ``slots`` and ``rng`` are not used.
+        """Return a learner with the initial belief; ``slots`` and ``rng`` are not used.
 
         Raises:
             ValueError: the history is of other pages or sources.
@@ -191,10 +191,7 @@ def places_of(problem: Problem) -> Places:
 
 
 def first_scales(problem: Problem, columns: Places) -> FloatArray:
-    """Return the scale of each parameter of pages, (m, D), if no parameters are revealed.
-
-    It is FIRST_RATE changes, FIRST_EVIDENCE per signal and half a signal per mean crawl interval.
-    """
+    """Return scales (m, D) without parameters: FIRST_RATE changes, half a signal per interval."""
     often = problem.bandwidth / problem.num_pages
     scales = np.full((problem.num_pages, columns.kinds), 0.5 * often)
     scales[:, 0] = FIRST_RATE * often
@@ -203,10 +200,7 @@ def first_scales(problem: Problem, columns: Places) -> FloatArray:
 
 
 def revealed_scales(problem: Problem, columns: Places) -> FloatArray:
-    """Return the scale of each parameter of pages, (m, D), from revealed parameters.
-
-    Scales are alpha, ln(gamma / nu) and gamma, clipped.
-    """
+    """Return scales (m, D) from revealed parameters: alpha, ln(gamma / nu) and gamma, clipped."""
     assert problem.change_rate is not None
     recall, false = (
         np.atleast_2d(np.asarray(rate)) for rate in (problem.recall, problem.false_signal_rate)

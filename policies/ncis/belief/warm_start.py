@@ -76,7 +76,7 @@ class History(NamedTuple):
         return History(time, page, kind, alive, duration)
 
     def check(self, problem: Problem) -> None:
-        """Raise ValueError unless a checked history has the pages and sources of a problem."""
+        """Raise ValueError unless the history fits a problem's numbers of pages and sources."""
         sources = int(self.kind.max(initial=SIGNAL)) - SIGNAL
         if self.alive.shape != (problem.num_pages,) or sources >= problem.num_sources:
             raise ValueError(
