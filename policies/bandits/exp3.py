@@ -128,10 +128,7 @@ class Exp3IXBandit(Bandit):
 def exp3_plus_plus_probabilities(
     memory: FloatArray, number: int, settings: FloatArray, out: FloatArray
 ) -> None:
-    """Write the arms' probabilities of EXP3++, (1 - sum epsilon) rho + epsilon.
-
-    In the first K rounds each arm is chosen once, in turn.
-    """
+    """Write EXP3++ probabilities (1 - sum epsilon) rho + epsilon; first, each arm in turn."""
     num_arms, alpha, beta = out.size, settings[0], settings[1]
     for arm in range(num_arms):
         if memory[PULLS, arm] == 0.0:

@@ -176,7 +176,7 @@ def even_rates(problem: Problem, bandwidth: float) -> FloatArray:
 
 
 def complete_pages(problem: Problem) -> BoolArray:
-    """Return whether each page has complete observation, (m,)."""
+    """Return which pages have complete observation, (m,); none where the problem names none."""
     if problem.complete is None:
         return np.zeros(problem.num_pages, np.bool_)
     return problem.complete

@@ -124,7 +124,7 @@ def _part(observation: Any) -> Any:
 
 
 def _shapes(space: Any) -> set[Any]:
-    """Return the shapes of an observation's table, also flattened; None if any may come."""
+    """Return the possible shapes of an observation's table, also flattened; {None} if any."""
     part = _part(getattr(space, "spaces", space))
     return {part.shape, (_size(part),), (_size(space),)} if part.shape is not None else {None}
 

@@ -68,7 +68,7 @@ class Tags(NamedTuple):
 POLICIES: dict[str, type[Policy]] = {}
 """The registered policies by name."""
 TAGS: dict[str, Tags] = {}
-"""Their tags."""
+"""The tags of the registered policies by name."""
 
 PolicyClass = TypeVar("PolicyClass", bound=type[Policy])
 

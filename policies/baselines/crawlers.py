@@ -44,7 +44,7 @@ class Revisits(NamedTuple):
 
 
 class NutchRule(NamedTuple):
-    """Constants of the Nutch rule, from :class:`NutchAdaptive`; ``second`` in units of time."""
+    """Constants of :class:`NutchAdaptive`; ``second`` is a second in the instance's unit."""
 
     inc_rate: float
     dec_rate: float
@@ -57,7 +57,7 @@ class NutchRule(NamedTuple):
 
 
 class StormRule(NamedTuple):
-    """The arguments of :class:`StormCrawlerAdaptive`; ``minute`` as ``second`` above."""
+    """Constants of :class:`StormCrawlerAdaptive`; ``minute`` is a minute in the instance's unit."""
 
     fetch_interval_min: float
     fetch_interval_max: float

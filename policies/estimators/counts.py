@@ -27,10 +27,9 @@ def naive_rate(changes: ArrayLike, time: ArrayLike) -> FloatArray:
 
 
 def improved_rate(changes: ArrayLike, crawls: ArrayLike, time: ArrayLike) -> FloatArray:
-    """Return change rates from X changed ones of n crawls at regular intervals over a time T.
+    """Return change rates from X changed ones of n crawls, at equal intervals over a time T.
 
-    The rate is -ln((n - X + 0.5) / (n + 0.5)) n / T (Cho and Garcia-Molina 2003): 0 at X = 0,
-    finite at X = n, and nan where the time is 0.
+    They are -ln((n - X + 0.5) / (n + 0.5)) n / T (Cho and Garcia-Molina 2003); nan where T is 0.
 
     Args:
         changes: X, crawls that detected a change, <= n.

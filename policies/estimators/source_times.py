@@ -61,7 +61,7 @@ def silent_spans(
 
 
 def silent_days(spans: FloatArray, start: FloatArray, end: FloatArray) -> FloatArray:
-    """Return how much of each interval between crawls lies in silences ``spans``, (n,), in days."""
+    """Return how much time of each interval between crawls lies in the silences ``spans``, (n,)."""
     days = np.zeros(start.size)
     for low, high in spans:
         days += np.maximum(np.minimum(end, high) - np.maximum(start, low), 0.0)

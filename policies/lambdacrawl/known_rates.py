@@ -30,7 +30,7 @@ class SolvedPolicy(AllocatedPolicy):
 
     @abstractmethod
     def solve(self, problem: Problem, bandwidth: float) -> Allocation:
-        """Return the allocation of a problem; some page has importance and change rate > 0."""
+        """Return the solver's allocation; some page has importance and change rate > 0."""
 
     def allocate(self, problem: Problem, bandwidth: float) -> PageRates:
         """Return the solver's allocation; zeros where no page of importance > 0 changes."""
@@ -43,7 +43,7 @@ class SolvedPolicy(AllocatedPolicy):
         return PageRates(allocation.rates, nothing if answered is None else answered)
 
     def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
-        """Return the crawls per unit of time with signal responses, (m,)."""
+        """Return each page's crawls per unit of time, (m,), responses to signals included."""
         return self.allocate(problem, bandwidth).rates
 
 

@@ -181,7 +181,7 @@ class RateLearner(Policy):
         return self.plan
 
     def _responses(self, complete: BoolArray) -> BoolArray:
-        """Return the pages with signal responses, (m,), by those with complete observation."""
+        """Return which pages are crawled on signals, given those with complete observation."""
         return complete
 
     def start(self, pages: Pages) -> None:

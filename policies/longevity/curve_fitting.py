@@ -153,7 +153,7 @@ class CurveFitting(RefreshPolicy):
         return Urgency(tracker.problem.importance * utility, tracker.elapsed / wait)
 
     def _risk_bound(self, tracker: Tracker) -> FloatArray | float:
-        """Return the longest waits with a loss of at most risk times threshold, (m,)."""
+        """Return the longest waits that lose at most risk times threshold, (m,), or inf."""
         if self.risk is None or self.threshold is None:
             return math.inf
         with np.errstate(divide="ignore"):

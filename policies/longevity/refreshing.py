@@ -96,7 +96,7 @@ class RefreshPolicy(Policy):
 
 
 def most_urgent(urgency: Urgency, elapsed: FloatArray, alive: BoolArray, count: int) -> IntArray:
-    """Return the ``count`` most urgent existing pages, best first; page 0 if there are none."""
+    """Return the ``count`` existing pages to refresh next, best first; page 0 if none exists."""
     utility, pages = np.where(alive, urgency.utility, -np.inf), np.zeros(0, np.int64)
     if urgency.overdue is not None:
         late = alive & (urgency.overdue >= 1.0 - ROUNDING)

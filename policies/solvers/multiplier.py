@@ -42,8 +42,8 @@ NOTHING = np.empty(0)
 Spend = Callable[[float, FloatArray], tuple[float, float]]
 """``spend(point, rates)``: the spent share of the budget, and its slope in ln ``point`` or NaN.
 
-The share does not decrease with ``point`` >= 0, the inverse of a price. The crawl rates of pages
-are filled in unless the array is empty."""
+The share does not decrease with ``point`` >= 0. The crawl rates of pages are filled in unless the
+array is empty."""
 
 Crawls = Callable[..., tuple[float, float]]
 """``crawls(*columns, point, rates)``: the sum of crawl rates and its slope, as for ``Spend``."""

@@ -283,7 +283,7 @@ def between(amounts: FloatArray, amount: float) -> tuple[int, float]:
 
 @inlined()
 def true_signal_distribution(chance: FloatArray, count: int, precision: float) -> None:
-    """Write the probabilities that j of ``count`` signals are true, j = 0 .. known."""
+    """Write the probability that j of ``count`` signals are true to ``chance[j]``, j <= count."""
     chance[:] = 0.0
     chance[0] = 1.0
     for _ in range(count):

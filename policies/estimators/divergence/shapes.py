@@ -122,10 +122,7 @@ def state_distribution(shape: FloatArray, amount: FloatArray, certain: int = 0) 
 
 
 def lost(shape: FloatArray) -> FloatArray:
-    """Return the lost share z of dynamic fragments by state, (2, K + 1).
-
-    States are those of :func:`state_distribution`: churn region changed or not, items scrolled.
-    """
+    """Return the lost share z of dynamic fragments in each state of two regions, (2, K + 1)."""
     _, part, items = shape
     scrolled = (1.0 - part) * np.arange(int(items) + 1) / items
     return np.stack((scrolled, part + scrolled))
@@ -146,7 +143,7 @@ def _log_lost(shape: FloatArray, amount: FloatArray) -> FloatArray:
 
 
 def mean_divergence(shape: FloatArray, amount: FloatArray, certain: int) -> FloatArray:
-    """Return E[D] after certain + Poisson(a) updates, by share A, (NUM_SHARES, len(a))."""
+    """Return the mean D after certain + Poisson(a) updates, by share A, (NUM_SHARES, len(a))."""
     gone = dynamic_shares()[:, None] * lost(shape).reshape(1, -1)
     distribution = state_distribution(shape, amount, certain).reshape(len(amount), -1)
     return np.asarray((2.0 * gone / (1.0 + gone)) @ distribution.T)

@@ -59,7 +59,7 @@ def forget(page: FloatArray, group: FloatArray, columns: Places) -> None:
 def write_signal_weights(
     page: FloatArray, group: FloatArray, columns: Places, weights: FloatArray
 ) -> None:
-    """Write the weights of the signals since a page's last crawl into ``weights``, (C,)."""
+    """Write the weights of a page's signals since its last crawl, by channel, to ``weights``."""
     for channel in range(columns.own):
         weights[channel] = page[columns.signals + channel]
     if columns.channels > columns.own:

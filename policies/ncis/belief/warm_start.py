@@ -110,11 +110,7 @@ def crawl_pages(
     changed: BoolArray,
     signalled: BoolArray,
 ) -> None:
-    """Crawl the pages that have events at one instant, just before it, and update ``last``.
-
-    Events of the instant are ``start`` to ``end - 1``; ``last``, (m,), has the times of last
-    crawls.
-    """
+    """Crawl the pages of events ``start`` to ``end - 1`` just before them, and update ``last``."""
     pages, groups, _, shared, group = memory
     columns, now = places(shared), history.time[start]
     signals = np.zeros(columns.sources)
@@ -132,7 +128,7 @@ def crawl_pages(
 
 @compiled()
 def replay_history(memory: Memory, history: History) -> None:
-    """Update a belief by a history of events; after it every page is fresh, and time is 0."""
+    """Update a belief by a history of events; afterwards every page is fresh, and time is 0."""
     pages, groups, _, shared, group = memory
     time, page, kind, first, duration = history
     columns, alive, last = places(shared), first.copy(), np.zeros(first.shape)

@@ -133,7 +133,7 @@ class TabulatedCurves:
 
 
 def mean_divergence(contents: Contents, times: FloatArray) -> FloatArray:
-    """Return each page's mean Jaccard distance of two versions that are 1, 2, ... versions apart.
+    """Return each page's mean Jaccard distance of versions with 1, 2, ... steps of time between.
 
     Args:
         contents: contents of m pages.

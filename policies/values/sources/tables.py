@@ -43,7 +43,7 @@ def _fill(recall: FloatArray, noise: FloatArray, table: FloatArray, knots: Float
 def _checked(
     importance: ArrayLike, change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Check the parameters and broadcast them to shapes (m,), (m,), (S, m) and (S, m).
+    """Return checked importance and change rate, (m,), recall and false-signal rate, (S, m).
 
     Raises ValueError like :func:`greedy_ncis_sources_table`.
     """
