@@ -39,7 +39,7 @@ class ModelPolicy(Policy):
         self.update(pages.last_log(), pages.tracker())
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Pass the log to a model that learns."""
+        """Pass the log to the model if it has ``observe``."""
         if hasattr(self.model, "observe"):
             self.model.observe(log)
 

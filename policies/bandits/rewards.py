@@ -91,7 +91,7 @@ class StepReward:
             self.weights, self.bound = weights, self._bound(weights, tracker, form)
 
     def reward_of(self, log: CrawlLog) -> float:
-        """Return the reward of the step with this log, in [0, 1]."""
+        """Return the reward, in [0, 1], of the step whose crawls are in this log."""
         if self.reward == "literal":
             return literal_reward(log, self.weights)
         return min(gained_share(log, self.weights) / self.bound, 1.0)

@@ -21,7 +21,7 @@ class Action(NamedTuple):
 def page_action(
     name: str, choice: Any, form: str, num_pages: int, *, batch: int = 1
 ) -> NDArray[Any]:
-    """Return chosen pages as an action of the form ``page``, ``scores`` or ``refresh``.
+    """Return the pages that a policy chose as an action: ``page``, ``scores`` or ``refresh``.
 
     Args:
         name: name of the policy, for errors.
@@ -96,7 +96,7 @@ def score(pages: IntArray, scores: NDArray[np.float32], steps: int) -> bool:
 
 
 def rate_action(name: str, choice: Any, num_pages: int) -> NDArray[np.float64]:
-    """Return chosen rates as an action of the form ``rates``.
+    """Return the rates that a policy chose as an action of the form ``rates``, (m,).
 
     Raises:
         ValueError: not one number per page, finite and >= 0.

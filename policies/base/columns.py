@@ -109,7 +109,7 @@ class FromColumns:
         return self._lanes[lane][0]
 
     def _act(self, rows: NDArray[Any], lane: int) -> NDArray[Any]:
-        """Return the action for the observation of one lane."""
+        """Return the action of a lane's policy for the observation of this lane."""
         column = {
             name: np.ascontiguousarray(rows[:, k], dtype=np.float64)
             for k, name in enumerate(self.features)

@@ -118,7 +118,7 @@ class LivePages:
         births: Mapping[int, float] | None = None,
         deaths: Iterable[int] = (),
     ) -> None:
-        """Take in the crawls and signals up to a time.
+        """Update what is known of the pages by the crawls and signals up to a time.
 
         Args:
             log: the crawls, and the signals that arrived since the last call, in order of time.

@@ -117,7 +117,7 @@ class Policy(ABC):
         """
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:  # noqa: B027  (optional)
-        """Take in the crawls and signals since the last decision, up to ``tracker``."""
+        """Learn from the crawls and signals since the last decision, up to ``tracker``."""
 
     def follow(self, tracker: Tracker) -> None:  # noqa: B027  (optional)
         """Read a tracker at a decision for which no log is given."""

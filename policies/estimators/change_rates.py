@@ -262,6 +262,9 @@ def score_sums(
 ) -> tuple[float, float, float, float, float]:
     """Return the sums of f, g, g (2 f + x), g (6 g + x^2) and g (2 f + x) (12 g + x^2).
 
+    Each sum is over intervals, with x = Delta times an interval, f = x / (exp(x) - 1), g = f (f +
+    x).
+
     Args:
         lengths: changed intervals, > 0, (>= count,).
         count: number of intervals used.

@@ -35,7 +35,7 @@ class RatePrior(NamedTuple):
         return self.shape / self.days
 
     def estimate(self, counts: IntArray | FloatArray, days: FloatArray) -> FloatArray:
-        """Return the posterior mean rate of each page by its events and days, (m,)."""
+        """Return each page's mean rate given its ``counts`` events in ``days``, (m,)."""
         return (self.shape + counts) / (self.days + days)
 
 
@@ -47,11 +47,11 @@ class SharePrior(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """Mean share."""
+        """Mean share of the distribution, in (0, 1)."""
         return self.yes / (self.yes + self.no)
 
     def estimate(self, yes: IntArray, total: IntArray) -> FloatArray:
-        """Return the posterior mean share of each page by its successes and trials, (m,)."""
+        """Return each page's mean share given ``yes`` successes in ``total`` trials, (m,)."""
         return (self.yes + yes) / (self.yes + self.no + total)
 
 

@@ -168,7 +168,7 @@ def gamma_shape(gap: float) -> float:
 
 @compiled()
 def digamma(x: float) -> float:
-    """Return the logarithmic derivative of the Gamma function, x > 0, to about 1e-12."""
+    """Return the derivative of the logarithm of the Gamma function at x > 0, to about 1e-12."""
     total = 0.0
     while x < 8.0:
         total -= 1.0 / x

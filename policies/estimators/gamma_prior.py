@@ -56,7 +56,7 @@ class GammaPrior(NamedTuple):
 
     @property
     def mean(self) -> FloatArray:
-        """Mean of each component, (G, 1 + S)."""
+        """Mean of alpha and of each b in each group, (G, 1 + S)."""
         return self.shape / self.rate
 
 
@@ -120,7 +120,7 @@ def empirical_bayes(
 
 
 def _checked_groups(groups: ArrayLike | None, num_pages: int) -> IntArray:
-    """Return the group of each page, (m,); ValueError if a group is empty."""
+    """Return the group of each page, (m,), all 0 for None; ValueError if a group is empty."""
     if groups is None:
         return np.zeros(num_pages, np.int64)
     group = whole_per_page("groups", groups, num_pages)

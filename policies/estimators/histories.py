@@ -64,7 +64,7 @@ class CrawlHistories:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Bytes of memory of all columns and counts."""
         return self.count.nbytes + sum(column.nbytes for column in self.columns.values())
 
     @property
@@ -129,7 +129,7 @@ def _next_rows(page: IntArray, count: IntArray, size: int) -> IntArray:
 def page_histories(
     intervals: ArrayLike, changed: ArrayLike, offsets: ArrayLike | None = None
 ) -> Histories:
-    """Check crawls grouped by page; arguments and errors as in :func:`.fit_change_rates`."""
+    """Return checked crawls grouped by page; :func:`.fit_change_rates` explains arguments."""
     lengths = np.ascontiguousarray(floats("intervals", intervals))
     if lengths.ndim not in (1, 2) or (lengths.ndim == 2 and offsets is not None):
         expected = "(n,)" if offsets is not None else "(n,) or (m, k)"

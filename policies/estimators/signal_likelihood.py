@@ -76,7 +76,7 @@ class Page(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Estimates of m pages with d = 1 + S components each.
+    """Estimates of theta = (alpha, b_1, .., b_S), d = 1 + S components, for m pages.
 
     Attributes:
         theta: (m, d); 0 where the likelihood falls from there on, inf where it has no maximum, nan
@@ -219,7 +219,7 @@ def _derivatives(page: Page, theta: FloatArray, gradient: FloatArray, hessian: F
 def _minimise(
     page: Page, state: NDArray[np.int8], theta: FloatArray, covariance: FloatArray
 ) -> bool:
-    """Minimise the objective; return whether it converged.
+    """Minimise the objective of a page over theta >= 0; return whether it converged.
 
     Changes ``theta`` and ``state``, and writes the covariance of the interior components.
     """

@@ -89,10 +89,11 @@ class SignalFit(NamedTuple):
 
 
 class SignalQuality(NamedTuple):
-    """Change rates, and the quality of signals, with standard errors by the delta method.
+    """Change rates of pages and the quality of their signals, with standard errors (delta method).
 
-    ``change_rate`` is (m,); the others are (m,) for one source, (S, m) for several. Precision is
-    nan where there are no signals. Errors are nan if unknown or not normal.
+    ``change_rate`` and its error have shape (m,). All other fields have shape (m,) for one source,
+    (S, m) for several. Precision is nan where there are no signals. Errors are nan if unknown or
+    not normal.
     """
 
     change_rate: FloatArray

@@ -93,7 +93,7 @@ def intervals(source: Source, timed: bool) -> tuple[FloatArray, FloatArray]:
     spread, curved, freedom = _variances(source, theta, value, fixed)
 
     def excess(bound: dict[int, float]) -> float:
-        """Return the log-likelihood ratio beyond what chance explains."""
+        """Return by how much a bound's log-likelihood ratio exceeds what chance explains."""
         return best - maximise(source, fixed | bound, theta)[1] - RATIO_LIMIT
 
     shortest, longest = BOX[DELAY]

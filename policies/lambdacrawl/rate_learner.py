@@ -244,6 +244,6 @@ class RateLearner(Policy):
 
 
 def even(num_pages: int, bandwidth: float) -> Allocation:
-    """Return an equal rate for every page; multiplier and objective are unknown (NaN)."""
+    """Return an allocation of equal rates; its multiplier and objective are unknown (NaN)."""
     rates = np.full(num_pages, bandwidth / num_pages)
     return Allocation(rates, None, math.nan, math.nan, 0, True)

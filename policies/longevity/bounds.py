@@ -86,7 +86,7 @@ class DivergenceBounds(RefreshPolicy):
         self.stagger = flag("stagger", stagger)
 
     def footprint(self) -> Footprint:
-        """Return the bytes of state per page."""
+        """Return the bytes of memory per page."""
         profiles = self.profiles.footprint()
         arrays = self.reference, self.period, self.cut_short
         stored = sum(array.nbytes for array in arrays) / self.period.size

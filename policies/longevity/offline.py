@@ -78,7 +78,7 @@ class UniformRefresh(RefreshPolicy):
             )
 
     def start(self, pages: Pages) -> None:
-        """Set the due times of the episode's pages."""
+        """Choose the pages to refresh, and compute their due times in the episode."""
         tracker = pages.tracker()
         num_pages = tracker.elapsed.size
         self.refreshed, self.lead = np.ones(num_pages, np.bool_), np.zeros(num_pages)
@@ -222,7 +222,7 @@ class TruePolicy(RefreshPolicy):
 
     @abstractmethod
     def _utility(self, truth: TrueDivergence, elapsed: FloatArray) -> FloatArray:
-        """Return the utility of a refresh now, (m,)."""
+        """Return the utility of a refresh of each page now, by the true divergence, (m,)."""
 
     def _urgency(self, tracker: Tracker) -> Urgency:
         utility = self._utility(self.truth(), tracker.elapsed)

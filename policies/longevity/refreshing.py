@@ -137,7 +137,7 @@ FIRST_SHARE = 0.5
 def check_warm_up(
     learning: float | None, warm_up: float | None
 ) -> tuple[float | None, float | None]:
-    """Return the learning parameter and the warm-up; raise ValueError unless they are > 0."""
+    """Return ``learning`` and ``warm_up`` as floats or None; ValueError unless > 0."""
     length = None if warm_up is None else quantity("warm_up", warm_up, above=0.0)
     return None if learning is None else quantity("learning", learning, above=0.0), length
 

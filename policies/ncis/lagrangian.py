@@ -152,7 +152,7 @@ class LagrangianIndex(GreedyNCIS):
 
 
 def spending_price(problem: Problem) -> float:
-    """Return the price of a crawl that spends the bandwidth, in units of importance times time.
+    """Return the price per crawl at which pages spend the bandwidth, in importance times time.
 
     It is the multiplier of the relaxed problem, 0 where no page of importance > 0 changes.
     """

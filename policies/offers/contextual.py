@@ -102,11 +102,7 @@ class ChangeModel:
         outcome: NDArray[np.bool_],
         changed: NDArray[np.int8],
     ) -> None:
-        """Update the weights by the results of crawls, (n,) in order.
-
-        ``outcome`` says which crawls found a change; the last result of each page is written to
-        ``changed``, (m,).
-        """
+        """Update weights by the results of crawls, (n,) in order, and ``changed``, (m,)."""
         crawls = pages, self._moments(elapsed, changed[pages], signals), outcome, changed
         weights = self.weights, self.squares, self.rate
         learn_changes(*crawls, self.page_features, self.kinds, *weights)
@@ -114,7 +110,7 @@ class ChangeModel:
     def _moments(
         self, elapsed: FloatArray, changed: NDArray[np.int8], signals: IntArray
     ) -> FloatArray:
-        """Return the MOMENT features of crawls, (n, 5)."""
+        """Return the features of crawls that MOMENT names, (n, 5), one row per crawl."""
         waited = np.log(SOONEST + elapsed / self.gap)
         one = np.ones(len(elapsed))
         return np.stack((one, waited, changed == 1, changed == 0, np.log1p(signals)), axis=1)
@@ -161,7 +157,7 @@ def learn_changes(
 def step_down(
     weights: FloatArray, squares: FloatArray, place: int, slope: float, rate: float
 ) -> None:
-    """Take a step of Adagrad: ``rate`` times the gradient over the root of the sum of squares."""
+    """Take one step of Adagrad for the weight at ``place``, whose gradient is ``slope``."""
     squares[place] += slope * slope
     weights[place] -= rate * slope / np.sqrt(squares[place])
 
@@ -294,7 +290,7 @@ class ContextualBandit(Policy):
         return self._pages(values, self.form.num_chosen)
 
     def _pages(self, values: FloatArray, count: int) -> IntArray:
-        """Return ``count`` existing pages, the best first and the random ones last."""
+        """Return ``count`` existing pages to crawl: the best ones first, random ones last."""
         alive = np.flatnonzero(values > -np.inf)
         count = min(count, alive.size)
         if count == 0:

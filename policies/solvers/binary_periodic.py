@@ -97,7 +97,7 @@ def _first_guess(change_rate: FloatArray, scale: FloatArray, bandwidth: float) -
 def _crawls(
     change_rate: FloatArray, scale: FloatArray, point: float, rates: FloatArray
 ) -> tuple[float, float]:
-    """Return the sum of the rates, and its slope, at one over sqrt(Lambda)."""
+    """Return the sum of crawl rates, and its slope in ln ``point``, at Lambda = point^-2."""
     return _pass(change_rate, scale, 1.0 / point, pieces(), rates)
 
 

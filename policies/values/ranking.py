@@ -80,10 +80,10 @@ def ignore_signal(parameters: FloatArray, page: int, age: float, source: int) ->
 
 
 class ValuePointer(types.WrapperAddressProtocol):
-    """A compiled value with its address, for choices among few pages.
+    """A compiled crawl value with a stored address, for fast choices among few pages.
 
     Numba looks up the address of a function argument at every call, which takes 20 us. A stored
-    address costs no lookup, but up to 20 ns more per page. Both run the same arithmetic.
+    address costs no lookup, and up to 20 ns more per page. Both run the same arithmetic.
     """
 
     def __init__(self, value: Any) -> None:

@@ -46,7 +46,7 @@ def check_nonnegative(name: str, value: ArrayLike, *, finite: bool = True) -> Fl
 
 
 def check_share(name: str, value: ArrayLike) -> FloatArray:
-    """Return ``value`` as float64; ValueError if it is outside [0, 1]."""
+    """Return ``value`` as float64; raise ValueError if any number in it is outside [0, 1]."""
     array = floats(name, value)
     good = (array >= 0.0) & (array <= 1.0)
     if not np.all(good):
@@ -309,7 +309,7 @@ def cycle_length_table(
 def signal_time(
     change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
 ) -> FloatArray:
-    """Return beta, the effective time of one signal, in the broadcast shape of the arguments."""
+    """Return beta, the effective time that one signal adds, in the arguments' broadcast shape."""
     pages = _pages(0.0, change_rate, recall, false_signal_rate)[1:]
     shape = np.broadcast_shapes(*map(np.shape, (change_rate, recall, false_signal_rate)))
     return _Signals(*pages).beta.reshape(shape)

@@ -85,7 +85,7 @@ class QualityPosterior:
         return self._means(self.pooled)
 
     def _means(self, weights: FloatArray) -> tuple[float, float]:
-        """Return the mean recall and the geometric mean of the false-signal rates."""
+        """Return the mean recall and geometric mean false-signal rate for weights of pairs."""
         recall = float(weights @ self.recalls)
         return recall, math.exp(float(weights @ np.log(self.false_rates)))
 
@@ -137,7 +137,7 @@ class DivergencePosterior:
         self._curve: FloatArray = np.zeros(NUM_AGES)
 
     def set_quality(self, recall: ArrayLike, false_rate: ArrayLike) -> None:
-        """Set the quality of signals, (m,) each, which is then not learned."""
+        """Set recall and false-signal rate of pages, (m,) each; they are not learned any more."""
         self.quality = None
         self.recall[:], self.false_rate[:] = recall, false_rate
         self._stale[:] = True
@@ -151,7 +151,7 @@ class DivergencePosterior:
         divergence: FloatArray,
         age: FloatArray,
     ) -> None:
-        """Add a crawl of a page.
+        """Add a crawl to a page's history; update its signal quality and the shared prior.
 
         Args:
             page: the page.
@@ -179,7 +179,7 @@ class DivergencePosterior:
         self._pool()
 
     def set_signals(self, signals: IntArray) -> None:
-        """Set the numbers of signals since the last crawls, (m,)."""
+        """Set each page's number of signals since its last crawl, (m,)."""
         new = signals != self._signals
         if not new.any():
             return

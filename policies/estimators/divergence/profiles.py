@@ -150,7 +150,7 @@ class ChangeProfiles:
         )
 
     def footprint(self) -> Footprint:
-        """Return the bytes per page."""
+        """Return the bytes of memory per page: stored, and counted by the rule of the paper."""
         pages = self.arrays.base.shape[0]
         stored = sum(array.nbytes for array in self.arrays) + HASH_BYTES * int(self._used[0])
         used = ~np.isnan(self.arrays.base)

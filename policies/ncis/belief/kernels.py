@@ -211,9 +211,10 @@ def evidence_of(page: FloatArray, columns: Places, elapsed: float, weights: Floa
 def expected_changes_of(
     page: FloatArray, columns: Places, elapsed: float, weights: FloatArray, count: float
 ) -> float:
-    """Return the expected number of changes of a page since its last crawl.
+    """Return how many times a page is expected to have changed since its last crawl.
 
-    ``weights`` (C,) are numbers of signals, or total weights of the ``count`` broadcasts.
+    ``weights`` (C,) are numbers of signals by channel, or total weights of the ``count``
+    broadcasts.
     """
     total = page[columns.believed] * elapsed
     for channel in range(columns.channels):

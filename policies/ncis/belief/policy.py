@@ -125,7 +125,7 @@ class BeliefNCIS(CompiledLearnerPolicy):
         return CompiledLearner(*functions, self.first_memory(problem))
 
     def first_memory(self, problem: Problem) -> Memory:
-        """Return the belief at the start of an episode.
+        """Return the belief at the start of an episode, learned from the history if any.
 
         Raises:
             ValueError: the history is of other pages or sources.

@@ -30,12 +30,12 @@ time_of_length = length_search(cycle_length_value)
 
 
 class OneSource:
-    """Pages that change and have importance, of one source of signals.
+    """Pages with one source of signals, which change and have importance, for the solver.
 
-    A point of a page is a pair (``elapsed`` t, ``signals`` n) with effective elapsed time
-    t + n beta. The two are separate because the sum would lose t where beta is much longer than the
-    time between signals (a recall close to 1), and is undefined where beta is infinite. The
-    ``state`` of a search, (k, 3), has t, n and the mean cycle.
+    A point of a page is a pair (``elapsed`` t, ``signals`` n) with effective elapsed time t + n
+    beta. The two are separate because the sum would lose t where beta is much longer than the time
+    between signals (a recall close to 1), and is undefined where beta is infinite. The ``state`` of
+    a search, (k, 3), has t, n and the mean cycle.
 
     Args:
         importance: shares of all importance, (k,).

@@ -150,7 +150,7 @@ def length_search(length_at: Any) -> Any:
         high: float,
         stepped: bool,
     ) -> float:
-        """Return the time, given ``signals``, at which the mean cycle reaches ``length``.
+        """Return the time at which a page's mean cycle, after ``signals`` signals, is ``length``.
 
         Regula falsi from a guess of the upper end, with bisection if cycles may rise in steps.
         """

@@ -87,7 +87,7 @@ class Sources:
         state[every, 0] = lowest[every]
 
     def freshness(self, state: FloatArray, rates: FloatArray) -> float:
-        """Return the sum of mu~ w / psi = rate V + mu~ exp(-y), valid also between two steps.
+        """Return the freshness sum mu~ w / psi = rate V + mu~ exp(-y), also valid between steps.
 
         A page is always fresh if all changes are signalled and it is crawled at every signal.
         """

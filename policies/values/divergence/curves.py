@@ -44,13 +44,13 @@ class DivergenceCurves(Protocol):
         """Limit of the utility, U(inf), (m,); inf if it is unbounded."""
 
     def divergence(self, elapsed: ArrayLike) -> FloatArray:
-        """Return the expected divergence D*, (m,), >= 0."""
+        """Return the expected divergence D* of pages from their copies, (m,), >= 0."""
 
     def area(self, elapsed: ArrayLike) -> FloatArray:
         """Return the integral of D* from 0 to ``elapsed``, (m,), >= 0."""
 
     def utility(self, elapsed: ArrayLike) -> FloatArray:
-        """Return the utility of a crawl, U of eq. 4, (m,), >= 0 and nondecreasing."""
+        """Return the utility U of a crawl at ``elapsed`` (eq. 4), (m,), >= 0 and nondecreasing."""
 
     def period(self, threshold: ArrayLike) -> FloatArray:
         """Return the least time at which the utility reaches the threshold, (m,), or inf."""
@@ -109,7 +109,7 @@ class HolisticCurves:
         return area_below(time, self._changed(time), self.utility(time))
 
     def utility(self, elapsed: ArrayLike) -> FloatArray:
-        """Return the utility of a crawl, (m,), in [0, 1 / Delta]; 0 where nothing changes."""
+        """Return the utility U of a crawl (eq. 4), (m,), in [0, 1 / Delta]; 0 without changes."""
         time = per_page("elapsed", elapsed, self.num_pages)
         table = tables.greedy_table(1.0, self.change_rate)
         return values.evaluate(kernels.greedy_value, table, (1.0, self.change_rate), time, 0.0)

@@ -131,7 +131,7 @@ def _quadrature() -> _Quadrature:
 
 
 def _check_sizes(regions: Regions, dynamic: BoolArray) -> None:
-    """Raise ValueError if a page has too many terms."""
+    """Raise ValueError if a page has too many changing regions, or too many terms."""
     count = dynamic.sum(axis=1)
     spare = np.where(dynamic, regions.items - 1, 0).astype(np.float64)
     terms = 2.0**count - 1.0 + 2.0 ** np.maximum(count - 1, 0) * spare.sum(axis=1)

@@ -71,7 +71,7 @@ class RegionCurves:
         return area_below(time, divergence, utility)
 
     def utility(self, elapsed: ArrayLike) -> FloatArray:
-        """Return the utility of a crawl, (m,)."""
+        """Return the utility U of a crawl at ``elapsed`` (eq. 4), (m,)."""
         _, _, utility = self._measures(elapsed)
         return utility
 

@@ -92,7 +92,7 @@ class TabulatedCurves:
         return len(self.table)
 
     def divergence(self, elapsed: ArrayLike) -> FloatArray:
-        """Return the divergence D*, (m,)."""
+        """Return the divergence D* of pages from their copies at ``elapsed``, (m,)."""
         time = per_page("elapsed", elapsed, self.num_pages)
         return self._interpolate(time)[0]
 
@@ -102,7 +102,7 @@ class TabulatedCurves:
         return area_below(time, *self._interpolate(time))
 
     def utility(self, elapsed: ArrayLike) -> FloatArray:
-        """Return the utility of a crawl, (m,)."""
+        """Return the utility U of a crawl at ``elapsed`` (eq. 4), (m,)."""
         time = per_page("elapsed", elapsed, self.num_pages)
         return self._interpolate(time)[1]
 
@@ -190,7 +190,7 @@ def _add(table: IntArray, row: int, row_end: int, column: int, column_end: int, 
 
 @inlined()
 def _sum_up(table: IntArray, count: int) -> None:
-    """Replace each entry by the sum of all above and to the left of it."""
+    """Replace each entry of a table by the sum of all entries above and to the left of it."""
     for a in range(count):
         run = 0
         for b in range(count):

@@ -170,10 +170,9 @@ def _moments(z: float) -> tuple[float, ...]:
 def _delayed(
     equation: Equation, nodes: FloatArray, count: int, places: IntArray, y: float
 ) -> tuple[float, float]:
-    """Return 1 + sum_s rates_s psi(y - jumps_s) and its slope just below y.
+    """Return 1 + sum_s rates_s psi(y - jumps_s), the delayed terms at y, and its slope below y.
 
-    ``nodes`` are the ``count`` nodes below y; ``places`` has the cell of each source at the last
-    call.
+    ``nodes`` has the solution up to row ``count - 1``, and ``places`` a cell by source.
     """
     alpha, gamma = equation.alpha, equation.total
     total, slope = 1.0, 0.0

@@ -64,7 +64,7 @@ def greedy_ncis_sources_table(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """Return the table of ``greedy_ncis_sources_value``, one row per page.
+    """Return the constants of pages that ``greedy_ncis_sources_value`` needs, one row per page.
 
     Args:
         importance: mu, >= 0, (m,) or a scalar.
