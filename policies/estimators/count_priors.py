@@ -56,7 +56,7 @@ class SharePrior(NamedTuple):
 
 
 def fit_rate_prior(counts: IntArray | FloatArray, days: FloatArray) -> RatePrior:
-    """Fit the Gamma distribution of rates to Poisson counts over exposures.
+    """Return the Gamma distribution of event rates that fits the counts of pages in their days.
 
     Its mean is all events over all days; its shape maximises the likelihood of the counts. Without
     any event, half an event is assumed, with the weight of one page's mean exposure.
@@ -86,11 +86,11 @@ def fit_rate_prior(counts: IntArray | FloatArray, days: FloatArray) -> RatePrior
 
 
 def fit_share_prior(yes: IntArray, total: IntArray) -> SharePrior:
-    """Fit the Beta distribution of shares to binomial counts.
+    """Return the Beta distribution of shares that fits the successes and trials of pages.
 
-    Its mean is all successes over all trials; the number of pseudo-counts maximises the
-    likelihood of the counts. Without any trial it is Jeffreys' prior, half a count each; an
-    outcome that never occurred counts half before the mean is computed.
+    Its mean is all successes over all trials; the number of pseudo-counts maximises the likelihood
+    of the counts. Without any trial it is Jeffreys' prior, half a count each; an outcome that never
+    occurred counts half before the mean is computed.
 
     Args:
         yes: successes of each page, shape (m,).

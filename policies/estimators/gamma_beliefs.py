@@ -180,7 +180,7 @@ def digamma(x: float) -> float:
 
 @inlined()
 def trigamma(x: float) -> float:
-    """Return the second logarithmic derivative of the Gamma function, x > 0, to about 1e-10."""
+    """Return the second derivative of the log of the Gamma function at x > 0, to about 1e-10."""
     total = 0.0
     while x < 8.0:
         total += 1.0 / (x * x)
@@ -199,7 +199,7 @@ def below_mean(shape: float) -> float:
 
 
 class Beliefs:
-    """Gamma beliefs about alpha, b_s and the rate gamma_s of signals of every page.
+    """Gamma beliefs about alpha, the evidence b_s and the rate gamma_s of signals of every page.
 
     Args:
         group: the group of each page, 0 .. G - 1, (m,) int64.

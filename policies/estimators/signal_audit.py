@@ -4,9 +4,10 @@ A source (sitemaps, ETags, a feed, pushes) can be trusted if its signals follow 
 do not show whether a signal is true. A true signal raises the probability of a change before it
 above what the page's other crawls suggest (:mod:`policies.estimators.source_intervals`).
 
-Every source is audited alone: a change that only another source signals has no signal. Earlier
-results and signals of the source may prompt crawls; signals of other sources may not. Batches have
-a separate precision, and silences do not count (:mod:`policies.estimators.source_times`).
+Every source is audited alone: a change that only another source signals counts as one without a
+signal. Earlier results and signals of the source may prompt crawls; signals of other sources may
+not. Batches have a separate precision, and silences do not count
+(:mod:`policies.estimators.source_times`).
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ refreshed, as many as the budget allows.
 Policies that learn start with waits that grow with every copy of a page: at first the period of a
 page is at most l n, with n its refreshes so far (section 4.2). Here n counts the copies of the
 page, so that it starts at 1. Pages that were all first copied at one time would always be refreshed
-together; so their first waits may be shortened, as if the first copies came one after the other
-before the start.
+together; so their first waits may be shortened, as if the first copies had been made one after the
+other before the start.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def binary_poisson(
     a floor of 0.4 it is BLC-eps of the code of Kolobov et al. Every page is crawled at the times of
     a Poisson process, independently of its signals. With m the floor, a page of value
     ``mu Delta/(Delta + m)^2`` above the price ``c lambda`` is crawled at the rate
-    ``sqrt(mu Delta/(c lambda)) - Delta``, the others at the rate m.
+    ``sqrt(mu Delta/(c lambda)) - Delta``, and every other page at the rate m.
 
     The spent budget is piecewise linear in ``1/sqrt(lambda)``; its root is found in 5 to 15 passes,
     without sorting pages. Pages that never change or have no importance get only the floor.
@@ -101,7 +101,7 @@ def binary_discrete(
     without a cut). For short steps it equals :func:`binary_poisson`.
 
     Where Delta = 1, F = rho: every crawl has the value mu~. Such pages get the ceiling or nothing;
-    those with mu~/c equal to the price all get the same rate. Pages that never change or have no
+    pages with mu~/c equal to the price all get the same rate. Pages that never change or have no
     importance get nothing. The search takes 2 to 15 passes, or about 50 if rates jump at the root,
     without sorting pages.
 
@@ -178,10 +178,7 @@ def _discrete(
     value: FloatArray,
     reach: FloatArray,
 ) -> float:
-    """Fill in each page's reach Delta/(1 - Delta) and its scaled value; return the largest value.
-
-    The value is the root of mu/(Delta c), divided by the largest one.
-    """
+    """Fill in reach Delta/(1 - Delta) and scaled roots of mu/(Delta c); return the largest."""
     for i in range(value.size):
         reach[i] = chance[i] / (1.0 - chance[i])
         value[i] = math.sqrt(importance[i] / chance[i] / cost[i]) if chance[i] > 0.0 else 0.0

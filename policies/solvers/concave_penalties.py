@@ -77,7 +77,7 @@ class PenaltyCurves(NamedTuple):
     Attributes:
         cost: G, which is the harmonic or binary cost of a page over its importance.
         saving: ``q^2 G'``: the saving of one more crawl per change, with crawls at random times.
-        slope: ``G'``: that saving with crawls on signals.
+        slope: ``G'``: the saving of one more crawl per change, with crawls on signals.
         first: C(1), the least slope.
         limit: the limit of saving and slope for a table; inf for a function.
         never: the penalty of a page that is never crawled.
@@ -123,7 +123,7 @@ def concave_penalty(
 
     - incomplete observation: ``rho = Delta/x`` with ``q^2 G'(q) = c lambda Delta/mu``,
     - complete observation: ``p = 1/(1 + x)`` with ``G'(q) = c lambda Delta/mu``; p = 1 where the
-      slope ``G'(0) = C(1)`` is above that.
+      slope ``G'(0) = C(1)`` is above ``c lambda Delta/mu``.
 
     Both left sides rise with x. The same splines invert them for all pages; rates are exact to
     about 1e-9. For ``C(n) = H(n)`` this is :func:`policies.solvers.harmonic`, for

@@ -46,11 +46,11 @@ def harmonic_periodic(
 
     Rates of pages with complete observation decrease in steps, Delta/n. If the budget ends within a
     step, pages at the step are crawled at the n-th signal with a probability, and otherwise at the
-    next; both are optimal there. Rates are those of this mixture, and spend the bandwidth.
+    next signal; both are optimal there. Rates follow from this mixture, and spend the bandwidth.
 
-    Pages that never change or have no importance get no crawl. If all others have complete
+    Pages that never change or have no importance get no crawl. If all other pages have complete
     observation and the bandwidth exceeds their changes, every signal leads to a crawl, the
-    multiplier is 0 and the rest is not spent.
+    multiplier is 0 and some bandwidth is not spent.
 
     Args, units and errors as for :func:`harmonic`.
 

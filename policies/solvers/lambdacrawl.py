@@ -39,9 +39,9 @@ def harmonic(
     passes of about 0.6 ns per page.
 
     Pages that never change or have no importance get no crawl (the paper excludes them). If all
-    others have complete observation and the bandwidth exceeds their changes, they are crawled on
-    every signal, the multiplier is 0 and the rest is not spent. Otherwise pages without complete
-    observation take the rest.
+    other pages have complete observation and the bandwidth exceeds their changes, they are crawled
+    on every signal, the multiplier is 0 and some bandwidth is not spent. Otherwise pages without
+    complete observation take what is left.
 
     Memory beyond the arguments: the rates, and the probabilities if ``complete`` is an argument.
     Arguments that are not contiguous, writeable float64 (or bool) arrays are copied.
@@ -94,8 +94,9 @@ def harmonic_approx(
     With costs c they share the spending, ``rho = mu R-/(c sum mu)``, optimal at equal mu/(c Delta);
     pages with complete observation get the rates of :func:`harmonic`. The split of the bandwidth
     minimises J of eq. 8 over all such policies: the multiplier of the pages with complete
-    observation equals ``-dJ/dR- = sum mu Delta/(rho + Delta) / R-`` of the others, or all of them
-    are crawled on every signal. The published code searches this split by golden sections.
+    observation equals ``-dJ/dR- = sum mu Delta/(rho + Delta) / R-`` of the pages without it, or all
+    pages with complete observation are crawled on every signal. The published code searches this
+    split by golden sections.
 
     Change rates of pages with complete observation are the rates of their signals. The other change
     rates may be estimates: they affect the split only, if any page has complete observation. Pages

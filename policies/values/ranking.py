@@ -51,7 +51,7 @@ def page_values(
 
 @compiled(types.int64(types.float64[::1]))
 def first_undefined(values: FloatArray) -> int:
-    """Return the first page whose value is NaN, -1 if there is none."""
+    """Return the index of the first page whose value is NaN; -1 if no value is NaN."""
     for page in range(values.size):
         if math.isnan(values[page]):
             return page

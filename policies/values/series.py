@@ -29,7 +29,7 @@ from typing import NamedTuple
 from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray
 
-# Columns of the tables. GREEDY has the first two; GREEDY-CIS the first six; NCIS all.
+# Columns of the tables. GREEDY tables have the first two, GREEDY-CIS the first six, NCIS all.
 TOP = 0  # mu / Delta, the limit of the value
 ALPHA = 1  # alpha, the rate of changes that send no signal (GREEDY: Delta)
 GAMMA = 2  # gamma, the rate of signals
@@ -48,7 +48,7 @@ TERMS = 14  # G-NCIS-APPROX-J: J
 # Columns of the table of the harmonic value.
 PER_TIME = 0  # mu where changes are not observed
 PACE = 1  # Delta
-PER_SIGNAL = 2  # mu / Delta where they are
+PER_SIGNAL = 2  # mu / Delta where changes are observed
 
 # Columns of the table of the cycle length.
 LENGTH_GAMMA = 0  # gamma

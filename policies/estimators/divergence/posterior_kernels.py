@@ -28,7 +28,7 @@ from policies.estimators.divergence.shapes import (
 STATIC_CHANCE = 1e-6
 """Probability of a change of a static page."""
 FAR = 20.0
-"""Weights are 0 if their logarithms are this much smaller than the largest one."""
+"""A weight is 0 if its logarithm is this much smaller than that of the largest weight."""
 NEGLIGIBLE = 1e-5
 """Weights below this share of the largest one are omitted."""
 NO_BIN = -128

@@ -264,7 +264,7 @@ def value_of(
     expected_changes: float,
     rate: float,
 ) -> float:
-    """Return the crawl value of a page from its estimates, those of :func:`read_page`.
+    """Return the crawl value of a page from its estimates, results of :func:`read_page`.
 
     mu (A (S V + (1 - S) max(V, g tau)) + (1 - A) V_GREEDY(r Delta)), with A the probability that
     the page was active at its last crawl or was signalled since, S that it is still active, V the

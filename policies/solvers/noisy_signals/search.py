@@ -74,10 +74,10 @@ def value_search(value_at: Any, length_at: Any) -> Any:
         high: float,
         pieces: FloatArray,
     ) -> float:
-        """Return the time t at which the value is ``price``, given the signals of ``start``.
+        """Return the time at which a page's value is ``price``, after the signals of ``start``.
 
-        Newton's method in the bracket from 0 to ``high``. ``start`` is the first guess if its time
-        is within, and its length if that is positive.
+        Newton's method in the bracket from 0 to ``high``. ``start`` has the first guess of the
+        time, if it lies within, and the cycle length there, if positive.
         """
         scale, alpha, evidence, top = slope
         elapsed, signals, length = start
