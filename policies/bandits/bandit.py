@@ -62,7 +62,7 @@ class Bandit(ABC):
         return out
 
     def draw(self, uniform: float) -> int:
-        """Return the arm for a uniform random number in [0, 1)."""
+        """Return the arm that a uniform random number in [0, 1) selects, by probabilities."""
         if not 0.0 <= uniform < 1.0:
             raise ValueError(f"uniform must lie in [0, 1), got {uniform!r}")
         return int(pick(self.probabilities(), float(uniform)))
@@ -109,7 +109,7 @@ class Bandit(ABC):
 
 @compiled()
 def pick(probabilities: FloatArray, uniform: float) -> int:
-    """Return the arm whose interval of cumulative probability contains a number in [0, 1)."""
+    """Return the arm in whose interval of cumulative probability ``uniform``, in [0, 1), lies."""
     reached, last = 0.0, 0
     for arm in range(probabilities.size):
         if probabilities[arm] > 0.0:
@@ -147,7 +147,7 @@ def _play_bernoulli(
     uniforms: FloatArray,
     arms: IntArray,
 ) -> None:
-    """Run one round per row of ``uniforms``, from round ``rounds + 1`` on."""
+    """Play one round per row of ``uniforms``, from round ``rounds + 1`` on, and write the arms."""
     chances = np.empty(means.size)
     for k in range(arms.size):
         number = rounds + k + 1

@@ -23,7 +23,10 @@ ESTIMATES, PULLS, LOSSES = 0, 1, 2
 def exp3_probabilities(
     memory: FloatArray, number: int, settings: FloatArray, out: FloatArray
 ) -> None:
-    """Write q_k = (1 - gamma) w_k / sum w + gamma / K, w_k = exp(gamma / K * estimated gain)."""
+    """Write the arms' probabilities of EXP3: (1 - gamma) w_k / sum w + gamma / K.
+
+    The weight w_k is exp(gamma / K * estimated gain).
+    """
     num_arms, gamma = out.size, settings[0]
     if np.isnan(gamma):
         gamma = min(1.0, np.sqrt(num_arms * np.log(num_arms) / ((np.e - 1.0) * number)))
@@ -36,7 +39,7 @@ def exp3_probabilities(
 def exp3_update(
     memory: FloatArray, number: int, settings: FloatArray, chance: float, arm: int, reward: float
 ) -> None:
-    """Add x / q of the chosen arm to its estimated gain."""
+    """Add the reward over its probability, x / q, to the chosen arm's estimated gain."""
     memory[ESTIMATES, arm] += reward / chance
 
 
@@ -71,7 +74,7 @@ class Exp3Bandit(Bandit):
 
 @compiled()
 def learning_rate(num_arms: int, number: int, fixed: float) -> float:
-    """Return the learning rate: ``fixed``, or sqrt(2 ln K / (K t)) if that is NaN."""
+    """Return the learning rate: ``fixed``, or sqrt(2 ln K / (K t)) if ``fixed`` is NaN."""
     if not np.isnan(fixed):
         return fixed
     falling: float = np.sqrt(2.0 * np.log(num_arms) / (num_arms * number))
@@ -82,7 +85,7 @@ def learning_rate(num_arms: int, number: int, fixed: float) -> float:
 def exp3_ix_probabilities(
     memory: FloatArray, number: int, settings: FloatArray, out: FloatArray
 ) -> None:
-    """Write p_k, in proportion to exp(-eta * estimated loss)."""
+    """Write the arms' probabilities of EXP3-IX, in proportion to exp(-eta * estimated loss)."""
     softmax(memory[ESTIMATES], -learning_rate(out.size, number, settings[0]), out)
 
 
@@ -90,7 +93,7 @@ def exp3_ix_probabilities(
 def exp3_ix_update(
     memory: FloatArray, number: int, settings: FloatArray, chance: float, arm: int, reward: float
 ) -> None:
-    """Add (1 - x) / (p + gamma) of the chosen arm to its estimated loss."""
+    """Add (1 - x) / (p + gamma), for the reward x, to the chosen arm's estimated loss."""
     gamma = learning_rate(memory.shape[1], number, settings[0]) / 2.0
     memory[ESTIMATES, arm] += (1.0 - reward) / (chance + gamma)
 
@@ -125,7 +128,7 @@ class Exp3IXBandit(Bandit):
 def exp3_plus_plus_probabilities(
     memory: FloatArray, number: int, settings: FloatArray, out: FloatArray
 ) -> None:
-    """Write (1 - sum epsilon) rho + epsilon; in the first K rounds, each arm in turn."""
+    """Write EXP3++ probabilities (1 - sum epsilon) rho + epsilon; first, each arm in turn."""
     num_arms, alpha, beta = out.size, settings[0], settings[1]
     for arm in range(num_arms):
         if memory[PULLS, arm] == 0.0:
@@ -156,7 +159,7 @@ def exp3_plus_plus_probabilities(
 def exp3_plus_plus_update(
     memory: FloatArray, number: int, settings: FloatArray, chance: float, arm: int, reward: float
 ) -> None:
-    """Add the loss of the chosen arm, both divided by its probability and undivided."""
+    """Add the chosen arm's loss to its two sums: over its probability, and undivided."""
     memory[ESTIMATES, arm] += (1.0 - reward) / chance
     memory[PULLS, arm] += 1.0
     memory[LOSSES, arm] += 1.0 - reward

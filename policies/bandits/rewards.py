@@ -79,7 +79,7 @@ class StepReward:
         self.weights, self.bound = np.zeros(0), 1.0
 
     def begin(self, tracker: Tracker, form: Form) -> None:
-        """Set the weights of the next reward: those of the day on which the step starts."""
+        """Set the weights of the next reward: the weights on the day on which the step starts."""
         if self.episode != tracker.episode:
             self.episode, self.weights = tracker.episode, np.zeros(0)
             self._rates = None if self.source is None else LaneRates(self.source)
@@ -91,7 +91,7 @@ class StepReward:
             self.weights, self.bound = weights, self._bound(weights, tracker, form)
 
     def reward_of(self, log: CrawlLog) -> float:
-        """Return the reward of the step with this log, in [0, 1]."""
+        """Return the reward, in [0, 1], of the step whose crawls are in this log."""
         if self.reward == "literal":
             return literal_reward(log, self.weights)
         return min(gained_share(log, self.weights) / self.bound, 1.0)
@@ -121,9 +121,9 @@ def max_crawls(form: Form, tracker: Tracker) -> int:
 
 
 def literal_reward(log: CrawlLog, weights: FloatArray) -> float:
-    """Return the weighted share of crawls that found a change, Han et al. (2020), eq. 2.
+    """Return the share of crawled weight in crawls that found a change, Han et al. (2020), eq. 2.
 
-    In [0, 1]; 0 if no page of positive weight was crawled. Weights are >= 0, (m,).
+    It is in [0, 1], and 0 if no page of positive weight was crawled. Weights are >= 0, (m,).
     """
     crawled = weights[log.page]
     spent = float(crawled.sum())
@@ -131,19 +131,19 @@ def literal_reward(log: CrawlLog, weights: FloatArray) -> float:
 
 
 def gained_share(log: CrawlLog, weights: FloatArray) -> float:
-    """Return the weight of the crawls that found a change, as a share of all weight.
+    """Return the weight of the crawls that found a change, as a share of the weight of all pages.
 
-    At least 0, and at most 1 if no page is crawled twice; 0 if all weights are 0. Weights are
-    >= 0, (m,).
+    It is >= 0, and at most 1 if no page is crawled twice; 0 if all weights are 0. Weights are >= 0,
+    (m,).
     """
     total = float(weights.sum())
     return float(weights[log.page[log.changed]].sum()) / total if total > 0.0 else 0.0
 
 
 def sure_bound(weights: FloatArray, crawls: int) -> float:
-    """Return the largest share of all weight in ``crawls`` pages, an upper bound on gains.
+    """Return the largest share of all weight that ``crawls`` pages can have, a bound on gains.
 
-    In (0, 1]; 1 if all weights are 0. Weights are >= 0, (m,), and crawls >= 1.
+    It is in (0, 1], and 1 if all weights are 0. Weights are >= 0, (m,), and crawls >= 1.
     """
     total = float(weights.sum())
     if crawls >= weights.size or total <= 0.0:

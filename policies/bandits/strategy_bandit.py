@@ -127,7 +127,7 @@ class StrategyBandit(Policy):
         self.step_reward.begin(tracker, self.form)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Pass the log to all arms, and reward the arm that acted with the weights of the step."""
+        """Pass the log to all arms, and give the bandit the reward of the arm that acted."""
         self.arms.update(log, tracker)
         if self.arm is not None:
             reward = self.step_reward.reward_of(log)
@@ -138,7 +138,7 @@ class StrategyBandit(Policy):
         self.step_reward.begin(tracker, self.form)
 
     def choose(self, tracker: Tracker) -> Any:
-        """Return the choice of a sampled arm."""
+        """Sample an arm by the bandit's probabilities, and return its choice."""
         if self.record:
             self.chances = self.bandit.probabilities()
         self.arm = self.bandit.draw(self.rng.random())

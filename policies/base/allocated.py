@@ -74,12 +74,12 @@ class AllocatedPolicy(CrawlPolicy):
         """Return the crawls per unit time of each page, (m,), in sum at most ``bandwidth``."""
 
     def allocate(self, problem: Problem, bandwidth: float) -> PageRates:
-        """Return the rates, without signal responses; subclasses may add them."""
+        """Return each page's crawl rate, without responses to signals; subclasses may add them."""
         rates = self.rates(problem, bandwidth)
         return PageRates(rates, np.zeros_like(rates))
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
-        """Return the rates, or the page of every slot; random ones are drawn from ``rng``."""
+        """Return crawl rates, or the page of every slot; random pages are drawn from ``rng``."""
         self.require(problem)
         if self.form.action != "rates":
             return self._sequence(problem, slots, rng)
@@ -119,7 +119,7 @@ class AllocatedPolicy(CrawlPolicy):
         return schedules.low_discrepancy(rates, slots)
 
     def start(self, pages: Pages) -> None:
-        """Plan the crawls of an episode."""
+        """Compute the crawl rates of an episode, or its schedule of pages."""
         if self.form == ("rates", self.form.batch, None):
             raise ValueError(
                 f"epoch must be the time between two decisions of {self.name} in the form "
@@ -171,21 +171,21 @@ class AllocatedPolicy(CrawlPolicy):
 
 
 def even_rates(problem: Problem, bandwidth: float) -> FloatArray:
-    """Return the bandwidth in equal parts, (m,)."""
+    """Return equal crawl rates, (m,), that sum to the bandwidth."""
     return np.full(problem.num_pages, bandwidth / problem.num_pages)
 
 
 def complete_pages(problem: Problem) -> BoolArray:
-    """Return whether each page has complete observation, (m,)."""
+    """Return which pages have complete observation, (m,); none where the problem names none."""
     if problem.complete is None:
         return np.zeros(problem.num_pages, np.bool_)
     return problem.complete
 
 
 def response_shares(name: str, problem: Problem, rates: FloatArray) -> FloatArray:
-    """Return the response shares of complete pages with as many crawls as ``rates``, (m,).
+    """Return shares of signals to respond to, (m,), that give as many crawls as ``rates``.
 
-    It is 0 for the other pages.
+    The share is 0 for pages without complete observation.
 
     Raises:
         ValueError: change rates are not revealed; ``name`` is that of the policy.

@@ -13,7 +13,7 @@ from crawl_envs.types import IntArray
 
 
 class Action(NamedTuple):
-    """A choice that is an action of the environment already, as a trained model returns it."""
+    """An action that a trained model returned: it needs no conversion to the form of action."""
 
     values: Any
 
@@ -21,7 +21,7 @@ class Action(NamedTuple):
 def page_action(
     name: str, choice: Any, form: str, num_pages: int, *, batch: int = 1
 ) -> NDArray[Any]:
-    """Return chosen pages as an action of the form ``page``, ``scores`` or ``refresh``.
+    """Return the pages that a policy chose as an action: ``page``, ``scores`` or ``refresh``.
 
     Args:
         name: name of the policy, for errors.
@@ -73,7 +73,7 @@ def _outside(name: str, num_pages: int, choice: Any) -> str:
 
 @compiled(types.boolean(types.int64[::1], types.int8[::1]))
 def mark(pages: IntArray, refresh: NDArray[np.int8]) -> bool:
-    """Set the bits of pages; return False if one does not exist."""
+    """Set ``refresh`` to 1 for the chosen pages; return False if one of them does not exist."""
     for page in pages:
         if page < 0 or page >= refresh.size:
             return False
@@ -83,7 +83,7 @@ def mark(pages: IntArray, refresh: NDArray[np.int8]) -> bool:
 
 @compiled(types.boolean(types.int64[::1], types.float32[::1], types.int64))
 def score(pages: IntArray, scores: NDArray[np.float32], steps: int) -> bool:
-    """Give pages scores from 1 downwards by 1 / steps, all others having -1.
+    """Write scores of chosen pages, from 1 downwards by 1 / steps; all others have -1.
 
     Returns False if a page does not exist, or comes twice.
     """
@@ -96,7 +96,7 @@ def score(pages: IntArray, scores: NDArray[np.float32], steps: int) -> bool:
 
 
 def rate_action(name: str, choice: Any, num_pages: int) -> NDArray[np.float64]:
-    """Return chosen rates as an action of the form ``rates``.
+    """Return the rates that a policy chose as an action of the form ``rates``, (m,).
 
     Raises:
         ValueError: not one number per page, finite and >= 0.

@@ -117,10 +117,10 @@ class Policy(ABC):
         """
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:  # noqa: B027  (optional)
-        """Take in the crawls and signals since the last decision, up to ``tracker``."""
+        """Learn from the crawls and signals since the last decision, up to ``tracker``."""
 
     def follow(self, tracker: Tracker) -> None:  # noqa: B027  (optional)
-        """Read a tracker, at decisions without a log."""
+        """Read a tracker at a decision for which no log is given."""
 
     @abstractmethod
     def choose(self, tracker: Tracker) -> Any:
@@ -170,7 +170,7 @@ class Policy(ABC):
             )
 
     def own_rng(self, pages: Pages) -> np.random.Generator:
-        """Return a new generator of the policy's random stream in an episode."""
+        """Return a new generator of the policy's random stream, the same in every call."""
         rng = pages.rng()
         for number in self.stream:
             rng = rng.spawn(number + 1)[number]

@@ -44,7 +44,7 @@ class Revisits(NamedTuple):
 
 
 class NutchRule(NamedTuple):
-    """The arguments of :class:`NutchAdaptive`; ``second`` is in units of the instance's time."""
+    """Constants of :class:`NutchAdaptive`; ``second`` is a second in the instance's unit."""
 
     inc_rate: float
     dec_rate: float
@@ -57,7 +57,7 @@ class NutchRule(NamedTuple):
 
 
 class StormRule(NamedTuple):
-    """The arguments of :class:`StormCrawlerAdaptive`; ``minute`` as ``second`` above."""
+    """Constants of :class:`StormCrawlerAdaptive`; ``minute`` is a minute in the instance's unit."""
 
     fetch_interval_min: float
     fetch_interval_max: float
@@ -70,7 +70,7 @@ class StormRule(NamedTuple):
 def nutch_reschedule(
     rule: NutchRule, page: IntArray, time: FloatArray, changed: BoolArray, revisits: Revisits
 ) -> None:
-    """Reschedule pages after crawls, (n,), in order."""
+    """Set the next due times of crawled pages, (n,) in order, by the rule of Apache Nutch."""
     due, interval, modified = revisits
     for crawl in range(page.size):
         number, now = page[crawl], time[crawl]
@@ -99,7 +99,10 @@ def nutch_reschedule(
 def storm_reschedule(
     rule: StormRule, page: IntArray, time: FloatArray, changed: BoolArray, revisits: Revisits
 ) -> None:
-    """Reschedule pages after crawls, (n,), in order; intervals are full minutes."""
+    """Set the next due times of crawled pages, (n,) in order, by StormCrawler's rule.
+
+    Intervals are full minutes.
+    """
     due, interval, modified = revisits
     for crawl in range(page.size):
         number, now = page[crawl], time[crawl]
@@ -116,7 +119,7 @@ def storm_reschedule(
 
 @compiled()
 def put_pages(heap: IndexedHeap, pages: IntArray, due: FloatArray) -> None:
-    """Put pages, (n,), into the heap by their due times, (m,)."""
+    """Put pages, (n,), into the heap of pages, ordered by their due times, (m,)."""
     for page in pages:
         set_due(heap, page, due[page])
 
@@ -191,7 +194,7 @@ class RevisitPolicy(Policy):
         put_pages(self.heap, new, self.revisits.due)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Reschedule the crawled pages, and add born pages."""
+        """Set new due times of the crawled pages, and add pages that were born."""
         if log.page.size:
             self.kernel(self.rule, log.page, log.time, log.changed, self.revisits)
             put_pages(self.heap, log.page[~self.parked[log.page]], self.revisits.due)

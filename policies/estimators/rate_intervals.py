@@ -40,10 +40,10 @@ BRACKET, HALVINGS = 4.0, 40
 def change_rate_intervals(
     intervals: ArrayLike, changed: ArrayLike, offsets: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the 95% interval of every page's change rate, (m,) each.
+    """Return the low and the high end of the 95% interval of every page's change rate, (m,) each.
 
-    The low end is 0 for a page that never changed, the high end inf for one that always did; both
-    for a page without intervals. Where signals prompt crawls, coverage is lower, down to 42%.
+    The low end is 0 for a page that never changed, and the high end inf for one that always did. A
+    page without intervals has both. Where signals prompt crawls, coverage is lower, down to 42%.
 
     Args:
         intervals: time between each crawl and the page's crawl before, grouped by page, (n,).
@@ -87,9 +87,9 @@ def _end(
     pages: BoolArray,
     factor: float,
 ) -> FloatArray:
-    """Return where the likelihood of some ``pages`` falls below ``level``, (m,).
+    """Return the rate beyond ``inside`` at which the likelihood falls below ``level``, (m,).
 
-    It is searched from ``inside`` in steps of ``factor``, and then by halving.
+    Only ``pages`` are searched: from ``inside`` in steps of ``factor``, and then by halving.
     """
     inner, outer = inside.copy(), inside * factor
     while (short := pages & (likelihood(outer) >= level)).any():

@@ -66,7 +66,7 @@ class EvenSlots:
         self._shares: FloatArray = np.zeros(num_pages)
 
     def plan(self, rates: FloatArray, answered: FloatArray) -> None:
-        """Set the crawl rates, (m,), and the shares of signals that get a response, (m,)."""
+        """Set new crawl rates, (m,), and new shares of signals that get a response, (m,)."""
         total = float(rates.sum())
         self._shares = rates / total if total > 0.0 else np.zeros_like(rates)
         self.responses.share = answered
@@ -74,7 +74,7 @@ class EvenSlots:
         self.credit -= self._shares * self.credit.sum()
 
     def take(self, alive: BoolArray) -> int:
-        """Return the page that gets the next slot; 0 where none is alive."""
+        """Assign the next slot, and return its page; 0 where no page is alive."""
         if not alive.any():
             return 0
         while self.responses:

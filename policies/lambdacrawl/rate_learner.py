@@ -26,13 +26,13 @@ ROUNDING = 1e-12
 
 
 class LearnedRates:
-    """Change rates from crawls, and from signals where observation is complete.
+    """Change rates estimated from crawls, or from signals for pages with complete observation.
 
     Algorithm 4 of Kolobov et al. (2019). Before any crawl the estimates from crawls are
-    ``initial``; from the first crawl of any page on, a page without crawls has the estimate of its
-    imaginary intervals. The last MAX_CRAWLS crawls of a page are used. Where observation is
-    complete, the estimate is :func:`policies.estimators.complete_observation_rates` of the signals;
-    the crawls of such pages add no information.
+    ``initial``. From the first crawl of any page on, a page without crawls has the estimate of its
+    imaginary intervals. The last MAX_CRAWLS crawls of a page are used. With complete observation,
+    the estimate is :func:`policies.estimators.complete_observation_rates` of the signals; crawls of
+    such pages add no information.
 
     Args:
         complete: pages whose every change is signalled, (m,).
@@ -87,7 +87,7 @@ class LearnedRates:
         return np.where(self.complete, self._of_signals, self._of_crawls)
 
     def _new(self, *names: str) -> list[NDArray[Any]]:
-        """Return columns of all new logs; one read of all logs is much faster than one per log."""
+        """Return columns of all new logs, joined; this is much faster than one read per log."""
         return [np.concatenate([getattr(log, name) for log in self._logs]) for name in names]
 
     def _read_crawls(self) -> None:
@@ -162,11 +162,11 @@ class RateLearner(Policy):
 
     @abstractmethod
     def _fit(self, crawls: Histories, start: FloatArray) -> FloatArray:
-        """Return smoothed change rates, (m,), from crawls and a first guess, (m,)."""
+        """Return estimated change rates, (m,), from crawls and first guesses ``start``, (m,)."""
 
     @abstractmethod
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
-        """Return the allocation at a time for a bandwidth, by ``change_rate`` and ``complete``.
+        """Return the optimal allocation of a bandwidth at a time, for the estimated change rates.
 
         Importance, (m,), is 0 for pages that do not exist, and not all zero.
         """
@@ -176,16 +176,16 @@ class RateLearner(Policy):
         return self.change_rate.copy()
 
     def allocation(self) -> Allocation:
-        """Return the present plan; ``rates`` of complete pages are expected numbers."""
+        """Return the present plan; rates of pages with complete observation are expected ones."""
         assert self.plan is not None
         return self.plan
 
     def _responses(self, complete: BoolArray) -> BoolArray:
-        """Return the pages with signal responses, (m,), by those with complete observation."""
+        """Return which pages are crawled on signals, given those with complete observation."""
         return complete
 
     def start(self, pages: Pages) -> None:
-        """Begin without data, and plan."""
+        """Begin an episode without data, and plan the first crawl rates."""
         tracker, of_rates = pages.tracker(), self.form.action == "rates"
         problem = tracker.problem
         if of_rates and self.form.epoch is not None:
@@ -210,7 +210,7 @@ class RateLearner(Policy):
         self.update(pages.last_log(), tracker)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Read a log, plan if the last plan has ended, and set the action."""
+        """Read a log; make a new plan if the last one has ended, and set the next action."""
         self.learned.add(log, tracker.time)
         if self.slots is None or tracker.time >= self.until:
             self.change_rate = self.declared = within_domain(self.learned.estimate())
@@ -230,11 +230,11 @@ class RateLearner(Policy):
             self.action = np.array([self.slots.take(tracker.alive)])
 
     def choose(self, tracker: Tracker) -> NDArray[Any]:
-        """Return the rates of the plan, or the page of the slot."""
+        """Return the crawl rates of the plan, or in the form ``page`` the page of the slot."""
         return self.action
 
     def _plan(self, tracker: Tracker) -> Allocation:
-        """Return the allocation that follows from ``change_rate``."""
+        """Return the allocation of the present bandwidth for the estimated change rates."""
         problem, time = tracker.problem, tracker.time
         importance = np.where(tracker.alive, problem.importance, 0.0)
         bandwidth = bandwidth_at(problem, self.epoch, time)
@@ -244,6 +244,6 @@ class RateLearner(Policy):
 
 
 def even(num_pages: int, bandwidth: float) -> Allocation:
-    """Return an equal rate for every page; multiplier and objective are unknown (NaN)."""
+    """Return an allocation of equal rates; its multiplier and objective are unknown (NaN)."""
     rates = np.full(num_pages, bandwidth / num_pages)
     return Allocation(rates, None, math.nan, math.nan, 0, True)

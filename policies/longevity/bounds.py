@@ -86,7 +86,7 @@ class DivergenceBounds(RefreshPolicy):
         self.stagger = flag("stagger", stagger)
 
     def footprint(self) -> Footprint:
-        """Return the bytes of state per page."""
+        """Return the bytes of memory per page."""
         profiles = self.profiles.footprint()
         arrays = self.reference, self.period, self.cut_short
         stored = sum(array.nbytes for array in arrays) / self.period.size
@@ -97,7 +97,7 @@ class DivergenceBounds(RefreshPolicy):
         return self.period.copy()
 
     def start(self, pages: Pages) -> None:
-        """Begin with the profiles of the first copies."""
+        """Begin an episode with the profiles of the pages' first copies and their first periods."""
         tracker = pages.tracker()
         num_pages = tracker.elapsed.size
         sizes = self.histories, self.length, self.sketch_size
@@ -116,7 +116,7 @@ class DivergenceBounds(RefreshPolicy):
         self.cut_short = at_first_copy(tracker) if self.stagger else np.zeros(num_pages, np.bool_)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Learn from the crawls of a log, and reset the periods of their pages."""
+        """Add the crawls of a log to the profiles, and set new periods of the crawled pages."""
         assert self.limit is not None
         pages = self.profiles.learn(log)
         reset_periods(
@@ -151,9 +151,10 @@ def reset_periods(
     period: FloatArray,
     cut_short: BoolArray,
 ) -> None:
-    """Set the periods and reference times of pages just refreshed, (n,), in order.
+    """Set new periods and reference times of pages that were just refreshed, (n,), in order.
 
-    ``cut_short``, (m,), is cleared; a page with it keeps a period that has not ended.
+    ``cut_short``, (m,), marks pages whose first wait is shortened. It is cleared; a page with it
+    keeps a period that has not ended.
     """
     for k in range(pages.size):
         page = pages[k]

@@ -91,7 +91,7 @@ class ChoGarciaMolina(RefreshPolicy):
         return self.rate.copy()
 
     def start(self, pages: Pages) -> None:
-        """Begin without observations."""
+        """Begin an episode without observations of any page."""
         num_pages = pages.tracker().elapsed.size
         self.crawls, self.changes = np.zeros((2, num_pages), np.int64)
         self.time, self.rate = np.zeros((2, num_pages))  # between crawls; of changes
@@ -102,7 +102,7 @@ class ChoGarciaMolina(RefreshPolicy):
             )
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Learn from the crawls of a log."""
+        """Estimate the change rates of the crawled pages from the crawls of a log."""
         used = log.elapsed > 0.0
         pages, elapsed, changed = log.page[used], log.elapsed[used], log.changed[used]
         np.add.at(self.crawls, pages, 1)

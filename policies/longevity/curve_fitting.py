@@ -37,10 +37,10 @@ MIN_OBSERVATIONS = 4
 
 
 class FittedCurves(NamedTuple):
-    """The fitted curves of pages, (m,).
+    """The divergence curves fitted to pages, (m,) each.
 
-    ``fitted`` is the number of observations of a fit, ``period`` the time at which the utility of a
-    curve reaches the threshold.
+    ``fitted`` is the number of observations in a fit, and ``period`` the time at which the utility
+    of a curve reaches the threshold.
     """
 
     items: IntArray
@@ -116,7 +116,7 @@ class CurveFitting(RefreshPolicy):
         return Footprint(profiles.stored + stored, profiles.counted)
 
     def start(self, pages: Pages) -> None:
-        """Begin with the profiles of the first copies."""
+        """Begin an episode with the profiles of the pages' first copies, and no curves."""
         tracker = pages.tracker()
         num_pages = tracker.elapsed.size
         sizes = self.histories, self.length, self.sketch_size
@@ -131,7 +131,7 @@ class CurveFitting(RefreshPolicy):
         )
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Learn from the crawls of a log, and fit the curves of their pages."""
+        """Add the crawls of a log to the profiles, and fit curves of the crawled pages."""
         pages = self.profiles.learn(log)
         np.add.at(self.crawls, pages, 1)
         threshold = 0.0 if self.threshold is None else self.threshold
@@ -153,7 +153,7 @@ class CurveFitting(RefreshPolicy):
         return Urgency(tracker.problem.importance * utility, tracker.elapsed / wait)
 
     def _risk_bound(self, tracker: Tracker) -> FloatArray | float:
-        """Return the longest waits with a loss of at most risk times threshold, (m,)."""
+        """Return the longest waits that lose at most risk times threshold, (m,), or inf."""
         if self.risk is None or self.threshold is None:
             return math.inf
         with np.errstate(divide="ignore"):
@@ -170,7 +170,7 @@ def fit_pages(
     importance: FloatArray,
     curves: FittedCurves,
 ) -> None:
-    """Fit the curves of pages, (n,), and set their periods unless the threshold is 0."""
+    """Fit divergence curves of pages, (n,), and set their periods unless ``threshold`` is 0."""
     items, share, rate, fitted, period = curves
     size = profiles.age.shape[1] * profiles.age.shape[2]
     ages, values, counts = np.empty(size), np.empty(size), np.empty(size)

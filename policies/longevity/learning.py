@@ -84,7 +84,7 @@ class LearningLongevity(RefreshPolicy):
         self.update(pages.last_log(), tracker)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Learn from the crawls of a log, and set the signals since."""
+        """Learn from the crawls of a log, and set the numbers of signals since last crawls."""
         signals = summed(log.signals)
         for n in range(log.page.size):
             assert log.divergence is not None
@@ -97,11 +97,11 @@ class LearningLongevity(RefreshPolicy):
         return Urgency(tracker.problem.importance * self.belief.utility(tracker.elapsed))
 
     def footprint(self) -> Footprint:
-        """Return the bytes of state per page."""
+        """Return the bytes of memory per page."""
         return self.belief.footprint()
 
 
 def summed(signals: IntArray) -> IntArray:
-    """Return the number of signals of all sources together, (n,)."""
+    """Return the numbers of signals, summed over all sources, (n,)."""
     total: IntArray = np.atleast_2d(signals).sum(axis=0)
     return total

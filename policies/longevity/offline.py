@@ -78,7 +78,7 @@ class UniformRefresh(RefreshPolicy):
             )
 
     def start(self, pages: Pages) -> None:
-        """Set the due times of the episode's pages."""
+        """Choose the pages to refresh, and compute their due times in the episode."""
         tracker = pages.tracker()
         num_pages = tracker.elapsed.size
         self.refreshed, self.lead = np.ones(num_pages, np.bool_), np.zeros(num_pages)
@@ -100,14 +100,14 @@ class UniformRefresh(RefreshPolicy):
         return Urgency(np.zeros(passed.size), (self.refreshed & passed).astype(np.float64))
 
     def _moments(self, time: Any) -> FloatArray:
-        """Return the numbers of due times of pages up to ``time``, (m,)."""
+        """Return how many due times of each page have come up to ``time``, (m,)."""
         assert self.interval is not None
         turns: FloatArray = np.floor(time / self.interval + self.lead + ROUNDING)
         return turns
 
 
 def check_curves(curves: Any) -> DivergenceCurves | None:
-    """Return the curves, or None; raise ValueError if they are no divergence curves."""
+    """Return ``curves``, which may be None; raise ValueError if they are no divergence curves."""
     wanted = ("num_pages", "ceiling", "divergence", "area", "utility", "period")
     if curves is not None and not all(hasattr(curves, name) for name in wanted):
         raise ValueError(
@@ -146,7 +146,7 @@ class KnownCurves(RefreshPolicy):
         self.curves = check_curves(curves)
 
     def _revealed(self, problem: Problem) -> DivergenceCurves | None:
-        """Return the curves of the revealed parameters; None if these are hidden."""
+        """Return divergence curves from revealed parameters; None if these are hidden."""
         if self.of_regions:
             return None if problem.regions is None else RegionCurves(problem.regions)
         return None if problem.change_rate is None else HolisticCurves(problem.change_rate)
@@ -162,7 +162,7 @@ class KnownCurves(RefreshPolicy):
         return ValueError(f"curves must be divergence curves for {self.name}, got None; {reason}")
 
     def start(self, pages: Pages) -> None:
-        """Set the curves of the episode's pages."""
+        """Choose the divergence curves of the episode's pages: given ones, or revealed ones."""
         tracker = pages.tracker()
         curves = self._revealed(tracker.problem) if self.curves is None else self.curves
         if curves is None:
@@ -197,7 +197,7 @@ class HolisticStatic(KnownCurves):
 
 
 def truth_of(name: str, pages: Any) -> Callable[[], TrueDivergence]:
-    """Return the source of the true divergence; ValueError if the pages have none."""
+    """Return the function that gives the true divergence; ValueError if pages have none."""
     source: Callable[[], TrueDivergence] | None = getattr(pages, "true_divergence", None)
     if source is None:
         raise ValueError(
@@ -217,12 +217,12 @@ class TruePolicy(RefreshPolicy):
     methods = ("true_divergence",)
 
     def start(self, pages: Pages) -> None:
-        """Keep the source of the truth."""
+        """Keep the function that gives the true divergence of the episode's pages."""
         self.truth = truth_of(self.name, pages)
 
     @abstractmethod
     def _utility(self, truth: TrueDivergence, elapsed: FloatArray) -> FloatArray:
-        """Return the utility of a refresh now, (m,)."""
+        """Return the utility of a refresh of each page now, by the true divergence, (m,)."""
 
     def _urgency(self, tracker: Tracker) -> Urgency:
         utility = self._utility(self.truth(), tracker.elapsed)
@@ -282,7 +282,7 @@ class CurrentDivergence(KnownCurves):
         self.methods = ("true_divergence",) if self.oracle else ()
 
     def start(self, pages: Pages) -> None:
-        """Set the curves of the episode's pages, or the source of the truth."""
+        """Choose the curves of the episode's pages, or keep the source of true divergence."""
         if self.oracle:
             self.truth = truth_of(self.name, pages)
         else:

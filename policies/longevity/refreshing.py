@@ -7,8 +7,8 @@ refreshed, as many as the budget allows.
 Policies that learn start with waits that grow with every copy of a page: at first the period of a
 page is at most l n, with n its refreshes so far (section 4.2). Here n counts the copies of the
 page, so that it starts at 1. Pages that were all first copied at one time would always be refreshed
-together; so their first waits may be shortened, as if the first copies came one after the other
-before the start.
+together; so their first waits may be shortened, as if the first copies had been made one after the
+other before the start.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROUNDING = 1e-9
 
 
 class Urgency(NamedTuple):
-    """The urgency of pages.
+    """How urgent a refresh of each page is.
 
     Attributes:
         utility: importance times utility of a refresh now, (m,), >= 0.
@@ -73,10 +73,10 @@ class RefreshPolicy(Policy):
 
     @abstractmethod
     def _urgency(self, tracker: Tracker) -> Urgency:
-        """Return the urgency of the pages now."""
+        """Return how urgent a refresh of each page is now."""
 
     def footprint(self) -> Footprint:
-        """Return the bytes of state per page, once an episode has started."""
+        """Return the bytes of memory per page, once an episode has started."""
         return Footprint(0.0, 0.0)
 
     def choose(self, tracker: Tracker) -> NDArray[Any]:
@@ -96,7 +96,7 @@ class RefreshPolicy(Policy):
 
 
 def most_urgent(urgency: Urgency, elapsed: FloatArray, alive: BoolArray, count: int) -> IntArray:
-    """Return the ``count`` most urgent existing pages, best first; page 0 if there are none."""
+    """Return the ``count`` existing pages to refresh next, best first; page 0 if none exists."""
     utility, pages = np.where(alive, urgency.utility, -np.inf), np.zeros(0, np.int64)
     if urgency.overdue is not None:
         late = alive & (urgency.overdue >= 1.0 - ROUNDING)
@@ -123,7 +123,7 @@ def _top(rank: FloatArray, elapsed: FloatArray, count: int) -> IntArray:
 
 
 def longest_wait(*bounds: FloatArray | float) -> Any:
-    """Return the smallest of several longest waits, which may be infinite."""
+    """Return the least of several bounds on the wait of each page; bounds may be infinite."""
     wait: Any = np.inf
     for bound in bounds:
         wait = np.minimum(wait, bound)
@@ -137,7 +137,7 @@ FIRST_SHARE = 0.5
 def check_warm_up(
     learning: float | None, warm_up: float | None
 ) -> tuple[float | None, float | None]:
-    """Return the learning parameter and the warm-up; raise ValueError unless they are > 0."""
+    """Return ``learning`` and ``warm_up`` as floats or None; ValueError unless > 0."""
     length = None if warm_up is None else quantity("warm_up", warm_up, above=0.0)
     return None if learning is None else quantity("learning", learning, above=0.0), length
 
@@ -145,7 +145,10 @@ def check_warm_up(
 def learning_period(
     learning: float | None, crawls: IntArray, problem: Problem, action_form: str
 ) -> FloatArray:
-    """Return l n of pages, (m,); an l of None is 1, or set from the budget if there is one."""
+    """Return the longest waits while learning, l times the copies n of each page, (m,).
+
+    An l of None is 1, or set from the budget if there is one.
+    """
     if learning is None:
         mean_interval = problem.num_pages / problem.bandwidth
         learning = 1.0 if action_form == "refresh" else FIRST_SHARE * mean_interval
@@ -153,11 +156,10 @@ def learning_period(
 
 
 def first_turns(tracker: Tracker) -> FloatArray:
-    """Return the shares of their waits after which first refreshes are due, (m,).
+    """Return the share of its first wait after which each page is due, (m,).
 
-    Page k of m, from 0, has (k + 1) / m, as in
-    :class:`policies.longevity.offline.UniformRefresh`: equal waits end evenly spread over one wait.
-    It is 1 for pages with a later copy.
+    Page k of m, from 0, has (k + 1) / m, as in :class:`policies.longevity.offline.UniformRefresh`:
+    equal waits end evenly spread over one wait. It is 1 for pages with a later copy.
     """
     num_pages = tracker.elapsed.size
     turns = np.arange(1, num_pages + 1) / num_pages

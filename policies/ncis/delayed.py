@@ -64,9 +64,9 @@ KIND, MEAN, QUANTUM = TERMS + 3, TERMS + 4, TERMS + 5  # the delay
 
 @compiled(VALUE.signature)
 def evidence_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return V_GREEDY_NCIS, with ``signals`` the total evidence of signals since the last crawl.
+    """Return V_GREEDY_NCIS of a page, where ``signals`` is the total evidence of all signals.
 
-    That value is a function of time and signals. Here all evidence is expressed as a fractional
+    V_GREEDY_NCIS is a function of time and signals. Here all evidence is expressed as a fractional
     number of signals, or as time where the evidence of a signal is 0 or infinite. With alpha = 0,
     psi is a step function, and V is linear in exp(-y) on every step.
     """
@@ -90,7 +90,7 @@ def evidence_value(parameters: FloatArray, page: int, elapsed: float, signals: f
 
 @compiled(VALUE.signature)
 def delayed_ncis_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return the value, with ``signals`` the total evidence of signals since the last crawl."""
+    """Return the crawl value for delayed signals; ``signals`` is the total evidence of signals."""
     top: float = parameters[page, TOP]
     y = parameters[page, ALPHA] * elapsed + signals
     y += parameters[page, SIGNALLED] * under_way(
@@ -108,7 +108,10 @@ def delayed_ncis_value(parameters: FloatArray, page: int, elapsed: float, signal
 
 @compiled(SIGNAL_WEIGHT.signature)
 def delayed_ncis_weight(parameters: FloatArray, page: int, age: float, source: int) -> float:
-    """Return the evidence of one signal, ln(gamma / (nu + lambda Delta (1 - G(age))))."""
+    """Return the evidence of a signal that came ``age`` after the last crawl.
+
+    It is ln(gamma / (nu + lambda Delta (1 - G(age)))).
+    """
     signalled: float = parameters[page, SIGNALLED]
     if signalled == 0.0:
         return 0.0
@@ -125,7 +128,7 @@ def delayed_ncis_table(
     false_signal_rate: FloatArray,
     delay: Delay,
 ) -> FloatArray:
-    """Return the table of both kernels, (m, P); arguments of shape (m,) are checked.
+    """Return the constants for value and weight with delayed signals, (m, P), from arrays (m,).
 
     Raises:
         ValueError: an argument is negative, not finite, or a recall above 1.

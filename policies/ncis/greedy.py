@@ -96,7 +96,7 @@ class GreedyCISPlus(GreedyCIS):
 
     Args:
         precision_above: a page of high quality has a precision above this, in [0, 1].
-        recall_above: and a recall above this, in [0, 1].
+        recall_above: a page of high quality also has a recall above this, in [0, 1].
         **settings: as for :class:`GreedyCIS`.
     """
 

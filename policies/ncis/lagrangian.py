@@ -51,7 +51,10 @@ HALVINGS = 60
 
 @inlined()
 def _advantage(parameters: FloatArray, page: int, first: int, y: float, later: float) -> float:
-    """Return the index at evidence y; ``later`` is V(y* - y), ``first`` the first added column."""
+    """Return the Lagrangian index of a page at evidence y, given ``later`` = V(y* - y).
+
+    ``first`` is the first of the columns that are added to the table of GREEDY-NCIS.
+    """
     level: float = parameters[page, first + LEVEL]
     surplus: float = parameters[page, first + SURPLUS]
     if y < level:
@@ -63,7 +66,7 @@ def _advantage(parameters: FloatArray, page: int, first: int, y: float, later: f
 
 @compiled(VALUE.signature)
 def lagrangian_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return the index of a page with one source of signals."""
+    """Return the Lagrangian index of a page with one source of signals, from time and signals."""
     y: float = parameters[page, ALPHA] * elapsed
     if signals > 0:
         y += parameters[page, EVIDENCE] * signals
@@ -75,7 +78,7 @@ def lagrangian_value(parameters: FloatArray, page: int, elapsed: float, signals:
 def lagrangian_sources_value(
     parameters: FloatArray, page: int, elapsed: float, signals: float
 ) -> float:
-    """Return the index of a page with several sources; ``signals`` is their total evidence."""
+    """Return the Lagrangian index with several sources; ``signals`` is their total evidence."""
     first = int(parameters[page, START]) - 3
     y: float = parameters[page, ALPHA] * elapsed + signals
     gap = max(parameters[page, first + LEVEL] - y, 0.0)
@@ -84,7 +87,7 @@ def lagrangian_sources_value(
 
 
 def levels(value: Any, table: FloatArray, price: float) -> FloatArray:
-    """Return the evidence at which pages are crawled at a price, (m,): V = price, or inf.
+    """Return the evidence at which the crawl value of each page reaches a price, (m,), or inf.
 
     Args:
         value: compiled crawl value V of the total evidence, its argument ``signals``.
@@ -149,7 +152,7 @@ class LagrangianIndex(GreedyNCIS):
 
 
 def spending_price(problem: Problem) -> float:
-    """Return the price of a crawl that spends the bandwidth, in units of importance times time.
+    """Return the price per crawl at which pages spend the bandwidth, in importance times time.
 
     It is the multiplier of the relaxed problem, 0 where no page of importance > 0 changes.
     """

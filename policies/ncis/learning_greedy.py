@@ -98,7 +98,7 @@ class LearningGreedyNCIS(Policy):
         return dict(zip(names, self.learner.typical(slice(None)), strict=True))
 
     def start(self, pages: Pages) -> None:
-        """Begin without data, or with those of earlier episodes, and learn from the first log."""
+        """Begin without data, or with earlier beliefs, and learn from the first log."""
         tracker = pages.tracker()
         problem = tracker.problem
         if self.keep and self.learner is not None:
@@ -120,21 +120,21 @@ class LearningGreedyNCIS(Policy):
         return Learner(importance, num_sources, interval, group, self.memories, self.pooled)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Learn from the crawls of a log."""
+        """Update beliefs and crawl values by the crawls of a log."""
         assert self.learner is not None
         self.learner.learn(log)
 
     def choose(self, tracker: Tracker) -> IntArray:
-        """Return the pages of the largest values at the present estimates."""
+        """Return the pages with the largest crawl values at the present estimates."""
         assert self.learner is not None
         page_state = (tracker.elapsed, self.learner.counted(tracker.signals), tracker.alive)
         return best_pages(self.learner.index, page_state, self.form.action, self.form.batch)
 
 
 class OneSource(NamedTuple):
-    """Parameters of pages with one source instead of several; shapes (n,).
+    """Parameters of pages with one source that stands for several; shapes (n,).
 
-    ``signal_weight`` (S, n): the weight of a signal by source, in signals of the one source.
+    ``signal_weight`` (S, n): how many signals of the one source a signal counts for, by source.
     """
 
     change_rate: FloatArray
@@ -144,9 +144,9 @@ class OneSource(NamedTuple):
 
 
 def one_source(alpha: FloatArray, evidence: FloatArray, signal_rate: FloatArray) -> OneSource:
-    """Return the parameters of one source instead of several.
+    """Return parameters of pages with one source that stands for several sources.
 
-    It has the same rates of true signals, sum gamma_s (1 - e^-b_s), and of evidence,
+    The one source has the same rates of true signals, sum gamma_s (1 - e^-b_s), and of evidence,
     sum gamma_s b_s. So the change rate is the same, and so is the mean rate at which the log
     probability of being fresh decreases. A single source is unchanged.
 
@@ -205,7 +205,7 @@ class Learner:
         self.index = CompiledIndex(ready(value_kernels.greedy_ncis_value), self._rows(slice(None)))
 
     def learn(self, log: CrawlLog) -> None:
-        """Update beliefs on the crawls of a log, and the pages' values."""
+        """Update the beliefs about pages by the crawls of a log, and crawl values now and then."""
         signals = np.atleast_2d(log.signals).astype(np.float64)
         for k, page in enumerate(log.page.tolist()):
             counts = np.ascontiguousarray(signals[:, k])
@@ -224,22 +224,22 @@ class Learner:
             self.index.parameters[pages] = self._rows(pages)
 
     def weigh(self, importance: FloatArray) -> None:
-        """Set another importance of the same pages, (m,)."""
+        """Set new importance of the same pages, (m,), and update their values."""
         if not np.array_equal(importance, self.importance):
             self.importance = importance
             self.index.parameters[:] = self._rows(slice(None))
 
     def counted(self, signals: IntArray) -> FloatArray:
-        """Return the total weight of signals, (m,), by their numbers, (m,) or (S, m)."""
+        """Return the total weight of each page's signals, (m,), by numbers, (m,) or (S, m)."""
         return np.asarray((self.signal_weight * np.atleast_2d(signals)).sum(axis=0))
 
     def typical(self, pages: IntArray | slice) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the estimates of alpha, (n,), and of b and gamma, (S, n) each, of pages."""
+        """Return estimates of alpha, (n,), evidence b and signal rate gamma, (S, n) each."""
         rows, s = self.beliefs[self.best].typical(pages).T, self.num_sources
         return rows[0], rows[1 : 1 + s], rows[1 + s :]
 
     def _renew(self) -> None:
-        """Update the shared distributions, the choice of memory, and all values."""
+        """Update the distributions that pages share, the choice of memory, and all crawl values."""
         self._due = self.crawls + int(self.crawled.sum())
         self._lagging.clear()
         for belief in self.beliefs:
@@ -248,7 +248,7 @@ class Learner:
         self.index.parameters[:] = self._rows(slice(None))
 
     def _rows(self, pages: IntArray | slice) -> FloatArray:
-        """Return the rows of the table of values for pages; updates their signal weights."""
+        """Return the pages' rows of the table of values; update the weights of their signals."""
         page = one_source(*self.typical(pages))
         self.signal_weight[:, pages] = page.signal_weight
         return value_tables.greedy_ncis_table(

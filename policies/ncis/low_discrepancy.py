@@ -22,7 +22,7 @@ class LowDiscrepancy(AllocatedPolicy):
     needs = ("importance", "change_rate")
 
     def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
-        """Return optimal rates, (m,); equal ones where no page needs any crawl."""
+        """Return the optimal rates of pages, (m,); equal ones where no page needs any crawl."""
         assert problem.change_rate is not None
         if not problem.importance.any():
             return even_rates(problem, bandwidth)

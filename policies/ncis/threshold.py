@@ -77,7 +77,7 @@ class ThresholdNCIS(CrawlPolicy):
 
 
 def _signals(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return change rates, (m,), and recalls and false signal rates, (S, m), of a problem."""
+    """Return a problem's change rates, (m,), recalls and false-signal rates, (S, m) each."""
     assert problem.change_rate is not None
     assert problem.recall is not None
     assert problem.false_signal_rate is not None
@@ -86,14 +86,15 @@ def _signals(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def threshold_rule(problem: Problem, start: float, allocation: Allocation) -> ThresholdRule:
-    """Return the rule of an allocation of :func:`policies.solvers.ncis` for ``problem``'s pages.
+    """Return the rule that crawls the pages of ``problem`` at an allocation's thresholds.
 
-    A page of threshold inf and a rate > 0 is crawled by its signals alone. Its state is then the
-    total evidence of the signals; at the level of the allocation a random draw decides between a
-    crawl and waiting for more. Where the level is infinite, the state is the number of certain
-    signals; their number per crawl is drawn from two integers with the right mean. A floor may
-    require a rate above that of signals: then the page is crawled at every signal and at the time
-    tau with ``(1 - exp(-gamma tau)) / gamma = 1 / rate``.
+    The allocation is a result of :func:`policies.solvers.ncis`. A page of threshold inf and a rate
+    > 0 is crawled by its signals alone. Its state is then the total evidence of its signals. At the
+    level of the allocation a random draw decides between a crawl and waiting for more. Where the
+    level is infinite, the state is the number of certain signals; their number per crawl is drawn
+    from two integers with the right mean. A floor may require a rate above the rate of signals.
+    Then the page is crawled at every signal and at the time tau with ``(1 - exp(-gamma tau)) /
+    gamma = 1 / rate``.
     """
     assert allocation.thresholds is not None
     assert allocation.evidence is not None

@@ -41,7 +41,7 @@ _ODD = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: Fibonacci hashing
 
 @dataclass(eq=False)
 class ChangeModel:
-    """The weights of a set of pages, and the pages' features.
+    """A model of the probability that a crawl finds a change: weights, and features of pages.
 
     Attributes:
         gap: the unit of elapsed time: the mean time between two crawls of a page, > 0.
@@ -75,7 +75,7 @@ class ChangeModel:
         return cls(gap, page_features, kinds, weights, np.ones(size), rate, tracker.offers)
 
     def renew(self, tracker: Tracker) -> None:
-        """Update the page features on a new day."""
+        """Compute new features of the pages if a new day has begun."""
         if tracker.offers is not self.features:
             self.page_features, self.features = describe_pages(tracker, self.gap), tracker.offers
             self.kinds = page_kinds(tracker, len(MOMENT) + self.page_features.shape[1])
@@ -102,7 +102,7 @@ class ChangeModel:
         outcome: NDArray[np.bool_],
         changed: NDArray[np.int8],
     ) -> None:
-        """Learn from crawls in order, (n,), and update ``changed``, (m,)."""
+        """Update weights by the results of crawls, (n,) in order, and ``changed``, (m,)."""
         crawls = pages, self._moments(elapsed, changed[pages], signals), outcome, changed
         weights = self.weights, self.squares, self.rate
         learn_changes(*crawls, self.page_features, self.kinds, *weights)
@@ -110,7 +110,7 @@ class ChangeModel:
     def _moments(
         self, elapsed: FloatArray, changed: NDArray[np.int8], signals: IntArray
     ) -> FloatArray:
-        """Return the MOMENT features of crawls, (n, 5)."""
+        """Return the features of crawls that MOMENT names, (n, 5), one row per crawl."""
         waited = np.log(SOONEST + elapsed / self.gap)
         one = np.ones(len(elapsed))
         return np.stack((one, waited, changed == 1, changed == 0, np.log1p(signals)), axis=1)
@@ -128,7 +128,10 @@ def learn_changes(
     squares: FloatArray,
     rate: float,
 ) -> None:
-    """Take a step of Adagrad per crawl on its log loss, after the results of earlier crawls."""
+    """Update the weights by one step of Adagrad on the log loss of each crawl, in order.
+
+    Each step uses the results of earlier crawls, which it also writes to ``changed``.
+    """
     first = moments.shape[1]
     for k in range(pages.size):
         page, moment = pages[k], moments[k]
@@ -154,15 +157,15 @@ def learn_changes(
 def step_down(
     weights: FloatArray, squares: FloatArray, place: int, slope: float, rate: float
 ) -> None:
-    """Take a step of Adagrad: ``rate`` times the gradient over the root of the sum of squares."""
+    """Take one step of Adagrad for the weight at ``place``, whose gradient is ``slope``."""
     squares[place] += slope * slope
     weights[place] -= rate * slope / np.sqrt(squares[place])
 
 
 def describe_pages(tracker: Tracker, gap: float) -> FloatArray:
-    """Return the features of pages, (m, S) float64, of the order of 1.
+    """Return the features of pages that do not depend on crawls, (m, S) float64, of the order of 1.
 
-    The logarithms of importance relative to the mean and, if revealed, of change rate and
+    They are the logarithms of importance relative to the mean and, if revealed, of change rate and
     false-signal rate per gap, and recall; for offers the logarithms of the history features.
     """
     problem, features = tracker.problem, tracker.offers
@@ -179,10 +182,10 @@ def describe_pages(tracker: Tracker, gap: float) -> FloatArray:
 
 
 def page_kinds(tracker: Tracker, first: int) -> IntArray:
-    """Return the indices of the weights of pages' kinds, (m, C) int64.
+    """Return the positions, in the model, of the weights of each page's kinds, (m, C) int64.
 
-    The weight of a page has the index ``first`` plus that of the page. The BUCKETS weights of the
-    kinds of offers follow.
+    The weight of a page has the position ``first`` plus its index. The BUCKETS weights of the kinds
+    of offers follow.
     """
     num_pages, features = tracker.problem.num_pages, tracker.offers
     columns = [first + np.arange(num_pages)]
@@ -193,7 +196,7 @@ def page_kinds(tracker: Tracker, first: int) -> IntArray:
 
 
 def hashed(field: int, values: NDArray[np.integer]) -> IntArray:
-    """Return the buckets of the values of a field, in [0, BUCKETS)."""
+    """Return the bucket of each value of a field, in [0, BUCKETS), by hashing both."""
     keys = (values.astype(np.uint64) << np.uint64(4)) | np.uint64(field)
     shift = np.uint64(64 - (BUCKETS.bit_length() - 1))
     return ((keys * np.uint64(_ODD)) >> shift).astype(np.int64)
@@ -254,7 +257,7 @@ class ContextualBandit(Policy):
         return self.model.chances(tracker.elapsed, self.changed, signals)
 
     def start(self, pages: Pages) -> None:
-        """Begin with a model without data."""
+        """Begin an episode with a model that has no data."""
         tracker = pages.tracker()
         source = self.source or (None if tracker.offers is None else ShrunkClicks())
         self.lane_rates = None if source is None else LaneRates(source)
@@ -263,21 +266,21 @@ class ContextualBandit(Policy):
         self.changed = tracker.changed.copy()
 
     def _weights(self, tracker: Tracker) -> FloatArray:
-        """Return the importance of the pages for this policy, (m,)."""
+        """Return the importance of each page, (m,): clicks from a source, or the revealed one."""
         if self.lane_rates is None:
             return tracker.problem.importance
         click = self.lane_rates.read(tracker).click
         return click if self.source is not None or click.any() else tracker.problem.importance
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Learn from the crawls of a step, with the context at the time of the crawls."""
+        """Update the model by the crawls of a step, with the context at the time of the crawls."""
         signals = np.atleast_2d(log.signals).sum(axis=0)
         self.model.learn(log.page, log.elapsed, signals, log.changed, self.changed)
         self.changed = tracker.changed.copy()
         self.model.renew(tracker)
 
     def choose(self, tracker: Tracker) -> NDArray[Any]:
-        """Return the best pages, some of them at random, or their rates."""
+        """Return the pages of largest gain and some random ones, or crawl rates of an epoch."""
         values = self.chances(tracker)
         if self.aim == "freshness":
             values = implied_value(values, tracker.elapsed)
@@ -287,7 +290,7 @@ class ContextualBandit(Policy):
         return self._pages(values, self.form.num_chosen)
 
     def _pages(self, values: FloatArray, count: int) -> IntArray:
-        """Return ``count`` existing pages, the best first and the random ones last."""
+        """Return ``count`` existing pages to crawl: the best ones first, random ones last."""
         alive = np.flatnonzero(values > -np.inf)
         count = min(count, alive.size)
         if count == 0:
@@ -300,7 +303,7 @@ class ContextualBandit(Policy):
         return np.concatenate((best, self.rng.choice(rest, explored, replace=False)))
 
     def _rates(self, values: FloatArray, tracker: Tracker) -> FloatArray:
-        """Return the action of an epoch, (m,)."""
+        """Return the crawl rates of an epoch, (m,), that crawl the best pages once."""
         epoch, problem = self.form.epoch or 1.0, tracker.problem
         budget = bandwidth_at(problem, epoch, tracker.time) * epoch
         pages = self._pages(values, math.ceil(budget * (1.0 - ROUNDING)))

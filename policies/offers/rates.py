@@ -117,23 +117,23 @@ class StaleRates:
         self._stored: OfferRates | None = None
 
     def fresh(self) -> StaleRates:
-        """Return a copy without rates."""
+        """Return a copy that has no stored rates yet."""
         return StaleRates(fresh_source(self.source))
 
     def __call__(self, tracker: Tracker) -> OfferRates:
-        """Return the stored rates."""
+        """Return the rates of the episode's first decision; the first call stores them."""
         if self._stored is None:
             self._stored = rates_of(self.source, tracker)
         return self._stored
 
 
 def default_source(tracker: Tracker) -> RateSource:
-    """Return the default source: the history of offers, or revealed parameters."""
+    """Return the source used without an argument: history of offers, or revealed parameters."""
     return RevealedRates() if tracker.offers is None else HistoryRates()
 
 
 def rate_source(name: str, value: Any) -> RateSource:
-    """Return the argument of that name; ValueError if it is not a source of rates."""
+    """Return ``value``; ValueError, which names ``name``, if it is not a source of rates."""
     if isinstance(value, type) or not callable(value):
         raise ValueError(
             f"{name} must be a function of a tracker, got {reprlib.repr(value)}; pass an instance, "
@@ -143,13 +143,13 @@ def rate_source(name: str, value: Any) -> RateSource:
 
 
 def fresh_source(source: RateSource) -> RateSource:
-    """Return the source for a new episode: the result of ``fresh()`` if it has one, or itself."""
+    """Return the source for a new episode: the result of its method ``fresh``, or itself."""
     method = getattr(source, "fresh", None)
     return source if method is None else rate_source(f"{_label(source)}.fresh()", method())
 
 
 class LaneRates:
-    """The rates of a source in an episode of a lane; calls it once per day of offer features."""
+    """Rates of a source for an episode of a lane; the source is called once per day of features."""
 
     def __init__(self, source: RateSource) -> None:
         self._source = fresh_source(source)
@@ -157,7 +157,7 @@ class LaneRates:
         self._features: OfferFeatures | None = None
 
     def read(self, tracker: Tracker) -> OfferRates:
-        """Return the rates at a decision, the same object on the same day."""
+        """Return the rates at a decision; on the same day, it is the same object."""
         if self._rates is None or tracker.offers is not self._features:
             self._rates, self._features = rates_of(self._source, tracker), tracker.offers
         return self._rates

@@ -71,7 +71,7 @@ class SourcedPolicy(Policy):
         """Return the crawl rates, in [0, highest], (m,), that spend a bandwidth > 0."""
 
     def start(self, pages: Pages) -> None:
-        """Begin without rates of earlier days."""
+        """Begin an episode without rates from earlier days."""
         tracker = pages.tracker()
         self.lane_rates = LaneRates(self.source or default_source(tracker))
         self.planned: tuple[OfferRates, float] | None = None
@@ -79,11 +79,11 @@ class SourcedPolicy(Policy):
         self.follow(tracker)
 
     def follow(self, tracker: Tracker) -> None:
-        """Read the rates of the day, also where another policy acts."""
+        """Read the day's rates from the source, also where another policy acts."""
         self.lane_rates.read(tracker)
 
     def choose(self, tracker: Tracker) -> NDArray[Any]:
-        """Return the action, planned again if rates or bandwidth have changed."""
+        """Return the crawl rates; they are computed again if source rates or bandwidth changed."""
         rates = self.lane_rates.read(tracker)
         bandwidth = bandwidth_at(tracker.problem, self._epoch, tracker.time)
         if self.planned is None or self.planned[0] is not rates or self.planned[1] != bandwidth:
@@ -113,7 +113,7 @@ class WeightedPolicy(SourcedPolicy):
     """The field of :class:`.OfferRates` that the crawl rates are proportional to."""
 
     def allocate(self, rates: OfferRates, bandwidth: float, highest: float) -> FloatArray:
-        """Return crawl rates in proportion to the weights."""
+        """Return crawl rates in proportion to clicks, impressions or changes, (m,)."""
         return proportional_rates(getattr(rates, self.weight), bandwidth, highest)
 
 
@@ -173,7 +173,7 @@ class DiscreteLambdaCrawl(SourcedPolicy):
         self.granularity = one_of("granularity", granularity, Granularity)
 
     def allocate(self, rates: OfferRates, bandwidth: float, highest: float) -> FloatArray:
-        """Return the optimal crawl rates, (m,)."""
+        """Return the crawl rates that maximise freshness at the ends of steps, (m,)."""
         importance: FloatArray = getattr(rates, self.weight)
         step = self._epoch if self.granularity == "step" else 1.0
         return discrete_rates(importance, rates.change, bandwidth, highest, step)

@@ -27,10 +27,10 @@ class Allocation:
         thresholds: effective elapsed time at which each page is crawled, shape (m,), > 0; inf
             where time alone never leads to a crawl; None if the solver returns rates only.
         signals: number of signals since the last crawl that lead to a crawl at any time, shape
-            (m,), float64, >= 1; inf where no number does; None like ``thresholds``. With several
+            (m,), float64, >= 1; inf where no number does; None if not computed. With several
             sources: the numbers for signals of one source only, shape (S, m).
         evidence: ``-ln`` of the probability that a page is fresh, in nats, at which it is crawled,
-            shape (m,), >= 0; inf where only certainty leads to a crawl; None like ``thresholds``.
+            shape (m,), >= 0; inf where only certainty leads to a crawl; None if not computed.
     """
 
     rates: FloatArray
@@ -45,7 +45,7 @@ class Allocation:
 
 
 def source_parameters(problem: Instance | Problem) -> tuple[FloatArray, ...]:
-    """Return importance and change rate, (m,), recall and false-signal rate, (S, m)."""
+    """Return a problem's importance and change rate, (m,), recall and false-signal rate, (S, m)."""
     if not isinstance(problem, Instance | Problem):
         raise ValueError(f"problem must be an Instance or a Problem, got {problem!r}")
     change_rate, recall, false_rate = problem.change_rate, problem.recall, problem.false_signal_rate

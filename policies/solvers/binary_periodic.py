@@ -47,7 +47,7 @@ def binary_periodic(
 
 
 def solve_periodic(weight: FloatArray, change_rate: FloatArray, bandwidth: float) -> Allocation:
-    """Solve for arrays (m,) that were checked, with weights that sum to 1."""
+    """Return what :func:`binary_periodic` does, for checked arrays (m,), weights of sum 1."""
     useful = (weight > 0.0) & (change_rate > 0.0)
     rates = np.zeros(len(weight))
     multiplier, iterations, converged = 0.0, 0, True
@@ -90,14 +90,14 @@ def _select(array: FloatArray, mask: BoolArray) -> FloatArray:
 
 
 def _first_guess(change_rate: FloatArray, scale: FloatArray, bandwidth: float) -> float:
-    """Return the root by x = s + s^2/3, which is exact for ample bandwidth."""
+    """Return a first 1/sqrt(Lambda), from intervals x = s + s^2/3: exact for ample bandwidth."""
     return float((bandwidth + change_rate.sum() / 3.0) / np.sum(change_rate / scale))
 
 
 def _crawls(
     change_rate: FloatArray, scale: FloatArray, point: float, rates: FloatArray
 ) -> tuple[float, float]:
-    """Return the sum of the rates, and its slope, at one over sqrt(Lambda)."""
+    """Return the sum of crawl rates, and its slope in ln ``point``, at Lambda = point^-2."""
     return _pass(change_rate, scale, 1.0 / point, pieces(), rates)
 
 
@@ -105,7 +105,7 @@ def _crawls(
 def _pass(
     change_rate: FloatArray, scale: FloatArray, root: float, table: FloatArray, rates: FloatArray
 ) -> tuple[float, float]:
-    """Return the sum of the rates, and minus its derivative by the logarithm of sqrt(Lambda).
+    """Return the sum of crawl rates, and minus its derivative by ln ``root``, root = sqrt(Lambda).
 
     A page of scale sqrt(2 Delta/mu~) has s = scale * root, so that s^2/2 = Lambda Delta/mu~. The
     rates are filled in unless the array is empty.

@@ -31,7 +31,7 @@ def binary_poisson(
     a floor of 0.4 it is BLC-eps of the code of Kolobov et al. Every page is crawled at the times of
     a Poisson process, independently of its signals. With m the floor, a page of value
     ``mu Delta/(Delta + m)^2`` above the price ``c lambda`` is crawled at the rate
-    ``sqrt(mu Delta/(c lambda)) - Delta``, the others at the rate m.
+    ``sqrt(mu Delta/(c lambda)) - Delta``, and every other page at the rate m.
 
     The spent budget is piecewise linear in ``1/sqrt(lambda)``; its root is found in 5 to 15 passes,
     without sorting pages. Pages that never change or have no importance get only the floor.
@@ -101,7 +101,7 @@ def binary_discrete(
     without a cut). For short steps it equals :func:`binary_poisson`.
 
     Where Delta = 1, F = rho: every crawl has the value mu~. Such pages get the ceiling or nothing;
-    those with mu~/c equal to the price all get the same rate. Pages that never change or have no
+    pages with mu~/c equal to the price all get the same rate. Pages that never change or have no
     importance get nothing. The search takes 2 to 15 passes, or about 50 if rates jump at the root,
     without sorting pages.
 
@@ -159,7 +159,10 @@ def _continuous(
     value: FloatArray,
     reach: FloatArray,
 ) -> float:
-    """Fill in reach Delta + m, and roots of mu Delta/(Delta + m)^2; see :func:`_scaled`."""
+    """Fill in each page's reach Delta + m and scaled value, and return the largest value.
+
+    The value is the root of mu Delta/(Delta + m)^2, with m the least rate, over the largest one.
+    """
     for i in range(value.size):
         reach[i] = change_rate[i] + min_rates[i]
         root = math.sqrt(importance[i] * change_rate[i])
@@ -175,7 +178,7 @@ def _discrete(
     value: FloatArray,
     reach: FloatArray,
 ) -> float:
-    """Fill in reach Delta/(1 - Delta), and roots of mu/(Delta c); see :func:`_scaled`."""
+    """Fill in reach Delta/(1 - Delta) and scaled roots of mu/(Delta c); return the largest."""
     for i in range(value.size):
         reach[i] = chance[i] / (1.0 - chance[i])
         value[i] = math.sqrt(importance[i] / chance[i] / cost[i]) if chance[i] > 0.0 else 0.0
@@ -184,7 +187,7 @@ def _discrete(
 
 @inlined()
 def _scaled(value: FloatArray) -> float:
-    """Divide values by the largest, and return it."""
+    """Divide all values by the largest one, so that it becomes 1, and return the largest."""
     top = float(value.max())
     for i in range(value.size):
         value[i] = value[i] / top if value[i] > 0.0 else 0.0
@@ -194,10 +197,10 @@ def _scaled(value: FloatArray) -> float:
 def _search(
     columns: tuple[FloatArray, ...], budget: float, ceiling: float, rates: FloatArray
 ) -> Root:
-    """Fill in rates that spend the budget; ``point`` is the root of the top value's price, less 1.
+    """Fill in crawl rates that spend the budget, and return the search's result.
 
-    Columns are value, reach and cost. Rates are ``reach (value (1 + point) - 1)``, cut to
-    [0, ceiling], with ``value`` at most 1.
+    Its ``point`` + 1 is the root of the top value's price. ``columns`` are value, reach and cost.
+    Rates are ``reach (value (1 + point) - 1)``, cut to [0, ceiling], with ``value`` at most 1.
     """
 
     def crawls(*arguments: Any) -> tuple[float, float]:
@@ -207,10 +210,10 @@ def _search(
 
 
 def _all_crawled(value: FloatArray, reach: FloatArray, cost: FloatArray, budget: float) -> float:
-    """Return the ``point`` of the budget if all useful pages of finite reach were crawled.
+    """Return a first ``point``: the one at which all useful pages of finite reach are crawled.
 
-    Sums avoid BLAS, whose threads wait for each other if all processors are busy: such a product
-    of 20,000 pages then takes 28 ms, a search without it 0.2 ms.
+    Sums avoid BLAS, whose threads wait for each other if all processors are busy: such a product of
+    20,000 pages then takes 28 ms, a search without it 0.2 ms.
     """
     finite = np.where((value > 0.0) & np.isfinite(reach), cost * reach, 0.0)
     slope, missing = np.einsum("i,i", finite, value), np.einsum("i,i", finite, 1.0 - value)
@@ -248,7 +251,7 @@ def _block(
     ceiling: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """Fill in the rates of some pages; return what they spend and its slope in ``point``."""
+    """Fill in the crawl rates of some pages; return what they spend and its slope in ``point``."""
     spent = slope = 0.0
     for i in range(value.size):
         beyond = value[i] * point - (1.0 - value[i])
@@ -265,7 +268,7 @@ def _block(
 def _freshness(
     importance: FloatArray, change: FloatArray, rates: FloatArray, before: float
 ) -> float:
-    """Return the summed freshness, by importance.
+    """Return the sum of the freshness of all pages, weighted by importance.
 
     ``before`` is 1 if a crawl at the end of a step hides the changes of the step, else 0.
     """

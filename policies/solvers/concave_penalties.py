@@ -41,21 +41,21 @@ ROUNDING = 1e-12
 
 
 class Curve(NamedTuple):
-    """A quantity that rises with x, in logarithms: a spline of ``values`` (k,) at ``logs`` (k,)."""
+    """A quantity that rises with x, kept as a spline of its logarithms, (k,), over ln x, (k,)."""
 
     logs: FloatArray
     values: FloatArray
     spline: Any
 
     def evaluate(self, changes: FloatArray) -> FloatArray:
-        """Return the quantity at x, 0 < x < inf; beyond the ends its logarithm is linear."""
+        """Return the quantity at x, 0 < x < inf; its logarithm is linear beyond the ends."""
         log = np.log(changes)
         near = np.clip(log, self.logs[0], self.logs[-1])
         result: FloatArray = np.exp(self.spline(near) + self.spline(near, 1) * (log - near))
         return result
 
     def inverse(self, quantity: FloatArray) -> FloatArray:
-        """Return x at which the quantity, > 0, is reached; inf if it is not."""
+        """Return the x at which the quantity reaches given values > 0; inf where it does not."""
         value = np.log(quantity)
         cell = np.clip(np.searchsorted(self.values, value) - 1, 0, len(self.logs) - 2)
         low, high = self.logs[cell], self.logs[cell + 1]
@@ -72,12 +72,12 @@ class Curve(NamedTuple):
 
 
 class PenaltyCurves(NamedTuple):
-    """The mean penalty G and its slopes, by x.
+    """Mean penalty G and its slopes as functions of x, the expected number of missed changes.
 
     Attributes:
         cost: G, which is the harmonic or binary cost of a page over its importance.
         saving: ``q^2 G'``: the saving of one more crawl per change, with crawls at random times.
-        slope: ``G'``: that saving with crawls on signals.
+        slope: ``G'``: the saving of one more crawl per change, with crawls on signals.
         first: C(1), the least slope.
         limit: the limit of saving and slope for a table; inf for a function.
         never: the penalty of a page that is never crawled.
@@ -91,16 +91,16 @@ class PenaltyCurves(NamedTuple):
     never: float
 
     def at_random(self, needed: FloatArray) -> FloatArray:
-        """Return Delta/rho at which crawls at random times save as much as is needed."""
+        """Return Delta/rho at which one more crawl at random times saves ``needed``, (k,)."""
         return np.where(needed < self.limit, self.saving.inverse(needed), math.inf)
 
     def on_signals(self, needed: FloatArray) -> FloatArray:
-        """Return Delta/rho >= 1 at which crawls on signals save as much as is needed."""
+        """Return Delta/rho >= 1 at which one more crawl on signals saves ``needed``, (k,)."""
         more = np.where(needed < self.limit, self.slope.inverse(needed), math.inf)
         return np.where(needed <= self.first, 1.0, 1.0 + more)
 
     def costs(self, missed: FloatArray) -> FloatArray:
-        """Return the mean penalty by x >= 0, the expected number of missed changes."""
+        """Return the mean penalty of pages, given their expected missed changes x >= 0."""
         some = np.clip(missed, 1e-100, MAX_MISSED)
         near = np.where(missed > 0.0, self.cost.evaluate(some), 0.0)
         return np.where(missed < math.inf, near, self.never)
@@ -123,7 +123,7 @@ def concave_penalty(
 
     - incomplete observation: ``rho = Delta/x`` with ``q^2 G'(q) = c lambda Delta/mu``,
     - complete observation: ``p = 1/(1 + x)`` with ``G'(q) = c lambda Delta/mu``; p = 1 where the
-      slope ``G'(0) = C(1)`` is above that.
+      slope ``G'(0) = C(1)`` is above ``c lambda Delta/mu``.
 
     Both left sides rise with x. The same splines invert them for all pages; rates are exact to
     about 1e-9. For ``C(n) = H(n)`` this is :func:`policies.solvers.harmonic`, for
@@ -216,7 +216,7 @@ def _rates(
     complete: BoolArray,
     price: float,
 ) -> FloatArray:
-    """Return the rates at 1/lambda = ``price``."""
+    """Return the optimal crawl rates of pages at the multiplier lambda = 1 / ``price``, (m,)."""
     rates = np.zeros(len(importance))
     changing = (importance > 0.0) & (change_rate > 0.0)
     kinds = (changing & ~complete, curves.at_random), (changing & complete, curves.on_signals)
@@ -233,7 +233,7 @@ def _cost(
     rates: FloatArray,
     complete: BoolArray,
 ) -> float:
-    """Return J of the rates; pages that never change cost nothing."""
+    """Return J, the mean penalty by importance, at crawl rates; without changes it is 0."""
     changing = change_rate > 0.0
     with np.errstate(divide="ignore"):
         missed = change_rate[changing] / rates[changing] - complete[changing]
@@ -241,7 +241,7 @@ def _cost(
 
 
 def penalty_curves(penalty: Penalty) -> PenaltyCurves:
-    """Return the curves of a penalty.
+    """Return the mean penalty and its slopes, as curves, for a table or function C(n).
 
     Args:
         penalty: a table C(0), C(1), ..., C(K) of at least two numbers, after which it stays at
@@ -275,7 +275,7 @@ def penalty_curves(penalty: Penalty) -> PenaltyCurves:
 
 
 def _checked(number: FloatArray, values: FloatArray) -> FloatArray:
-    """Return C at increasing numbers, 0 and 1 first; ValueError unless it rises and is concave."""
+    """Return ``values`` of C at numbers 0, 1, ...; ValueError unless C rises and is concave."""
     if values.shape != number.shape or values.size < 2 or not np.isfinite(values).all():
         raise ValueError(
             "penalty must be a table of at least two finite numbers, or a function that returns "
@@ -310,15 +310,16 @@ def _nodes() -> tuple[FloatArray, FloatArray]:
 
 
 def _table_sums(number: FloatArray, increments: FloatArray, log: float) -> tuple[float, float]:
-    """Return G and G' at ln x."""
+    """Return the mean penalty G and its slope G' at ln x = ``log``, for a table's increments."""
     power = np.exp((number - 1.0) * -np.log1p(math.exp(-log))) * increments
     return float(power.sum() / (1.0 + math.exp(-log))), float(number @ power)
 
 
 def _function_sums(number: FloatArray, values: FloatArray, log: float) -> tuple[float, float]:
-    """Return G and G' at ln x, summed by parts, because increments of large n cancel.
+    """Return the mean penalty G and its slope G' at ln x = ``log``, for a function's values.
 
-    ``G = (1 - q) sum C(n) q^n``, and its derivative is ``sum C(n) q^(n - 1) (n (1 - q) - q)``.
+    They are summed by parts, because increments of large n cancel: ``G = (1 - q) sum C(n) q^n``,
+    with the derivative ``sum C(n) q^(n - 1) (n (1 - q) - q)``.
     """
     q, rest = 1.0 / (1.0 + math.exp(-log)), 1.0 / (1.0 + math.exp(log))
     power = np.exp((number - 1.0) * -np.log1p(math.exp(-log))) * values

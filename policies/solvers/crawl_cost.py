@@ -18,7 +18,7 @@ from policies.solvers.allocation import Allocation
 
 
 def columns_and_cost(cost: ArrayLike | None, **columns: ArrayLike) -> tuple[FloatArray, ...]:
-    """Return columns and the cost of a crawl, 1 for None, as arrays of one shape (m,).
+    """Return the given columns and the cost of a crawl (1 for None), as arrays of one shape (m,).
 
     Raises:
         ValueError: a cost is outside the supported domain, which is positive, shapes disagree, or
@@ -41,9 +41,10 @@ def columns_and_cost(cost: ArrayLike | None, **columns: ArrayLike) -> tuple[Floa
 
 
 def in_crawls(allocation: Allocation, cost: FloatArray | None, floor: float = 0.0) -> Allocation:
-    """Return a solution for rates times ``cost``, (m,), in crawls and times of the pages.
+    """Return a solution in crawls per unit time, given one whose rates are spending per unit time.
 
-    Rates are at least ``floor``, in spite of rounding. A cost of None is 1.
+    Rates are divided by ``cost``, (m,), and are at least ``floor``, in spite of rounding.
+    Thresholds are multiplied by ``cost``. A cost of None is 1.
     """
     if cost is None:
         return allocation

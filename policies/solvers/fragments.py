@@ -102,7 +102,7 @@ def _rates(curves: DivergenceCurves, weight: FloatArray, price: float) -> FloatA
 def _first_guess(
     curves: DivergenceCurves, weight: FloatArray, bandwidth: float, unit: float
 ) -> float:
-    """Return the mean utility of pages that are all crawled at the same rate."""
+    """Return a first multiplier: the mean utility of pages if all are crawled at the same rate."""
     utility = weight * curves.utility(curves.num_pages / bandwidth)
     guess = float(utility[utility > 0.0].mean()) if np.any(utility > 0.0) else 0.0
     return guess if TINY * unit < guess < math.inf else 0.5 * unit

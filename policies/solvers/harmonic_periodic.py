@@ -46,11 +46,11 @@ def harmonic_periodic(
 
     Rates of pages with complete observation decrease in steps, Delta/n. If the budget ends within a
     step, pages at the step are crawled at the n-th signal with a probability, and otherwise at the
-    next; both are optimal there. Rates are those of this mixture, and spend the bandwidth.
+    next signal; both are optimal there. Rates follow from this mixture, and spend the bandwidth.
 
-    Pages that never change or have no importance get no crawl. If all others have complete
+    Pages that never change or have no importance get no crawl. If all other pages have complete
     observation and the bandwidth exceeds their changes, every signal leads to a crawl, the
-    multiplier is 0 and the rest is not spent.
+    multiplier is 0 and some bandwidth is not spent.
 
     Args, units and errors as for :func:`harmonic`.
 
@@ -89,15 +89,15 @@ def harmonic_periodic_cost(
     rates: ArrayLike,
     complete: ArrayLike | None = None,
 ) -> float:
-    """Return J, a sum over pages, of pages crawled at even intervals or n-th signals.
+    """Return the summed harmonic staleness J of pages crawled at even intervals or n-th signals.
 
-    With x = Delta/rho changes per interval, a page costs
-    ``mu (gamma_E + ln x + E_1(x) - 1 + (1 - e^-x)/x)``: the mean over it of ``E[H(N)] = Ein``, the
-    entire exponential integral. With complete observation and a crawl at the n-th signal it costs
-    ``mu (H(n) - 1)``; between two integers, the mixture with this crawl rate.
+    With x = Delta/rho changes per interval, a page costs ``mu (gamma_E + ln x + E_1(x) - 1 + (1 -
+    e^-x)/x)``. This is the mean over the interval of ``E[H(N)] = Ein``, the entire exponential
+    integral. With complete observation and a crawl at the n-th signal it costs ``mu (H(n) - 1)``;
+    between two integers, the mixture with this crawl rate.
 
-    Args, units and errors as for :func:`policies.solvers.harmonic_cost`; inf where a page that
-    changes and has importance is never crawled.
+    :func:`policies.solvers.harmonic_cost` documents arguments, units and errors; J is inf where a
+    page that changes and has importance is never crawled.
     """
     weight, change, crawls = page_arrays(
         importance=importance, change_rate=change_rate, rates=rates
@@ -113,7 +113,7 @@ def _pass(
     price: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """Return the sum of the rates at 1/lambda = ``price``, and about its slope in ln ``price``.
+    """Return the sum of crawl rates at 1/lambda = ``price``, and roughly its slope in ln ``price``.
 
     The rates are filled in unless the array is empty.
     """
@@ -142,9 +142,10 @@ def _pass(
 
 
 def _numbers(pages: PageTotals, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return numbers of signals, inf without complete observation or crawls, and probabilities.
+    """Return the number of signals that leads to a crawl, and the probability of this crawl, (m,).
 
-    Cycles within rounding of an integer number of signals are rounded to it.
+    The number is inf without complete observation or crawls. Cycles within rounding of an integer
+    number of signals are rounded to it.
     """
     crawled = pages.complete & (rates > 0.0)
     signals = np.full(len(rates), math.inf)
@@ -174,7 +175,7 @@ def _cost(
 
 
 def _evenly(changes: FloatArray) -> FloatArray:
-    """Return the mean harmonic staleness over an interval with ``changes`` expected changes."""
+    """Return the mean harmonic staleness over intervals of ``changes`` expected changes each."""
     from scipy.special import exp1
 
     near = np.minimum(changes, SMALL)
@@ -189,7 +190,7 @@ def _evenly(changes: FloatArray) -> FloatArray:
 
 
 def _after_signals(cycles: FloatArray) -> FloatArray:
-    """Return the mean harmonic staleness for crawls after ``cycles`` signals on average."""
+    """Return the mean harmonic staleness if a crawl comes after ``cycles`` signals on average."""
     from scipy.special import digamma
 
     def staleness(number: FloatArray) -> FloatArray:

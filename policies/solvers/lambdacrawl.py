@@ -39,9 +39,9 @@ def harmonic(
     passes of about 0.6 ns per page.
 
     Pages that never change or have no importance get no crawl (the paper excludes them). If all
-    others have complete observation and the bandwidth exceeds their changes, they are crawled on
-    every signal, the multiplier is 0 and the rest is not spent. Otherwise pages without complete
-    observation take the rest.
+    other pages have complete observation and the bandwidth exceeds their changes, they are crawled
+    on every signal, the multiplier is 0 and some bandwidth is not spent. Otherwise pages without
+    complete observation take what is left.
 
     Memory beyond the arguments: the rates, and the probabilities if ``complete`` is an argument.
     Arguments that are not contiguous, writeable float64 (or bool) arrays are copied.
@@ -94,8 +94,9 @@ def harmonic_approx(
     With costs c they share the spending, ``rho = mu R-/(c sum mu)``, optimal at equal mu/(c Delta);
     pages with complete observation get the rates of :func:`harmonic`. The split of the bandwidth
     minimises J of eq. 8 over all such policies: the multiplier of the pages with complete
-    observation equals ``-dJ/dR- = sum mu Delta/(rho + Delta) / R-`` of the others, or all of them
-    are crawled on every signal. The published code searches this split by golden sections.
+    observation equals ``-dJ/dR- = sum mu Delta/(rho + Delta) / R-`` of the pages without it, or all
+    pages with complete observation are crawled on every signal. The published code searches this
+    split by golden sections.
 
     Change rates of pages with complete observation are the rates of their signals. The other change
     rates may be estimates: they affect the split only, if any page has complete observation. Pages
@@ -133,7 +134,10 @@ def harmonic_approx(
 
 
 def _split(pages: PageTotals, bandwidth: float, rates: FloatArray) -> tuple[Root, float]:
-    """Fill in the rates; return the share of the unobserved, and the multiplier."""
+    """Fill in the crawl rates; return a root and the multiplier.
+
+    The root's ``point`` is the bandwidth share of the pages without complete observation.
+    """
 
     def both(split: float, out: FloatArray) -> tuple[float, float]:
         crawls = bandwidth * split
@@ -147,7 +151,7 @@ def _split(pages: PageTotals, bandwidth: float, rates: FloatArray) -> tuple[Root
 
 @compiled(fastmath={"nsz"})
 def _probabilities(change_rate: FloatArray, rates: FloatArray, complete: BoolArray) -> FloatArray:
-    """Return the probabilities with complete observation, 0 elsewhere, shape (m,)."""
+    """Return p = rho/Delta, crawls per signal, (m,); 0 without complete observation."""
     probabilities = np.empty(rates.size)
     for i in range(rates.size):
         share = rates[i] / change_rate[i]
@@ -164,7 +168,7 @@ def _pass(
     price: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """Return the sum of the rates at 1/lambda = ``price``, and its slope in ln ``price``.
+    """Return the sum of crawl rates at 1/lambda = ``price``, and its slope in ln ``price``.
 
     The rates are filled in unless the array is empty.
     """
@@ -188,7 +192,7 @@ def _block(
     price: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """Fill in the rates of some pages; return the sums of them and of their derivatives.
+    """Fill in the crawl rates of some pages; return their sum, and its derivative by ln ``price``.
 
     With s = sqrt(Delta^2 + 4 mu Delta/lambda), eq. 5 is rho = 2 mu Delta/lambda/(s + Delta), which
     loses no digits, and its derivative is mu Delta/lambda/s; both share one division.
@@ -213,9 +217,9 @@ def _block(
 def _price(
     importance: FloatArray, change_rate: FloatArray, complete: BoolArray, pace: float
 ) -> tuple[float, float]:
-    """Return the saving of one more crawl of the unobserved, and minus its elasticity.
+    """Return what one more crawl of the unobserved saves, and minus the elasticity of the saving.
 
-    ``pace`` is the crawl rate of the unobserved by importance.
+    Each page without complete observation is crawled at ``pace`` times its importance.
     """
     saved = curved = weight = 0.0
     for i in range(importance.size):
@@ -238,7 +242,7 @@ def _signalled(
     pace: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """Return the crawls on signals at a price, and minus their derivative by its logarithm.
+    """Return the rate of crawls on signals at ``price``, and minus its derivative by ln ``price``.
 
     The rates of all pages are filled in unless the array is empty.
     """

@@ -26,7 +26,7 @@ RETURN = 1e-3
 
 @inlined()
 def log_survival(group: FloatArray, shared: FloatArray, elapsed: float, columns: Places) -> float:
-    """Return the logarithm of the probability that an active page stays active for a time.
+    """Return the log-probability that an active page does not stop for the time ``elapsed``.
 
     The priors are one stop in PRIOR_ACTIVE for all pages, and one in their mean time for a group.
     """
@@ -37,7 +37,7 @@ def log_survival(group: FloatArray, shared: FloatArray, elapsed: float, columns:
 
 @inlined()
 def page_evidence(page: FloatArray, columns: Places) -> float:
-    """Return the evidence of the single signals to a page since its last crawl."""
+    """Return the evidence of a change from single signals (no broadcasts) since the last crawl."""
     evidence = 0.0
     for channel in range(columns.own):
         evidence += page[columns.believed + 1 + channel] * page[columns.signals + channel]
@@ -46,7 +46,7 @@ def page_evidence(page: FloatArray, columns: Places) -> float:
 
 @inlined()
 def active_if_signalled(page: FloatArray, columns: Places, evidence: float) -> float:
-    """Return the probability that a page was active at its last crawl, or is by its single signals.
+    """Return the probability that a page was active at its last crawl, or since then at a signal.
 
     Only active pages have signals that report changes; ``evidence`` is :func:`page_evidence`.
     """
@@ -64,10 +64,10 @@ def learn_activity(
     fresh: float,
     changed: bool,
 ) -> None:
-    """Update the belief that a page is active, and the stops of its group, at a crawl.
+    """Update the belief that a page is active, and the stops of its group, after a crawl.
 
-    The time of a stop within the interval counts as exponential, and the evidence of a change as
-    proportional to the time before it.
+    The time of a stop within the interval counts as exponential. The evidence of a change counts as
+    proportional to the time before the stop.
 
     Args:
         page: the page's row, with the signals since its last crawl.
@@ -104,7 +104,7 @@ def learn_activity(
 
 @inlined()
 def value_if_stopped(rate: float, elapsed: float) -> float:
-    """Return V_GREEDY, (1 - (1 + y) exp(-y)) / rate with y = rate * elapsed; y may be small."""
+    """Return V_GREEDY = (1 - (1 + y) exp(-y)) / rate with y = rate * elapsed, also for small y."""
     y = rate * elapsed
     if y < 1e-2:  # a relative error of 2e-10
         return y * elapsed * (0.5 - y * (1.0 / 3.0 - y * (0.125 - y / 30.0)))
@@ -121,7 +121,7 @@ def mean_share(rate: float) -> float:
 
 @inlined()
 def found_active(page: FloatArray, group: FloatArray, shared: FloatArray, columns: Places) -> None:
-    """Update the belief at a change whose time is known: the page is active."""
+    """Update the belief at a change whose time is known: the page is active for certain."""
     group[columns.stops] -= 1.0 - page[columns.active]
     shared[STOPS] -= 1.0 - page[columns.active]
     page[columns.active] = 1.0

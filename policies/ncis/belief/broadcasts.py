@@ -42,7 +42,7 @@ from policies.ncis.belief.layout import (
 
 @inlined()
 def class_of(touched: int, accompanied: bool) -> int:
-    """Return the class of a broadcast by the number of groups, and whether single signals came."""
+    """Return the class of a broadcast that ``touched`` groups, with or without single signals."""
     size = 0 if touched <= 1 else 1 if touched <= 3 else 2 if touched <= 9 else 3
     return 2 * size + accompanied
 
@@ -51,7 +51,7 @@ def class_of(touched: int, accompanied: bool) -> int:
 def broadcast(
     row: FloatArray, events: FloatArray, shared: FloatArray, source: int, kind: int, now: float
 ) -> float:
-    """Add a new broadcast to the ring of its group, and return its weight."""
+    """Add a new broadcast to the ring of its group, and return its initial weight."""
     columns, number = places(shared), int(shared[EVENT])
     shared[EVENT] += 1.0
     event = events[number % EVENTS]
@@ -77,7 +77,7 @@ def broadcast(
 
 @inlined()
 def broadcast_weight_since(row: FloatArray, columns: Places, source: int, before: float) -> float:
-    """Return the total weight of a group's broadcasts from number ``before`` on, of one source."""
+    """Return the total weight of a group's broadcasts of one source from number ``before`` on."""
     last = int(row[columns.broadcasts])
     count = last - int(before)
     if count <= 0:
@@ -97,10 +97,11 @@ def update_weights(
     certain: float,
     changed: bool,
 ) -> None:
-    """Update a group's broadcasts from number ``before`` on after a crawl of one of its pages.
+    """Update the weights of a group's broadcasts by the result of a crawl of one of its pages.
 
-    ``evidence`` (S,) is the evidence of a broadcast of weight 1 about the page, and ``certain`` the
-    probability that the page had changed for any reason.
+    Broadcasts from number ``before`` on came since the page's last crawl. ``evidence`` (S,) is the
+    evidence of a broadcast of weight 1 about the page, and ``certain`` the probability that the
+    page had changed for any reason.
     """
     columns = places(shared)
     last = int(row[columns.broadcasts])
@@ -125,7 +126,7 @@ def update_weight(
     certain: float,
     changed: bool,
 ) -> float:
-    """Update one broadcast, and return the change of its weight."""
+    """Update the weight of one broadcast by the result of a crawl; return the weight's change."""
     before = event[WEIGHT]
     observed = evidence * before / max(certain, 1e-9) if changed else 0.0
     among = events[EVENTS + int(event[CLASS])]
@@ -142,7 +143,7 @@ def update_weight(
 def count_signals(
     groups: FloatArray, shared: FloatArray, group: IntArray, page: IntArray, source: IntArray
 ) -> int:
-    """Count the signals of one instant by group and source, and return the number of groups."""
+    """Count the signals of one instant by group and source; return how many groups they reach."""
     columns, touched = places(shared), 0
     shared[INSTANT] += 1.0
     for k in range(page.shape[0]):
@@ -157,14 +158,14 @@ def count_signals(
 
 @compiled()
 def is_broadcast(group: FloatArray, columns: Places, source: int) -> bool:
-    """Return whether the counted signals of a source reach most pages of a group."""
+    """Return whether the signals counted for a source reach most pages of a group."""
     count = group[columns.counted + source]
     return bool(count > 1.0 and 2.0 * count > group[columns.size])
 
 
 @inlined()
 def on_signals_together(memory: Memory, page: IntArray, source: IntArray, now: float) -> None:
-    """Update the belief on the signals of one instant.
+    """Update the belief by the signals that came at one instant.
 
     Signals to most pages of a group are one broadcast. It does not count for a page with a single
     signal at that instant, which is the better explanation.

@@ -49,7 +49,7 @@ SMALLEST = 1e-4
 
 @inlined()
 def forget(page: FloatArray, group: FloatArray, columns: Places) -> None:
-    """Reset a page's signals since its last crawl."""
+    """Set the signals of a page since its last crawl to none."""
     for column in range(columns.signals, columns.before):
         page[column] = 0.0
     page[columns.before] = group[columns.broadcasts]
@@ -59,7 +59,7 @@ def forget(page: FloatArray, group: FloatArray, columns: Places) -> None:
 def write_signal_weights(
     page: FloatArray, group: FloatArray, columns: Places, weights: FloatArray
 ) -> None:
-    """Write the weights of the signals since a page's last crawl into ``weights``, (C,)."""
+    """Write the weights of a page's signals since its last crawl, by channel, to ``weights``."""
     for channel in range(columns.own):
         weights[channel] = page[columns.signals + channel]
     if columns.channels > columns.own:
@@ -71,7 +71,7 @@ def write_signal_weights(
 
 @inlined()
 def renew_page(page: FloatArray, group: FloatArray, columns: Places) -> None:
-    """Update the estimates of a page: posterior means, and rates of changes and signals.
+    """Update a page's estimates in its row: posterior means, and rates of changes and signals.
 
     Rates of changes, which determine the order of crawls, use exp(E ln theta) of the hazards. It is
     below the mean, and lower with less data, which makes the policy explore.
@@ -95,7 +95,7 @@ def renew_page(page: FloatArray, group: FloatArray, columns: Places) -> None:
 
 @inlined()
 def renew(pages: FloatArray, groups: FloatArray, shared: FloatArray, group: IntArray) -> None:
-    """Update the estimates of all pages."""
+    """Update the estimates in the rows of all pages, after changes of shared distributions."""
     for number in range(group.shape[0]):
         renew_page(pages[number], groups[group[number]], places(shared))
 
@@ -109,9 +109,10 @@ def learn_page(
     weights: FloatArray,
     changed: bool,
 ) -> None:
-    """Update the belief about a page after a crawl.
+    """Update the belief about a page by the result of a crawl.
 
-    ``weights`` (C,) are numbers of signals since the crawl before, or weights of broadcasts.
+    ``weights`` (C,) are, by channel, the numbers of signals since the crawl before, or weights of
+    broadcasts.
     """
     columns = places(shared)
     counts, exposures = page[: columns.kinds], page[columns.kinds : 2 * columns.kinds]
@@ -134,7 +135,7 @@ def learn_page(
 
 @compiled()
 def pool(pages: FloatArray, groups: FloatArray, shared: FloatArray, group: IntArray) -> None:
-    """Update the distributions of all groups and the estimates of all pages.
+    """Update the distributions of all groups, then the estimates of all pages.
 
     It takes POOL_STEPS steps, and uses the beliefs with any data.
     """
@@ -149,7 +150,7 @@ def pool(pages: FloatArray, groups: FloatArray, shared: FloatArray, group: IntAr
 
 @compiled(ON_BIRTH_OR_DEATH.signature)
 def on_birth_or_death(memory: Memory, page: int, time: float, alive: bool) -> None:
-    """Update the belief on a page's birth, fresh, or death."""
+    """Update the belief at the birth of a page, which is then fresh, or at its death."""
     pages, groups, _, shared, group = memory
     columns, row, group_row = places(shared), pages[page], groups[group[page]]
     forget(row, group_row, columns)
@@ -161,7 +162,7 @@ def on_birth_or_death(memory: Memory, page: int, time: float, alive: bool) -> No
 def learn(
     memory: Memory, page: int, time: float, elapsed: float, signals: FloatArray, changed: bool
 ) -> None:
-    """Update the belief after a crawl."""
+    """Update the belief after a crawl of a page, and shared distributions when they are due."""
     pages, groups, events, shared, group = memory
     columns = places(shared)
     group_row, row = groups[group[page]], pages[page]
@@ -182,7 +183,7 @@ def learn(
 
 @compiled(ON_SIGNAL.signature)
 def on_signal(memory: Memory, page: IntArray, time: FloatArray, source: IntArray) -> None:
-    """Update the belief on the signals of a step, instant by instant."""
+    """Update the belief by the signals of a step, one instant after the other."""
     columns, start = places(memory.shared), 0
     while start < page.shape[0]:
         end = start
@@ -198,7 +199,7 @@ def on_signal(memory: Memory, page: IntArray, time: FloatArray, source: IntArray
 
 @inlined()
 def evidence_of(page: FloatArray, columns: Places, elapsed: float, weights: FloatArray) -> float:
-    """Return the evidence x since a page's last crawl, from elapsed time and weights (C,)."""
+    """Return the evidence x that a page changed since its last crawl; weights have shape (C,)."""
     total = page[columns.believed] * elapsed
     for channel in range(columns.channels):
         if weights[channel] > 0.0:
@@ -210,9 +211,10 @@ def evidence_of(page: FloatArray, columns: Places, elapsed: float, weights: Floa
 def expected_changes_of(
     page: FloatArray, columns: Places, elapsed: float, weights: FloatArray, count: float
 ) -> float:
-    """Return the expected number of changes of a page since its last crawl.
+    """Return how many times a page is expected to have changed since its last crawl.
 
-    ``weights`` (C,) are numbers of signals, or total weights of the ``count`` broadcasts.
+    ``weights`` (C,) are numbers of signals by channel, or total weights of the ``count``
+    broadcasts.
     """
     total = page[columns.believed] * elapsed
     for channel in range(columns.channels):
@@ -233,11 +235,10 @@ def read_page(
     elapsed: float,
     weights: FloatArray,
 ) -> tuple[float, float, float]:
-    """Return the estimates of a page now; ``weights`` (C,) is overwritten.
+    """Return what is believed about a page now: evidence, expected changes and change rate.
 
-    Returns:
-        The evidence x: the page is fresh with probability exp(-x); the expected number of changes
-        since its last crawl; and its rate of changes, > 0.
+    The page is fresh with probability exp(-evidence). Both first numbers count from its last crawl,
+    and the rate is > 0. The array ``weights``, (C,), is overwritten.
     """
     write_signal_weights(page, group, columns, weights)
     x = evidence_of(page, columns, elapsed, weights)
@@ -263,7 +264,7 @@ def value_of(
     expected_changes: float,
     rate: float,
 ) -> float:
-    """Return the crawl value of a page from its estimates, those of :func:`read_page`.
+    """Return the crawl value of a page from its estimates, results of :func:`read_page`.
 
     mu (A (S V + (1 - S) max(V, g tau)) + (1 - A) V_GREEDY(r Delta)), with A the probability that
     the page was active at its last crawl or was signalled since, S that it is still active, V the
@@ -294,13 +295,14 @@ def active_value(
     rate: float,
     alone: float,
 ) -> float:
-    """Return the value of a page that is active, of importance 1.
+    """Return the crawl value of a page that is still active, for an importance of 1.
 
     It is 1 / Delta (1 - (1 + B) exp(-x)), with B the expected number of changes since the last
-    crawl: V_GREEDY without signals, B = x = Delta tau; and V_GREEDY_NCIS where every change is
-    signalled, with B = n p and exp(-x) = (1 - p)^n for n signals of precision p. Without a single
-    signal to the page it is at least the first summand of V_GREEDY_NCIS (Theorem 1), which is the
-    only one before a signal if every signal makes the page less fresh than it is now.
+    crawl. It equals V_GREEDY without signals, B = x = Delta tau. It equals V_GREEDY_NCIS where
+    every change is signalled, with B = n p and exp(-x) = (1 - p)^n for n signals of precision p.
+    Without a single signal to the page it is at least the first summand of V_GREEDY_NCIS (Theorem
+    1). No other summand exists before a signal if every signal makes the page less fresh than it is
+    now.
     """
     fresh = math.exp(-x)
     value = (1.0 - (1.0 + expected_changes) * fresh) / rate
@@ -321,9 +323,9 @@ def write_values(
     values: FloatArray,
     estimates: FloatArray,
 ) -> None:
-    """Write the crawl value of every page by :func:`value_of`; 0 if not alive.
+    """Write the crawl value of every page to ``values``, (m,); 0 if it is not alive.
 
-    ``estimates``, (3, m), are the results of :func:`read_page`.
+    ``estimates``, (3, m), receives evidence, expected changes and change rate by :func:`read_page`.
     """
     pages, groups, _, shared, group = memory
     columns = places(shared)
@@ -341,5 +343,5 @@ def write_values(
 def score(
     memory: Memory, now: float, elapsed: FloatArray, alive: BoolArray, scores: FloatArray
 ) -> None:
-    """Write the crawl value of every page by :func:`value_of`."""
+    """Write the crawl value of every page to ``scores``, (m,); 0 if it is not alive."""
     write_values(memory, now, elapsed, alive, scores, np.empty((3, elapsed.shape[0])))

@@ -51,7 +51,7 @@ NUM_SHARED = 15
 
 
 class Places(NamedTuple):
-    """Columns of the rows of pages and groups, for a number of sources."""
+    """Column numbers in the rows of pages and groups, for a given number of sources."""
 
     sources: int
     channels: int
@@ -85,7 +85,7 @@ class Places(NamedTuple):
 
 @compiled(inline="always")
 def places_of(sources: int, grouped: bool) -> Places:
-    """Return the columns for a number of sources, with or without groups."""
+    """Return the column numbers for a number of sources, with groups of pages or without."""
     channels = 3 * sources if grouped else sources
     page_channels = 2 * sources if grouped else sources
     kinds = 1 + channels + page_channels
@@ -107,5 +107,5 @@ def places_of(sources: int, grouped: bool) -> Places:
 
 @compiled(inline="always")
 def places(shared: FloatArray) -> Places:
-    """Return the columns for the number of sources in ``shared``."""
+    """Return the column numbers for the number of sources stored in ``shared``."""
     return places_of(int(shared[NUM_SOURCES]), shared[GROUPED] > 0.0)

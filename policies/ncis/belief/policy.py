@@ -116,7 +116,7 @@ class BeliefNCIS(CompiledLearnerPolicy):
         return dict(zip(("evidence", "expected_changes", "change_rate"), columns, strict=True))
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:
-        """Return the initial learner of ``problem``; ``slots`` and ``rng`` are not used.
+        """Return a learner with the initial belief; ``slots`` and ``rng`` are not used.
 
         Raises:
             ValueError: the history is of other pages or sources.
@@ -125,7 +125,7 @@ class BeliefNCIS(CompiledLearnerPolicy):
         return CompiledLearner(*functions, self.first_memory(problem))
 
     def first_memory(self, problem: Problem) -> Memory:
-        """Return the belief at the start of an episode.
+        """Return the belief at the start of an episode, learned from the history if any.
 
         Raises:
             ValueError: the history is of other pages or sources.
@@ -149,7 +149,7 @@ class BeliefNCIS(CompiledLearnerPolicy):
         return memory
 
     def _blank(self, problem: Problem) -> Memory:
-        """Return the belief without any data."""
+        """Return a belief without data from crawls, at the revealed parameters if there are any."""
         columns, num_pages = places_of(problem), problem.num_pages
         group = np.zeros(num_pages, np.int64) if problem.group is None else problem.group.copy()
         revealed = problem.change_rate is not None and self.history is None
@@ -185,13 +185,13 @@ class BeliefNCIS(CompiledLearnerPolicy):
 
 
 def places_of(problem: Problem) -> Places:
-    """Return the columns of a belief about the pages of a problem."""
+    """Return the columns of rows in a belief about the pages of a problem."""
     place: Any = layout.places_of
     return Places(*place.py_func(problem.num_sources, problem.group is not None))
 
 
 def first_scales(problem: Problem, columns: Places) -> FloatArray:
-    """Return scales without parameters, (m, D): FIRST_RATE changes, half a signal per interval."""
+    """Return scales (m, D) without parameters: FIRST_RATE changes, half a signal per interval."""
     often = problem.bandwidth / problem.num_pages
     scales = np.full((problem.num_pages, columns.kinds), 0.5 * often)
     scales[:, 0] = FIRST_RATE * often
@@ -200,7 +200,7 @@ def first_scales(problem: Problem, columns: Places) -> FloatArray:
 
 
 def revealed_scales(problem: Problem, columns: Places) -> FloatArray:
-    """Return scales from revealed parameters, (m, D): alpha, ln(gamma / nu), gamma, clipped."""
+    """Return scales (m, D) from revealed parameters: alpha, ln(gamma / nu) and gamma, clipped."""
     assert problem.change_rate is not None
     recall, false = (
         np.atleast_2d(np.asarray(rate)) for rate in (problem.recall, problem.false_signal_rate)

@@ -76,7 +76,7 @@ class History(NamedTuple):
         return History(time, page, kind, alive, duration)
 
     def check(self, problem: Problem) -> None:
-        """Raise ValueError unless a checked history has the pages and sources of a problem."""
+        """Raise ValueError unless the history fits a problem's numbers of pages and sources."""
         sources = int(self.kind.max(initial=SIGNAL)) - SIGNAL
         if self.alive.shape != (problem.num_pages,) or sources >= problem.num_sources:
             raise ValueError(
@@ -110,7 +110,7 @@ def crawl_pages(
     changed: BoolArray,
     signalled: BoolArray,
 ) -> None:
-    """Crawl pages just before the events of an instant; update ``last``, (m,)."""
+    """Crawl the pages of events ``start`` to ``end - 1`` just before them, and update ``last``."""
     pages, groups, _, shared, group = memory
     columns, now = places(shared), history.time[start]
     signals = np.zeros(columns.sources)
@@ -128,7 +128,7 @@ def crawl_pages(
 
 @compiled()
 def replay_history(memory: Memory, history: History) -> None:
-    """Update a belief on a history; after it every page is fresh, and time is 0."""
+    """Update a belief by a history of events; afterwards every page is fresh, and time is 0."""
     pages, groups, _, shared, group = memory
     time, page, kind, first, duration = history
     columns, alive, last = places(shared), first.copy(), np.zeros(first.shape)

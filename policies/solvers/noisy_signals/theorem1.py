@@ -32,7 +32,7 @@ Pages = OneSource | Mixed
 
 
 class _Solution(NamedTuple):
-    """A multiplier with the state and the crawl rate of each page."""
+    """A multiplier, with the state and the crawl rate of each page at this multiplier."""
 
     multiplier: float
     state: FloatArray
@@ -131,19 +131,19 @@ def ncis(
 
 
 def _pages(*parameters: FloatArray) -> Pages:
-    """Return pages by importance and change rate, (k,), recall and false-signal rate, (S, k)."""
+    """Return pages for importance and change rate, (k,), recall and false-signal rate, (S, k)."""
     return OneSource(*parameters) if len(parameters[2]) == 1 else Mixed(*parameters)
 
 
 def _freshness(pages: Pages, solution: _Solution) -> float:
-    """Return the freshness; crawls beyond signals do not help where every change is signalled."""
+    """Return the freshness; crawls beyond signals do not count where every change is signalled."""
     rates = solution.rates
     useful = np.where(pages.alpha == 0.0, np.minimum(rates, pages.signal_rate), rates)
     return pages.freshness(solution.state, useful)
 
 
 def _signals_needed(evidence: FloatArray, single: FloatArray) -> FloatArray:
-    """Return how many signals of one source add up to ``evidence`` (m,), (S, m)."""
+    """Return how many signals of each source, worth ``single``, reach ``evidence`` (m,); (S, m)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         margin = evidence_margin(evidence, single)
         number = np.maximum(np.ceil((evidence - margin) / single), 1.0)
@@ -167,7 +167,7 @@ def _place(values: FloatArray, useful: IntArray, array: FloatArray) -> FloatArra
 
 
 def _start(pages: Pages, floor: FloatArray, bandwidth: float) -> float:
-    """Return a first guess of the multiplier: that without signals, or of a sample of pages."""
+    """Return a first multiplier: the optimum without signals, or the one of a sample of pages."""
     importance, change_rate = pages.parameters[:2]
     count = len(importance)
     if count > SAMPLED_ABOVE:
@@ -182,7 +182,7 @@ def _start(pages: Pages, floor: FloatArray, bandwidth: float) -> float:
 
 
 def _spend(pages: Pages, floor: FloatArray, bandwidth: float) -> _Solution:
-    """Return the multiplier at which the pages spend the bandwidth, their states and rates.
+    """Return the multiplier at which pages spend the bandwidth, with their states and rates.
 
     Rates jump at the steps of a page whose every change is signalled, or where pages drop out.
     """
