@@ -23,7 +23,7 @@ MARKUP = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\s*>|\Z)|<[a-z/!][^>]*>?",
     re.DOTALL | re.IGNORECASE,
 )
-"""Matches comments, scripts, styles and tags, closed or not, in linear time: pages may be hostile."""
+"""Matches comments, scripts, styles and tags, closed or not; in linear time for hostile pages."""
 CHARSET = re.compile(r"\bcharset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 START = re.compile(rb"<html\b|<!doctype html\b", re.IGNORECASE)
 META = re.compile(rb"<meta\b[^>]{0,256}?\bcharset\s*=\s*[\"']?(?!utf-?16|utf-?32)([\w.:-]+)", re.I)
@@ -93,7 +93,7 @@ class Copies:
         self.put({url: copy for url, (time, copy) in self.fresh.items() if time <= until})
 
     def put(self, copies: Mapping[str, Copy | None]) -> None:
-        """Write copies to the file now, and drop noted copies of their pages; None removes a copy."""
+        """Write copies to the file now, and drop noted copies of the pages; None removes one."""
         for url in copies:
             self.fresh.pop(url, None)
         if copies:
@@ -102,7 +102,7 @@ class Copies:
             self._repeat(record)
 
     def adopt(self, parsers: Mapping[str, str]) -> None:
-        """Store the requests (``parser``) of pages that have none, so that their next fetch is new."""
+        """Store the requests (``parser``) of pages without one; their next fetch counts as new."""
         new = {url: text for url, text in parsers.items() if self[url].parser is None}
         self.put({url: Copy(parser=text) for url, text in new.items()})
 

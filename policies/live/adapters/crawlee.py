@@ -147,7 +147,7 @@ class ScheduledRequests(RequestManager):
         self.answers[request.url] = answer._replace(status=status, content=text)
 
     async def mark_request_as_handled(self, request: Request) -> ProcessedRequest:
-        """Report a fetch to the scheduler; if its handler failed for good, the next fetch is new."""
+        """Report a fetch to the scheduler; after a failed handler the next fetch counts as new."""
         if request.state == RequestState.DONE and request.url not in self.answers:
             hook = "crawler.post_navigation_hook(manager.observe)"
             raise ValueError(f"{hook} must be called before the crawl: {request.url} was not seen")

@@ -196,7 +196,7 @@ class Polls:
         self._follow(now)
 
     def next(self, now: float) -> str | None:
-        """Return the address of a feed to poll now, and schedule its next poll; None if none is due."""
+        """Return the address of a feed to poll now, and schedule its next poll; None if not due."""
         for feed, due in self.due.items():
             if due <= now:
                 self.due[feed] = now + self.every
@@ -285,7 +285,7 @@ class Polls:
         return last if has_entries else last._replace(etag=None, modified=None, mark=None)
 
     def _follow(self, now: float) -> None:
-        """Schedule polls of the sitemaps that indexes list now, and drop sitemaps no longer listed."""
+        """Schedule polls of the sitemaps that indexes list now, and drop all other sitemaps."""
         self.sources = {
             url: source
             for index, source in reversed(self.feeds.items())
