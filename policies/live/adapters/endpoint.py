@@ -149,7 +149,7 @@ class Metrics:
         return generate_latest(self.registry)
 
     def overview(self) -> dict[str, Any]:
-        """Return the data of the page to watch; old data if new ones would take over 5% of the time.
+        """Return the data of the page to watch; old data if new ones take over 5% of the time.
 
         Calls of the scheduler wait meanwhile: .23 s for a million pages.
         """

@@ -124,7 +124,7 @@ class Outages:
                 host.held_until = until
 
     def is_gone(self, name: str, page: str, status: int, sent: float, now: float) -> bool:
-        """Return whether a failed page counts as deleted, by its status; :meth:`note` comes first."""
+        """Return whether a failed page counts as deleted; call :meth:`note` before this."""
         host, week = self.hosts[name], now - MAX_OUTAGE
         since = host.failing[page].since
         if status not in (404, 410) or sent <= since:

@@ -122,7 +122,7 @@ def _page_of(law: Law, i: int) -> _Page:
 
 @inlined()
 def _moved(page: _Page, t: float) -> Four:
-    """Return the 2 x 2 matrix exp(Qt), row by row: how phases move in time ``t`` without signals."""
+    """Return the 2 x 2 matrix exp(Qt), row by row: how phases move in a time without signals."""
     slow, fast = math.exp(page.values[0] * t), math.exp(page.values[1] * t)
     first, second, up, down = page.weights
     return (first * slow + second * fast, up * (slow - fast), down * (slow - fast),
@@ -183,7 +183,7 @@ def _first_change(uniform: float, page: _Page, phase: int, last: int, t: float) 
 
 @inlined()
 def _pass_time(page: _Page, before: FloatArray, after: FloatArray, t: float) -> None:
-    """Write probabilities after a time ``t`` without signals: phases 0, 1 unchanged; 0, 1 changed."""
+    """Write probabilities after a time without signals: phases 0, 1 unchanged; 0, 1 changed."""
     m = _moved(page, t)
     for k in range(2):
         after[k] = before[k] * math.exp(-page.rate[k] * t)
@@ -262,7 +262,7 @@ def _fill(
 
 @inlined()
 def _state_before(uniform: float, page: _Page, before: FloatArray, state: int, t: float) -> int:
-    """Draw the state at the start of a time ``t`` without signals, given the changed state at its end."""
+    """Draw the state before a time ``t`` without signals, given the changed state at its end."""
     k, m = state - 2, _moved(page, t)
     w = (before[0] * m[k], before[1] * m[2 + k])
     stayed = before[k] * math.exp(-page.rate[k] * t)
@@ -274,7 +274,7 @@ def _state_before(uniform: float, page: _Page, before: FloatArray, state: int, t
 def _signal_before(
     uniform: float, page: _Page, source: int, false: float, before: FloatArray, k: int
 ) -> int:
-    """Draw the state before a signal, given phase ``k`` after it; 4 means that the signal is false."""
+    """Draw the state before a signal, given phase ``k`` after it; 4 means a false signal."""
     true = page.share[1 + source]
     quiet = true * page.rate[0] * (page.burst[0] if k == 1 else 1.0 - page.burst[0])
     busy = true * page.rate[1] * (page.burst[1] if k == 1 else 1.0 - page.burst[1])

@@ -144,7 +144,7 @@ class BadRows:
 
 
 class Codes(NamedTuple):
-    """A column of texts as codes: ``number``, (n,) int64, is each row's index in ``texts``, -1: null."""
+    """A column of texts as codes: each row's index in ``texts``, (n,) int64, -1 for null."""
 
     number: IntArray
     texts: Any
@@ -243,14 +243,14 @@ class Columns:
         return pc.if_else(pc.is_in(texts, absent), None, texts)
 
     def codes(self, word: str, *, optional: bool = False) -> Codes:
-        """Return a text column as codes in order of first mention; nulls are bad unless ``optional``."""
+        """Return a text column as codes by first mention; nulls are bad unless ``optional``."""
         texts = self.text(word).dictionary_encode()
         number = pc.fill_null(texts.indices, -1).to_numpy(zero_copy_only=False)
         self.check(word, (number < 0) & (not optional), "text")
         return Codes(number.astype(np.int64), texts.dictionary)
 
     def where(self, word: str, test: Callable[[str], bool]) -> BoolArray:
-        """Return a mask of the rows whose text passes a test, (n,); all False without the column."""
+        """Return a mask of the rows whose text passes a test, (n,); False without the column."""
         if word not in self:
             return np.zeros(self.num_rows, np.bool_)
         number, texts = self.codes(word, optional=True)
@@ -277,7 +277,7 @@ class Columns:
         return np.array(values, np.float64)[number]
 
     def parsed(self, word: str, unit: str | None = None) -> tuple[Times, BoolArray]:
-        """Parse a column of times without a check; return the times and a mask of given values, (n,)."""
+        """Parse a column of times without a check; return them and a mask of given values, (n,)."""
         column = self._columns[word]
         types = pa.types
         read = types.is_timestamp, types.is_date, types.is_integer, types.is_floating
@@ -286,7 +286,7 @@ class Columns:
         return parse_times(column, unit), column.is_valid().to_numpy(zero_copy_only=False)
 
     def note_others(self, ours: str = "", file: str = "") -> None:
-        """Add a note on the first file's columns that are not read, except names that match ``ours``."""
+        """Add a note on the first file's unread columns, except names that match ``ours``."""
         unread = (name for name in self.present if name not in self.names.values())
         if names := [name for name in unread if not re.fullmatch(ours, name)]:
             more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""

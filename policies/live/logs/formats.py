@@ -132,7 +132,7 @@ def _read(path: Path, wanted: Wanted, format: str | None, bad: Bad) -> Part:
 
 
 def guess_format(path: Path, first: str, wanted: Wanted) -> str:
-    """Guess the format of a file by its first line, else by its extension; ValueError if unknown."""
+    """Guess a file's format by its first line, else by its extension; ValueError if unknown."""
     suffixes = (suffix[1:].lower() for suffix in reversed(path.suffixes[-2:]))
     extension = [EXTENSIONS[suffix] for suffix in suffixes if suffix in EXTENSIONS]
     header = any(wanted.includes(name.strip('"')) for name in re.split("[,;|\t]", first))
@@ -318,7 +318,7 @@ def _of_objects(path: Path, in_index: bool, bad: Bad) -> Iterator[Record]:
 
 
 def _of_array(path: Path, bad: Bad, notes: list[str]) -> Iterator[Record]:
-    """Yield the rows of a JSON array of objects, or of arrays after one of names; note a resume key."""
+    """Yield the rows of a JSON array of objects or of arrays with names first; note a resume key."""
     with _open(path) as file:
         try:
             rows = [_flat(row) for row in json.load(file)]
