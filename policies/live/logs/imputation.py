@@ -56,7 +56,7 @@ PERIODS, PERIOD_SHAPE = 8, 2.0
 """Number of parts of a log with separate rate factors, and the shape of the factors' Gamma
 prior of mean 1."""
 BURST_PRIOR = np.array([[0.5, 1.5], [0.5, 0.5], [0.5, 0.5]])
-"""Beta priors of the chance of a burst: after a single change, after one in a burst, at the start."""
+"""Beta priors of a burst's chance: after a single change, after one in a burst, at the start."""
 BURST_SHAPE, BURST_DAYS = 0.5, 0.0227
 """Gamma prior of the change rate in bursts: shape, and rate in median times between crawls."""
 LEAST_CHANCE = 1e-12
@@ -137,7 +137,7 @@ class _Chain:
         self.periods = Periods(edges, np.ones(PERIODS))
 
     def advance(self) -> Drawn:
-        """Make one pass: draw changes, rates and signal delays, each given the rest; return the changes."""
+        """Draw changes, rates and signal delays, each given the rest; return the changes."""
         drawn = self.path()
         self._draw_factor(drawn)
         self._draw_bursts(drawn)
@@ -221,7 +221,7 @@ class _Chain:
         self.burst_rate = np.maximum(rate, LEAST_RATE)
 
     def _draw_rates(self, drawn: Drawn) -> None:
-        """Draw each page's rates, the shares of signalled changes, and the distributions of rates."""
+        """Draw the pages' rates, the shares of signalled changes, and the distributions of rates."""
         m, source, true = self.group.size, self.gaps.source, drawn.true
         sources, groups = len(self.shares) - 1, self.shares.shape[1]
         page = self.signal_page

@@ -168,7 +168,7 @@ def leave_out_records(rows: Columns) -> None:
 def status_of_revisits(
     rows: Columns, evidence: Evidence, page: IntArray, time: FloatArray, status: FloatArray
 ) -> FloatArray:
-    """Return the status of each row, (n,); a revisit without one gets that of the record it revisits.
+    """Return the status of each row, (n,); a revisit may get that of the record it revisits.
 
     The revisited record is the page's last one with the same digest, or another page's. Without
     a digest it is the page's previous record; if that has content, the status is 304.

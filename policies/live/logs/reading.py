@@ -185,7 +185,7 @@ def read_crawl_log(
 
 
 def _times(rows: Columns, unit: str | None) -> tuple[Times, bool]:
-    """Read the times of rows, noon for a date without time; return them and whether they are dates."""
+    """Read the times of rows, noon for a bare date; return them and whether they are dates."""
     times = rows.times("time", unit=unit or ("stamp" if rows.stamped else None))
     times.whole_day[:] &= not rows.stamped
     rows.note("crawls with a date alone, taken at noon (UTC)", times.whole_day & rows.good)

@@ -46,7 +46,7 @@ crawls."""
 
 
 class Periods(NamedTuple):
-    """Parts of a log, given by their ``edges`` in days; each multiplies change rates by ``factor``."""
+    """Parts of a log between ``edges`` in days; each multiplies change rates by ``factor``."""
 
     edges: FloatArray
     factor: FloatArray
@@ -85,7 +85,7 @@ class SignalDelays:
         num_sources: int,
         rng: np.random.Generator,
     ) -> None:
-        """Draw first delays; ``late``, (k,), says which signals may be late, ``time`` when they came."""
+        """Draw first delays; ``late``, (k,) bool: signals that may be late; ``time``: their times."""
         self.gaps, self.late, self.rng = gaps, late, rng
         self.gap = np.repeat(np.arange(gaps.start.size), np.diff(gaps.signal))
         first = np.repeat(gaps.first[:-1], np.diff(gaps.first))

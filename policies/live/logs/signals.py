@@ -72,7 +72,7 @@ def signal_counts(rows: Columns) -> tuple[tuple[str, ...], IntArray]:
 
 
 def spread_signals(sources: tuple[str, ...], counts: IntArray, crawls: Crawls) -> Signals:
-    """Give counted signals, (S, n), times that are spread evenly since the page's previous crawl."""
+    """Spread counted signals, (S, n), evenly over the time since the page's previous crawl."""
     counts = counts[:, crawls.row]
     first = crawls.first()
     lost = int(counts[:, first].sum())
@@ -134,7 +134,7 @@ def with_events(
 
 
 def _unmatched(path: Path, urls: list[str], pages: Pages) -> list[str]:
-    """Return a note on signals' URLs that are no page, with one example and an option that helps."""
+    """Return a note on signals' URLs that are no page, with an example and an option that helps."""
     if not urls:
         return []
     forms = {form: page for form, page in pages.page_of_form.items() if page >= 0}

@@ -37,7 +37,7 @@ YEAR_2001, YEAR_2049, YEAR_2099 = 1e15, 2.5e15, 4.1e15
 SPREADSHEET = (2e4, 8e4)
 """Range of days since 1900 that spreadsheets write, for the years 1954 to 2119."""
 YEARS = ("1900", "2100")
-"""A column of digits of one length within these years holds stamps if most of them parse as such."""
+"""A column of digits of one length within these years holds stamps if most parse as stamps."""
 FIRST, LAST = -6.2e16, 2.5e17
 """Range of times in microseconds since 1970, from the year 5 to 9892."""
 EXPECTED = (

@@ -19,7 +19,7 @@ HOST = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#]*@)?(?P<host>\[[^\]/?#]*\]|[^/?#:]*
 
 
 class Pages(NamedTuple):
-    """The pages of a log: each row's page, (n,); pages' names, (p,); the page of each normal form."""
+    """The pages of a log: each row's page, (n,); names of pages, (p,); page of each normal form."""
 
     number: IntArray
     urls: NDArray[np.object_]
