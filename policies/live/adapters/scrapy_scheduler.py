@@ -167,7 +167,7 @@ class RecrawlScheduler:
         return self._find(request, source)
 
     def _find(self, request: Request, source: str) -> bool:
-        """Store the request of a new page until the next call; return False if it cannot be stored."""
+        """Keep the request of a new page until the next call; return whether it can be stored."""
         page = urldefrag(request.url).url
         try:
             importance = quantity('meta["importance"]', request.meta.get("importance", 1.0))
@@ -261,7 +261,7 @@ class RecrawlScheduler:
             self.timer.schedule(seconds)
 
     def _wake(self) -> None:
-        """Wake the engine by a private attribute; if Scrapy lacks it, the engine asks within 5 s."""
+        """Wake the engine by a private attribute; if Scrapy lacks it, the engine wakes in 5 s."""
         slot = getattr(self.crawler.engine, "_slot", None)
         nextcall = getattr(slot, "nextcall", None)
         if nextcall is not None:

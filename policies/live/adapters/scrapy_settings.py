@@ -28,7 +28,7 @@ ANY_URLS = ("http://q.invalid", "https://z.invalid/?~")
 
 
 def response_text(response: Response) -> str | bytes:
-    """Return the content of a response to compare, see :func:`policies.live.adapters.copies.text_of`."""
+    """Return a response's content to compare: :func:`policies.live.adapters.copies.text_of`."""
     kind = response.headers.get("Content-Type") or b"text/html" * isinstance(response, HtmlResponse)
     return text_of(response.body, kind.decode("latin-1"))
 
@@ -57,7 +57,7 @@ class Options(NamedTuple):
 
 
 def decoded(value: Any) -> Any:
-    """Parse a text as JSON, as for an option of the command line; return other values as they are."""
+    """Parse a text as JSON, as an option of the command line is; return other values unchanged."""
     return json.loads(value) if isinstance(value, str) else value
 
 

@@ -318,7 +318,7 @@ def _of_objects(path: Path, in_index: bool, bad: Bad) -> Iterator[Record]:
 
 
 def _of_array(path: Path, bad: Bad, notes: list[str]) -> Iterator[Record]:
-    """Yield the rows of a JSON array of objects, or of arrays with names first; note resume keys."""
+    """Yield the rows of a JSON array of objects, or of arrays after names; note resume keys."""
     with _open(path) as file:
         try:
             rows = [_flat(row) for row in json.load(file)]

@@ -221,7 +221,7 @@ class _Chain:
         self.burst_rate = np.maximum(rate, LEAST_RATE)
 
     def _draw_rates(self, drawn: Drawn) -> None:
-        """Draw the pages' rates, the shares of signalled changes, and the distributions of rates."""
+        """Draw the pages' rates, the shares of signalled changes, and the rates' distributions."""
         m, source, true = self.group.size, self.gaps.source, drawn.true
         sources, groups = len(self.shares) - 1, self.shares.shape[1]
         page = self.signal_page

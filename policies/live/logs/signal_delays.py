@@ -85,7 +85,7 @@ class SignalDelays:
         num_sources: int,
         rng: np.random.Generator,
     ) -> None:
-        """Draw first delays; ``late``, (k,) bool: signals that may be late; ``time``: their times."""
+        """Draw first delays; ``late``, (k,) bool: which signals may be late; ``time``: (k,)."""
         self.gaps, self.late, self.rng = gaps, late, rng
         self.gap = np.repeat(np.arange(gaps.start.size), np.diff(gaps.signal))
         first = np.repeat(gaps.first[:-1], np.diff(gaps.first))
