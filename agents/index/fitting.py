@@ -42,7 +42,7 @@ class Round(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """A loss as a function of predicted sums (n,) and targets (n,), and its derivative in the sums."""
+    """A loss of predicted sums (n,) against targets (n,), and its derivative in the sums."""
 
     value: Callable[[FloatArray, FloatArray], FloatArray]
     slope: Callable[[Array, Array], Array]
@@ -103,7 +103,7 @@ def gradient(
     target: Array,
     slope: Callable[[Array, Array], Array],
 ) -> list[Array]:
-    """Return the gradient in the layers of the mean loss of the sums of exp(output_k) functions_k."""
+    """Return the layers' gradient of the mean loss of the sums over exp(output_k) functions_k."""
     _, _, second, _, last, _ = layers
     low, high, outputs = forward(layers, inputs)
     terms = np.exp(np.clip(outputs, -MAX_LOG_WEIGHT, MAX_LOG_WEIGHT)) * functions
@@ -131,8 +131,8 @@ def fit(
 ) -> Iterator[float]:
     """Fit a network's layers in place by Adam, and yield the mean loss of ``tests``.
 
-    The loss is yielded at the start and after every ``steps`` steps; NaN without ``tests``. The step
-    size falls linearly to 0. Examples are drawn with replacement.
+    The loss is yielded at the start and after every ``steps`` steps; NaN without ``tests``. The
+    step size falls linearly to 0. Examples are drawn with replacement.
     """
     moments: list[Any] = [np.zeros_like(layer) for layer in layers]
     squares: list[Any] = [np.zeros_like(layer) for layer in layers]

@@ -38,7 +38,7 @@ SOON = 0.2
 def bases_of(
     table: FloatArray, page: int, elapsed: float, signals: float
 ) -> tuple[float, float, float, float, float]:
-    """Return the functions B_k of a page's age and of ``signals``, the evidence of all its signals."""
+    """Return the functions B_k of a page's age and ``signals``, the evidence of all its signals."""
     age = elapsed * table[page, PACE]
     early = age * age / (1.0 + age), age / (SOON + age)
     bounded_signals = signals / (1.0 + signals)
@@ -74,7 +74,7 @@ def evidence(table: FloatArray, page: int, elapsed: float, signals: float) -> fl
 
 @compiled(VALUE.signature)
 def outcome_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return a page's crawl value, the sum of its c_k times H_k, in units of importance times time."""
+    """Return a page's crawl value, the sum of c_k times H_k, in units of importance times time."""
     levels = np.empty(NUM_LEVELS)
     value: float = 0.0
     levels_of(evidence(parameters, page, elapsed, signals), levels)

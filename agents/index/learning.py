@@ -41,7 +41,7 @@ from crawl_envs.types import FloatArray, IntArray, Problem
 
 STALENESS_ROUNDS, VALUE_ROUNDS = 6, 12
 STEPS, MAX_PASSES = 1000, 10
-"""Most steps of a round, and most passes over the examples in it, so that few are not overfitted."""
+"""Most steps of a round, and most passes over the examples in it, lest few be overfitted."""
 ROUNDS = STALENESS_ROUNDS + VALUE_ROUNDS + 2
 """Number of results that :func:`fit_index` yields: all rounds, and the starts of both fits."""
 FIRST_STALENESS = (0.0, -4.0, -4.0, 0.0, -4.0)
@@ -133,7 +133,7 @@ def examples_of(
 
 
 def outcomes_of(history: History, table: FloatArray) -> Part:
-    """Return the examples of the staleness fit: each crawl's functions, and whether it saw a change."""
+    """Return the examples of the staleness fit: crawls' functions, and whether each saw a change."""
     record, bases = history.record, cast(Any, bases_of)
     evidence = (table[record.page, EVIDENCES:].T * record.signals).sum(axis=0)
     functions = np.stack(bases.py_func(table, record.page, record.elapsed, evidence), axis=1)
