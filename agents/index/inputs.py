@@ -39,7 +39,7 @@ b3 (O,)."""
 
 
 class OutcomeNetworks(NamedTuple):
-    """The networks that give the weights a_k of staleness and the weights c_k of the crawl value."""
+    """The networks that give the weights a_k of staleness and c_k of the crawl value."""
 
     staleness: Layers
     value: Layers

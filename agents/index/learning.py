@@ -133,7 +133,7 @@ def examples_of(
 
 
 def outcomes_of(history: History, table: FloatArray) -> Part:
-    """Return the examples of the staleness fit: crawls' functions, and whether each saw a change."""
+    """Return the examples of the staleness fit: functions of crawls, and which saw a change."""
     record, bases = history.record, cast(Any, bases_of)
     evidence = (table[record.page, EVIDENCES:].T * record.signals).sum(axis=0)
     functions = np.stack(bases.py_func(table, record.page, record.elapsed, evidence), axis=1)

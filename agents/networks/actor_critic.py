@@ -81,7 +81,7 @@ class PageScores:
         super().__init__(*args, **kwargs)
 
     def _dead(self) -> float | None:
-        """Return the score that pages get that do not exist; None if scores are means of normals."""
+        """Return the score of pages that do not exist; None if scores are means of normals."""
         drawn = self.batch is not None or isinstance(self.action_space, Discrete | MultiBinary)
         return NEVER if drawn else None
 

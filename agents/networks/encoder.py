@@ -94,7 +94,7 @@ class PageHeads(PerPage):
     """
 
     latent_dim_pi = 1
-    """Size of Stable-Baselines3's layer after the scores, which is discarded and so is kept small."""
+    """Size of Stable-Baselines3's layer after the scores; it is discarded, so it is small."""
 
     def __init__(self, encoder: PageEncoder, dead: float | None = NEVER) -> None:
         super().__init__(encoder, dead)

@@ -23,7 +23,7 @@ from crawl_envs.types.offer_features import HISTORY_FEATURES, METADATA_FEATURES,
 
 FORMAT = 1
 DAMAGE = (AttributeError, EOFError, IndexError, OSError, RuntimeError, TypeError, ValueError)
-"""Errors that reading a damaged or foreign file may raise, besides errors of decompression."""
+"""Errors that reading a damaged or foreign file may raise, without errors of decompression."""
 
 
 class Predictor:
@@ -170,7 +170,7 @@ class Predictor:
 
 
 def kind_of(model: str) -> tuple[Any, Any]:
-    """Import and return the class of a model (``network`` or ``trees``) and that of its settings."""
+    """Import and return the class of a model, ``network`` or ``trees``, and of its settings."""
     if model == "network":
         from agents.predictors.network import Network, NetworkSettings  # imports torch
 

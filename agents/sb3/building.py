@@ -121,7 +121,7 @@ def schedule_arguments(arguments: TrainArguments, observation_bytes: int) -> dic
 
 
 def _schedule(arguments: TrainArguments, observation_bytes: int) -> dict[str, Any]:
-    """Return the values of :func:`schedule_arguments`, before a class's unknown names are omitted."""
+    """Return the arguments of :func:`schedule_arguments`, also those that a class may lack."""
     base = rules_of(arguments.algorithm)
     recommended = hyperparameters.defaults(base)
     settings = hyperparameters.model_arguments(base)
