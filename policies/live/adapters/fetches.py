@@ -118,8 +118,8 @@ class Fetches:
     def respect(self, url: str, answer: Answer, now: float) -> float:
         """Return the time until which an answer's ``Retry-After`` asks to wait, else ``now``.
 
-        With status 429 or 503 the host gets no requests until that time. The first wait that is
-        cut to ``max_retry_after`` gives a warning.
+        With status 429 or 503 the host gets no requests until that time. A wait that is cut to
+        ``max_retry_after`` gives one warning.
         """
         days_asked, place = retry_after(answer.retry_after or "", now), answer.url or url
         if days_asked is None:

@@ -30,7 +30,7 @@ class Hosts:
         self._limit(None, min_gap)
 
     def _limit(self, host: str | None, gap: float) -> None:
-        """Set the limits of a host, or of all; a host with a gap has one fetch at a time."""
+        """Limit a host, or all hosts, which have one fetch at a time until robots.txt is known."""
         settings, hosts = self.settings, None if host is None else [host]
         at_once = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") or math.inf
         alone = gap > 0.0 or (hosts is None and settings.getbool("ROBOTSTXT_OBEY"))

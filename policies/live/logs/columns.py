@@ -33,12 +33,12 @@ class Wanted(NamedTuple):
     Attributes:
         word_pattern: pattern of the words of the suite for them.
         required: words that must be there.
-        columns: names in the file of columns that have other names; empty for one not to read.
-        aliases: tables with the word of other names, in small letters without underscores. A table
-            counts where neither the word nor a name of a table before is there.
-        absent: texts that are no value.
-        max_bad: largest share of rows that may be left out as they cannot be read; one may be if
-            it is positive.
+        columns: a column's name in the file by word, if it has another name; "" to skip a column.
+        aliases: tables from other names, in small letters without underscores, to words. A table
+            is used if the file has no column with the word or a name of an earlier table.
+        absent: texts that mean a missing value.
+        max_bad: largest share of rows that may be left out as unreadable; if it is positive, one
+            row may be left out in any case.
         option: option of commands that gives ``columns``, for errors; empty if there is none.
     """
 

@@ -35,7 +35,7 @@ class Dropped(NamedTuple):
     """Numbers of rows of each kind that were left out of a log.
 
     Attributes:
-        failed: crawls that observed nothing, redirects apart.
+        failed: crawls that observed nothing, without redirects.
         duplicates: crawls of one page, or signals of one source, at the same time as another.
         signals: signals of unknown pages, or since an unknown time.
         redirected: crawls that were redirected.

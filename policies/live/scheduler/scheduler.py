@@ -36,8 +36,8 @@ class CrawlScheduler(Members, Events, Asking):
     there is no Python object per page.
     Threads may share a scheduler: calls wait for each other.
 
-    The page of the largest crawl value is found exactly, with several sources of signals but for
-    rounding, without evaluating all pages (:mod:`crawl_envs.compiled.lazy_argmax`), and ties go to
+    The page of the largest crawl value is found exactly, up to rounding with several sources of
+    signals, without evaluating all pages (:mod:`crawl_envs.compiled.lazy_argmax`), and ties go to
     the page added first where ids are not removed. Pages that are handed out are not handed out
     again until they are reported, or until ``timeout`` has passed. Pages without a copy come first,
     by importance within one call of :meth:`add`; they take ``new_share`` of the fetches while other
@@ -67,8 +67,8 @@ class CrawlScheduler(Members, Events, Asking):
             (``changed`` of :meth:`report`), for index policies. Columns that are given are where a
             page starts from.
         retry: wait after a failed fetch, > 0, which doubles with each further failure in a row;
-            None for the timeout. A lost fetch counts, but for the first since the copy if nothing
-            failed before it.
+            None for the timeout. A lost fetch counts as failed, except the first since the copy if
+            nothing failed before it.
         most_retry: the longest such wait; None for 1024 times ``retry``.
         skew: difference between the clocks of sources and of this crawler, >= 0.
         resolution: the unit to which times of signals are rounded down, >= 0, one number or (S,).
