@@ -12,7 +12,7 @@ from agents.catalog import ALGORITHMS, GENERALIST, agent_file, names
 from crawl_envs.system.own_packages import check_own
 
 SUITE = "crawl_envs"
-"""Marks the package as this suite's; see :mod:`crawl_envs.system.own_packages`."""
+"""Marks this package as part of the suite; see :mod:`crawl_envs.system.own_packages`."""
 check_own("policies")
 
 __all__ = ["ALGORITHMS", "agent_file", "load", "names"]

@@ -11,8 +11,8 @@ ALGORITHMS = ("a2c", "dqn", "maskableppo", "ppo", "recurrentppo", "sac")
 
 GENERALIST = "generalist.json"
 AGENT_FILES = ("model.zip", "index.json", GENERALIST, "scorer.npz")
-"""Files of an agent in order of preference: a model of Stable-Baselines3, a learned index, a
-generalist, the actor alone of a page network."""
+"""Names of agent files by preference: a model of Stable-Baselines3, a learned index, a generalist,
+the actor of a page network without its critic."""
 SHIPPED = Path(__file__).parent / "trained"
 
 

@@ -15,9 +15,9 @@ from rich.table import Column
 
 COUNT = "{task.completed:,.0f}/{task.total:,.0f}"
 BAR_WIDTH, TEXT_WIDTH = 10, 28
-"""Widths in characters, so that a line fits 80 columns."""
+"""Widths of the bar and of the texts in characters, so that a line fits 80 columns."""
 LINE_SECONDS = 60.0
-"""Seconds between two lines without a terminal."""
+"""Seconds between two written lines if the output is no terminal."""
 
 Item = TypeVar("Item")
 
@@ -62,13 +62,13 @@ class ProgressBar(Progress):
         )
 
     def start(self) -> None:
-        """Show the progress until the end, however long a step takes."""
+        """Start to show progress; a thread writes lines while a long step takes its time."""
         super().start()
         if self._lines and not self._timed:
             threading.Thread(target=self._write_on, daemon=True).start()
 
     def stop(self) -> None:
-        """End the progress."""
+        """Stop showing progress."""
         self._stopped.set()
         super().stop()
 
@@ -84,13 +84,13 @@ class ProgressBar(Progress):
         self._write(task_id)
 
     def advance(self, task_id: TaskID, advance: float = 1.0) -> None:
-        """Advance a task by so many steps."""
+        """Advance a task by a number of steps."""
         self._first.setdefault(task_id, self._tasks[task_id].completed)
         super().advance(task_id, advance)
         self._write(task_id)
 
     def _write(self, task_id: TaskID) -> None:
-        """Without a terminal, write a line if the last one is old or the task is done."""
+        """If there is no terminal, write a line when the last one is old or the task is done."""
         if not self._lines:
             return
         with self._lock:

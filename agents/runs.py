@@ -73,7 +73,7 @@ def read_rows(path: Path, kind: type[CurvePoint]) -> list[CurvePoint]:
 
 
 def write_rows(path: Path, kind: type[CurvePoint], rows: Iterable[CurvePoint]) -> None:
-    """Replace a curve atomically."""
+    """Replace a curve, a CSV file with the fields of ``kind``, atomically by new rows."""
     replace_text(path, csv_text([kind._fields, *rows]))
 
 
@@ -85,13 +85,13 @@ def trim_rows(path: Path, kind: type[CurvePoint], steps: int) -> list[CurvePoint
 
 
 def append_row(path: Path, row: Sequence[Any]) -> None:
-    """Append a row to a curve."""
+    """Append a row to the CSV file of a curve."""
     with path.open("a", newline="", encoding="utf-8") as file:
         file.write(csv_text([row]))
 
 
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:
-    """Return the text of a CSV file."""
+    """Return rows as the text of a CSV file."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()

@@ -37,7 +37,7 @@ from crawl_envs.types.arguments import one_of, whole
 CLONE, ROUNDS = "clone.json", "rounds.csv"
 ACTOR_CRITICS = ("a2c", "maskableppo", "ppo")
 LAST_STEP_SHARE = 0.02
-"""The step size falls linearly to this share of its start."""
+"""Share of the first step size to which the step size falls linearly."""
 VALUE_WEIGHT = 0.5
 """Weight of the critic's squared error, in units of the deviation of returns."""
 
@@ -133,7 +133,7 @@ def clone(
 
 
 def _finished(out: Path, arguments: TrainArguments, clone_arguments: CloneArguments) -> Agent:
-    """Return the clone in a folder; raise ValueError if it is another one."""
+    """Return the finished clone in a folder; ValueError if its arguments differ."""
     if not (out / CLONE).exists():
         raise ValueError(f"{out} holds an agent that is no clone; name another folder")
     arguments.check_resumes(read_arguments(out / MODEL))
@@ -157,7 +157,7 @@ class _Cloning:
     examples: tuple[NDArray[Any], ...] = ()
 
     def go(self, curve: Path, progress: bool) -> None:
-        """Run all rounds: act, then learn."""
+        """Run all rounds, in each of which the agent acts and then learns; write the curve."""
         started = time.perf_counter()
         with ProgressBar("{task.fields[text]}", visible=progress) as bar:
             total = self.clone_arguments.rounds * (1 + self.clone_arguments.updates)
@@ -171,7 +171,7 @@ class _Cloning:
                 append_row(curve, Round(number, agreement, loss, mean_reward, seconds))
 
     def _seed(self, number: int, part: int) -> int:
-        """Return the seed of a part of a round."""
+        """Return the random seed of a part (0: acting, 1: learning) of round ``number``."""
         entropy = np.random.SeedSequence([self.arguments.seed, number, part])
         return int(entropy.generate_state(1)[0] >> 1)
 

@@ -81,7 +81,7 @@ class GeneralistArguments(RunArguments):
 
 
 def explored(law: str, reveal: Reveal, seed: int) -> Record:
-    """Return the record of an explorer in the episode of a seed."""
+    """Run an exploring learner in the episode of a seed, and return its record."""
     rng = np.random.default_rng([seed, 3])
     bandwidth = NUM_PAGES * BANDWIDTH_SPREAD ** rng.uniform(-1.0, 1.0)
     instance = instances.make(law, num_pages=NUM_PAGES, bandwidth=bandwidth, seed=seed)

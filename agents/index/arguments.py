@@ -65,14 +65,14 @@ class IndexArguments(RunArguments):
         self.draw(0)
 
     def bandwidth_of(self, seed: int) -> float:
-        """Return the bandwidth of an episode."""
+        """Draw the bandwidth of the episode with a seed."""
         if self.bandwidth_spread == 1.0:
             return self.bandwidth
         way = np.random.default_rng([seed, BANDWIDTH_STREAM]).uniform(-1.0, 1.0)
         return float(self.bandwidth * self.bandwidth_spread**way)
 
     def draw(self, seed: int) -> Instance:
-        """Return the instance of an episode.
+        """Draw the instance of the episode with a seed, or return the pinned one.
 
         Raises:
             ValueError: there is no such instance.

@@ -16,7 +16,7 @@ from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray, IntArray
 
 STEPS = 8
-"""Intervals of Simpson's rule between two signals, even."""
+"""Number of intervals of Simpson's rule between two signals; it is even."""
 BISECTIONS = 40
 
 
@@ -24,9 +24,10 @@ BISECTIONS = 40
 def shortfall(
     table: FloatArray, page: int, begin: float, end: float, signals: float, level: float
 ) -> float:
-    """Return the integral of ``level`` - D_t between two ages without signals in between.
+    """Return the integral of ``level`` minus a page's staleness D_t over ages without new signals.
 
-    D may rise fast at first, so the integral is over the root of the time since ``begin``.
+    The ages are ``begin`` to ``end``. As D may rise fast at first, the integration variable is the
+    square root of the time since ``begin``.
     """
     total = 0.0
     for k in range(STEPS + 1):
@@ -47,9 +48,9 @@ def crossing_integral(
     level: float,
     window: float,
 ) -> float:
-    """Return the integral of (level - D_t)^+ over ages t up to ``window``.
+    """Return the integral over ages t up to ``window`` of how far staleness D_t is below ``level``.
 
-    ``ages`` are the sorted ages at which signals arrive, ``evidences`` their evidences.
+    ``ages`` are the sorted ages at which signals arrive, ``evidences`` the evidence of each.
     """
     reached = -math.log1p(-level)
     begin, signals, total = 0.0, 0.0, 0.0
@@ -89,7 +90,7 @@ def crossing_integrals(
     """Return :func:`crossing_integral` of paths from crawls at ``start`` to ``end``, (n,).
 
     ``times`` (k,) of signals are sorted by page and time, with their ``evidences`` (k,); page i has
-    those from ``first[i]`` to ``first[i + 1]``.
+    the signals from ``first[i]`` to ``first[i + 1]``.
     """
     result = np.empty(page.size)
     for k in range(page.size):

@@ -15,13 +15,13 @@ from crawl_envs.types import FloatArray
 Array = NDArray[np.float32]
 FIRST_DECAY, SECOND_DECAY = 0.9, 0.999
 MINIBATCH = 256
-"""Default examples of a step; so few that matrix products use one thread."""
+"""Default number of examples per step; so few that matrix products use one thread."""
 MIN_EVIDENCE, MAX_EVIDENCE = 1e-6, 50.0
-"""Range of evidence."""
+"""Bounds to which evidence is clipped in the losses."""
 
 
 class Examples(NamedTuple):
-    """The inputs of m pages, (m, K), and n examples: pages, functions (n, O), targets (n,)."""
+    """The inputs of m pages, (m, K), and n examples: each one's page, functions (n, O), target."""
 
     inputs: Array
     page: NDArray[np.int64]
@@ -42,13 +42,13 @@ class Round(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """A loss of sums (n,) and targets (n,), and its derivative in the sums."""
+    """A loss of predicted sums (n,) against targets (n,), and its derivative in the sums."""
 
     value: Callable[[FloatArray, FloatArray], FloatArray]
     slope: Callable[[Array, Array], Array]
 
     def mean(self, layers: Sequence[Array], examples: Examples) -> float:
-        """Return the mean loss of a network's sums over examples."""
+        """Return the mean loss of a network over examples."""
         exact = [layer.astype(np.float64) for layer in layers]
         weights = positive_weights(exact, examples.inputs.astype(np.float64))
         sums = (weights[examples.page] * examples.functions).sum(axis=1)
@@ -56,7 +56,7 @@ class Loss(NamedTuple):
 
 
 def log_loss(x: FloatArray, changed: FloatArray) -> FloatArray:
-    """Return -ln of the probability of each outcome, with P(changed) = 1 - exp(-x)."""
+    """Return minus the log-probability of each outcome; a change has probability 1 - exp(-x)."""
     x = np.clip(x, MIN_EVIDENCE, MAX_EVIDENCE)
     return np.where(changed > 0.5, -np.log(-np.expm1(-x)), x)
 
@@ -86,7 +86,7 @@ EXPONENTIAL = Loss(exponential_loss, exponential_slope)
 def start_layers(
     num_inputs: int, hidden: int, start: Sequence[float], rng: np.random.Generator
 ) -> list[Array]:
-    """Return the layers of a network whose outputs are near ``start``."""
+    """Draw the layers of a network whose outputs are near ``start`` for any inputs."""
     layers = []
     for shape in shapes_of(num_inputs, hidden, len(start)):
         bound = 1.0 / math.sqrt(shape[0]) if len(shape) == 2 else 0.0
@@ -103,7 +103,7 @@ def gradient(
     target: Array,
     slope: Callable[[Array, Array], Array],
 ) -> list[Array]:
-    """Return the gradient of the mean loss of sum_k exp(output_k) functions_k in the layers."""
+    """Return the layers' gradient of the mean loss of the sums over exp(output_k) functions_k."""
     _, _, second, _, last, _ = layers
     low, high, outputs = forward(layers, inputs)
     terms = np.exp(np.clip(outputs, -MAX_LOG_WEIGHT, MAX_LOG_WEIGHT)) * functions
@@ -131,8 +131,8 @@ def fit(
 ) -> Iterator[float]:
     """Fit a network's layers in place by Adam, and yield the mean loss of ``tests``.
 
-    It is yielded at the start and after every ``steps`` steps; NaN without ``tests``. The step size
-    falls linearly to 0. Examples are drawn with replacement.
+    The loss is yielded at the start and after every ``steps`` steps; NaN without ``tests``. The
+    step size falls linearly to 0. Examples are drawn with replacement.
     """
     moments: list[Any] = [np.zeros_like(layer) for layer in layers]
     squares: list[Any] = [np.zeros_like(layer) for layer in layers]

@@ -22,7 +22,7 @@ from agents.index.kernels import (
 from crawl_envs.types import FloatArray, Problem
 
 FLOOR = 0.05
-"""Added to the arguments of logarithms."""
+"""Constant added to the arguments of logarithms, which may be 0."""
 INPUTS = (
     *("log_unsignalled_rate", "log_signalled_rate", "log_false_signal_rate"),
     *("recall", "precision"),
@@ -39,7 +39,7 @@ b3 (O,)."""
 
 
 class OutcomeNetworks(NamedTuple):
-    """The networks of the weights a_k of staleness and c_k of the crawl value."""
+    """The networks that give the weights a_k of staleness and c_k of the crawl value."""
 
     staleness: Layers
     value: Layers
@@ -99,7 +99,7 @@ def page_inputs(problem: Problem) -> FloatArray:
 
 
 def outcome_table(problem: Problem, networks: OutcomeNetworks) -> FloatArray:
-    """Return the table of :func:`agents.index.kernels.outcome_value`.
+    """Return the table of page parameters that :func:`agents.index.kernels.outcome_value` reads.
 
     A page that never changes has the value 0.
 
@@ -125,5 +125,5 @@ def outcome_table(problem: Problem, networks: OutcomeNetworks) -> FloatArray:
 
 
 def _inverse(rate: FloatArray) -> FloatArray:
-    """Return 1 over each rate, 0 where it is 0."""
+    """Return 1 / rate for each rate, and 0 for rate 0."""
     return np.divide(1.0, rate, out=np.zeros_like(rate), where=rate > 0.0)

@@ -41,15 +41,15 @@ from crawl_envs.types import FloatArray, IntArray, Problem
 
 STALENESS_ROUNDS, VALUE_ROUNDS = 6, 12
 STEPS, MAX_PASSES = 1000, 10
-"""Maximal steps of a round, and passes over the examples in it, against overfitting of few."""
+"""Most steps of a round, and most passes over the examples in it, lest few be overfitted."""
 ROUNDS = STALENESS_ROUNDS + VALUE_ROUNDS + 2
-"""Rounds that :func:`fit_index` yields: these, and the starts of both fits."""
+"""Number of results that :func:`fit_index` yields: all rounds, and the starts of both fits."""
 FIRST_STALENESS = (0.0, -4.0, -4.0, 0.0, -4.0)
-"""Logarithms of the a_k at the start: about GREEDY-NCIS."""
+"""Logarithms of the first weights a_k of staleness, which give about GREEDY-NCIS."""
 FIRST_VALUE = (-0.5, -3.0, *(-2.0,) * (NUM_LEVELS - 2))
-"""Logarithms of the c_k at the start."""
+"""Logarithms of the first weights c_k of the crawl value."""
 WINDOW = 0.4
-"""Paths begin where this share of the log or more follows."""
+"""Least share of the log that must follow the start of a path."""
 LEVELS_PER_PATH = 2
 SPREAD = 0.3
 """Standard deviation of the logarithm of the evidence at a path's level, after the first level."""
@@ -58,7 +58,7 @@ MIN_EVIDENCE, MAX_EVIDENCE = 1e-4, 12.0
 
 
 class History(NamedTuple):
-    """A record of a crawler that ends at ``end``, and its pages with their parameters."""
+    """A record of crawls and signals up to time ``end``, and its pages with their parameters."""
 
     record: Record
     problem: Problem
@@ -66,7 +66,7 @@ class History(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Examples from a history: pages (n,), functions (n, O) and targets (n,)."""
+    """Examples from one history: each one's page (n,), functions (n, O) and target (n,)."""
 
     page: IntArray
     functions: FloatArray
@@ -121,7 +121,7 @@ def examples_of(
     networks: Sequence[Sequence[Array]],
     part_of: Callable[[History, FloatArray], Part],
 ) -> Examples:
-    """Return the examples of all histories, by the present networks."""
+    """Return the examples that ``part_of`` makes of all histories with the present networks."""
     exact = OutcomeNetworks(*(tuple(layer.astype(np.float64) for layer in n) for n in networks))
     parts = [part_of(h, outcome_table(h.problem, exact)) for h in histories]
     inputs = [page_inputs(history.problem) for history in histories]
@@ -133,7 +133,7 @@ def examples_of(
 
 
 def outcomes_of(history: History, table: FloatArray) -> Part:
-    """Return the examples of the first fit: whether each crawl saw a change."""
+    """Return the examples of the staleness fit: functions of crawls, and which saw a change."""
     record, bases = history.record, cast(Any, bases_of)
     evidence = (table[record.page, EVIDENCES:].T * record.signals).sum(axis=0)
     functions = np.stack(bases.py_func(table, record.page, record.elapsed, evidence), axis=1)
@@ -141,7 +141,7 @@ def outcomes_of(history: History, table: FloatArray) -> Part:
 
 
 def paths_of(history: History) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the order of crawls by page and time, and where paths begin.
+    """Sort a history's crawls by page and time, and find the crawls at which paths begin.
 
     Returns:
         The order, (n,); in this order, the rank of each crawl on its page, (n,), and the positions
@@ -157,7 +157,7 @@ def paths_of(history: History) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def values_of(history: History, table: FloatArray, rng: np.random.Generator) -> Part:
-    """Return the examples of the second fit: integrals along paths that begin at crawls.
+    """Return the examples of the value fit: integrals along paths that begin at crawls.
 
     The first level of a path is the level at a random earlier crawl of its page, the second is
     near the level at another one.

@@ -53,7 +53,7 @@ def on_birth_or_death(memory: Memory, page: int, time: float, alive: bool) -> No
 def learn(
     memory: Memory, page: int, time: float, elapsed: float, signals: FloatArray, changed: bool
 ) -> None:
-    """Record a crawl in ``groups``."""
+    """Write a crawl and its result to the next row of ``groups``."""
     row = memory.groups[int(memory.shared[CRAWLS])]
     row[0], row[1], row[2], row[3] = page, time, elapsed, changed
     row[4:] = signals
@@ -62,7 +62,7 @@ def learn(
 
 @compiled(ON_SIGNAL.signature)
 def on_signal(memory: Memory, page: IntArray, time: FloatArray, source: IntArray) -> None:
-    """Record signals in ``events``, and count those beyond its size too."""
+    """Write signals to ``events``, and count all signals, including those that do not fit."""
     events, shared = memory.events, memory.shared
     for k in range(page.shape[0]):
         number = int(shared[SIGNALS])
@@ -75,13 +75,13 @@ def on_signal(memory: Memory, page: IntArray, time: FloatArray, source: IntArray
 def score(
     memory: Memory, now: float, elapsed: FloatArray, alive: BoolArray, scores: FloatArray
 ) -> None:
-    """Choose the next page of the sequence."""
+    """Give the next page of the stored sequence score 1, and all other pages 0."""
     scores[:] = 0.0
     scores[int(memory.shared[SEQUENCE + int(memory.shared[CRAWLS])])] = 1.0
 
 
 def explored(num_pages: int, slots: int, rng: np.random.Generator) -> IntArray:
-    """Return random pages, by weights exp(SPREAD z) that change every WEIGHT_SLOTS slots."""
+    """Draw a page for each slot, by weights exp(SPREAD z) that change every WEIGHT_SLOTS slots."""
     parts = []
     for first in range(0, slots, WEIGHT_SLOTS):
         weight = np.exp(SPREAD * rng.standard_normal(num_pages))
@@ -91,7 +91,7 @@ def explored(num_pages: int, slots: int, rng: np.random.Generator) -> IntArray:
 
 
 def recorded(instance: Instance, horizon: float, slots: int, seed: int) -> Record:
-    """Return the record of an explorer in the episode of a seed."""
+    """Crawl random pages in the episode of a seed, and return the record of crawls and signals."""
     pages = explored(instance.num_pages, slots, np.random.default_rng([seed, 3])).astype(np.float64)
     group, signals, capacity = np.zeros(instance.num_pages, np.int64), 4 * slots, 0
     while signals > capacity:

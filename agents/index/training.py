@@ -114,7 +114,7 @@ def _fit(
     out: Path,
     tick: Callable[[str], None],
 ) -> FloatArray:
-    """Return the weights of the best validation; call ``tick`` after each round."""
+    """Fit an index, and return the weights with the best validation; call ``tick`` per round."""
     started, best, best_freshness, gap = time.perf_counter(), np.zeros(0), -np.inf, ""
     validation, seeds = replace(arguments, bandwidth_spread=1.0), validation_seeds(arguments)
     reference = BASELINES[int(np.argmax(freshness_of(validation, BASELINES, seeds).mean(axis=0)))]
@@ -146,12 +146,12 @@ def check_finished(out: Path, arguments: IndexArguments) -> None:
 
 
 def index_of(arguments: IndexArguments, weights: FloatArray) -> StoredIndex:
-    """Return an index with these weights and the arguments of its training."""
+    """Return an index with the given weights and the arguments of its training."""
     return StoredIndex(weights, json.loads(arguments.to_json()))
 
 
 def explore(arguments: IndexArguments, number: int) -> History:
-    """Return the log of an explorer in an episode."""
+    """Explore episode ``number`` of the training by random crawls; return its history."""
     seed = TRAINING_SEEDS + (arguments.seed << 20) + number
     instance = arguments.of_exploration().draw(seed)
     slots = CYCLES * instance.num_pages

@@ -29,7 +29,7 @@ class PageCategorical(CategoricalDistribution):
     """Logarithms of the probabilities, (N, m)."""
 
     def proba_distribution(self, action_logits: Tensor) -> PageCategorical:
-        """Take the logits, (N, m)."""
+        """Set the distribution to the one with given logits of pages, (N, m)."""
         self.logs = torch.log_softmax(action_logits, -1)
         return self
 
@@ -81,7 +81,7 @@ class PageScores:
         super().__init__(*args, **kwargs)
 
     def _dead(self) -> float | None:
-        """Return the score of pages that do not exist, None where scores are means."""
+        """Return the score of pages that do not exist; None if scores are means of normals."""
         drawn = self.batch is not None or isinstance(self.action_space, Discrete | MultiBinary)
         return NEVER if drawn else None
 
@@ -99,7 +99,7 @@ class PageScores:
         )
 
     def _choose_draws(self) -> None:
-        """Replace the distribution of the actions by :class:`GumbelTop` for ``batch``."""
+        """Use :class:`GumbelTop` as the distribution of actions if ``batch`` is given."""
         if self.batch is not None:
             pages = self.observation_space.shape[:1]
             if not isinstance(self.action_space, Box) or self.action_space.shape != pages:

@@ -21,7 +21,7 @@ class PageValues(nn.Module):
         self.value = nn.Linear(encoder.width, 1)
 
     def forward(self, encoded: Tensor) -> Tensor:
-        """Return the action values."""
+        """Return the action value of each page, (N, m), from encoded observations."""
         scores, pooled = self.heads(encoded)
         alive = self.heads.by_page(encoded)[1]
         values: Tensor = self.value(pooled) + scores - mean_over(scores, alive)[:, None]
@@ -35,7 +35,7 @@ class PageDQN(DQNPolicy):
     """The policy of DQN with action values from a vector per page."""
 
     def make_q_net(self) -> QNetwork:
-        """Return a network of action values."""
+        """Build the network of action values from the page encoder."""
         network = super().make_q_net()
         encoder = network.features_extractor
         assert isinstance(encoder, PageEncoder)

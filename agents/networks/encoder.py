@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from agents.networks.scaling import PageScaling, mean_over
 
 NEVER = -1e9
-"""Score of a page that does not exist; finite, so that gradients are."""
+"""Score of a page that does not exist; it is finite so that gradients are finite."""
 
 
 class PageEncoder(BaseFeaturesExtractor):
@@ -44,31 +44,31 @@ class PageEncoder(BaseFeaturesExtractor):
 
 
 def joined(vectors: Tensor, alive: Tensor | None) -> Tensor:
-    """Return the vectors of pages, and which pages exist, as (N, m·C)."""
+    """Join the vectors of pages, and whether each page exists, to one row per lane, (N, m·C)."""
     if alive is not None:
         vectors = torch.cat([vectors, alive[..., None]], -1)
     return torch.flatten(vectors, 1)
 
 
 class OnPages(nn.Module):
-    """A network on the output of an encoder, for any number of pages."""
+    """The base of networks that read an encoder's output, for any number of pages."""
 
     def __init__(self, encoder: PageEncoder) -> None:
         super().__init__()
         self.width, self.mortal = encoder.width, encoder.scaling.mortal
 
     def by_page(self, encoded: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the vectors, (N, m, width), and which pages exist, (N, m), None for all."""
+        """Split encoded rows into vectors, (N, m, width), and which pages exist, (N, m) or None."""
         vectors = encoded.reshape(len(encoded), -1, self.width + self.mortal)
         return (vectors[..., :-1], vectors[..., -1]) if self.mortal else (vectors, None)
 
 
 class PerPage(OnPages):
-    """A number per page from its vector, (N, m·C) to (N, m).
+    """A layer that computes a number for each page from its vector, (N, m·C) to (N, m).
 
     Args:
         encoder: the source of the vectors.
-        dead: the number of a page that does not exist; None for that of its vector.
+        dead: the number of a page that does not exist; None to compute it from its vector.
     """
 
     def __init__(self, encoder: PageEncoder, dead: float | None) -> None:
@@ -77,7 +77,7 @@ class PerPage(OnPages):
         self.score = nn.Linear(encoder.width, 1)
 
     def forward(self, encoded: Tensor) -> Tensor:
-        """Return the numbers."""
+        """Return the number of each page, (N, m)."""
         vectors, alive = self.by_page(encoded)
         numbers: Tensor = self.score(vectors).squeeze(-1)
         if alive is None or self.dead is None:
@@ -94,7 +94,7 @@ class PageHeads(PerPage):
     """
 
     latent_dim_pi = 1
-    """The scores need no further layer; size 1 makes the discarded one small."""
+    """Size of Stable-Baselines3's layer after the scores; it is discarded, so it is small."""
 
     def __init__(self, encoder: PageEncoder, dead: float | None = NEVER) -> None:
         super().__init__(encoder, dead)
@@ -102,7 +102,7 @@ class PageHeads(PerPage):
         self.pooled = nn.Sequential(nn.Linear(encoder.width, encoder.width), nn.ReLU())
 
     def forward(self, encoded: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]  # two
-        """Return the scores and the value's input."""
+        """Return the score of each page, (N, m), and the input of the state's value, (N, width)."""
         return self.forward_actor(encoded), self.forward_critic(encoded)
 
     def forward_actor(self, encoded: Tensor) -> Tensor:

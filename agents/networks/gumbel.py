@@ -47,12 +47,12 @@ class GumbelTop(Distribution):
         return nn.Identity()
 
     def proba_distribution(self, action_logits: Tensor) -> GumbelTop:
-        """Take the logits, (N, m)."""
+        """Set the distribution to the one with given logits of pages, (N, m)."""
         self.logits = action_logits
         return self
 
     def _encoded(self, pages: Tensor) -> Tensor:
-        """Return the actions for ordered pages, (N, b)."""
+        """Return the actions that encode pages in their order of drawing, (N, b) to (N, m)."""
         actions = torch.full_like(self.logits, -1.0)
         return actions.scatter_(1, pages, self._steps.to(actions).expand_as(pages))
 
@@ -69,7 +69,7 @@ class GumbelTop(Distribution):
         return self._encoded(order[:, : self.batch])
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Return the logarithm of the probability of ordered samples, (N,)."""
+        """Return the log-probability of actions, which encode drawn pages in their order, (N,)."""
         pages = torch.topk(actions, self.batch, dim=1).indices
         logits = self.logits.gather(1, pages)
         rest = torch.logsumexp(self.logits.scatter(1, pages, NEVER), 1, keepdim=True)
@@ -84,7 +84,7 @@ class GumbelTop(Distribution):
         return -(logs.exp() * logs).sum(1)
 
     def actions_from_params(self, action_logits: Tensor, deterministic: bool = False) -> Tensor:
-        """Return actions for logits."""
+        """Return a sample, or the likeliest action, for given logits."""
         return self.proba_distribution(action_logits).get_actions(deterministic=deterministic)
 
     def log_prob_from_params(self, action_logits: Tensor) -> tuple[Tensor, Tensor]:

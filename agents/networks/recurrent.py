@@ -27,7 +27,7 @@ class PageMemory(nn.Module):
 
 
 class RecalledHeads(nn.Module):
-    """Heads on the vectors of pages and their memories, (N, m·C + m·H).
+    """The actor's and critic's heads on the pages' vectors and memories, (N, m·C + m·H).
 
     A linear layer adds each memory to the vector of its page, before ``PageHeads``.
     """

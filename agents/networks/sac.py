@@ -14,7 +14,7 @@ from agents.networks.encoder import OnPages, PageEncoder, PerPage
 from agents.networks.scaling import mean_over
 
 DEAD_SCORE = -10.0
-"""Score, before it is squashed, of a page that does not exist."""
+"""Unsquashed score of a page that does not exist."""
 
 
 class PageActor(Actor):
@@ -30,7 +30,7 @@ class PageActor(Actor):
 
 
 class PageQ(OnPages):
-    """The value of a set of scores, (N, m·C + m) to (N, 1).
+    """A critic: the value of giving scores to all pages, (N, m·C + m) to (N, 1).
 
     Each page's vector and score enter a layer, the mean over all pages a second one.
     """
@@ -43,7 +43,7 @@ class PageQ(OnPages):
         self.value = nn.Linear(width, 1)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the values."""
+        """Return the value of the scores in each lane, (N, 1)."""
         num_pages = inputs.shape[1] // (self.width + self.mortal + 1)
         vectors, alive = self.by_page(inputs[:, :-num_pages])
         scores = inputs[:, -num_pages:]
@@ -55,7 +55,7 @@ class PageQ(OnPages):
 
 
 class PageCritic(ContinuousCritic):
-    """SAC's critics, on pages."""
+    """The critics of SAC, each a :class:`PageQ`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -78,13 +78,13 @@ class PageSAC(SACPolicy):
         super().__init__(*args, **{**kwargs, "net_arch": []})
 
     def make_actor(self, features_extractor: BaseFeaturesExtractor | None = None) -> Actor:
-        """Return the actor."""
+        """Build the actor that draws a score per page."""
         kwargs = self._update_features_extractor(self.actor_kwargs, features_extractor)
         return PageActor(**kwargs).to(self.device)
 
     def make_critic(
         self, features_extractor: BaseFeaturesExtractor | None = None
     ) -> ContinuousCritic:
-        """Return the critics."""
+        """Build the critics, which value the scores of all pages."""
         kwargs = self._update_features_extractor(self.critic_kwargs, features_extractor)
         return PageCritic(**kwargs).to(self.device)

@@ -40,16 +40,16 @@ from torch import Tensor, nn
 from crawl_envs.types.arguments import real
 
 DECADES = 100.0
-"""Logarithms become linear below 1 / DECADES."""
+"""Scaled values become linear in the observation, not logarithmic, below 1 / DECADES."""
 MIDDLE = 3.0
-"""Subtracted from logarithms, so that typical values are around 0."""
+"""Constant subtracted from logarithms, so that typical values are around 0."""
 RECALL_BOUND = 1.02
-"""Keeps recalls 0 and 1 distinct from 0.01 and 0.99, but not from 0.001 and 0.999."""
+"""Bound at which recalls 0 and 1 differ from 0.01 and 0.99, though hardly from 0.001 and 0.999."""
 MIN_MEAN = 1e-12
 """Lower bound of the mean importance as a divisor."""
 PLAIN = ("changed", "alive", "complete", "recall")
 POWERS = {"elapsed": 1, "age": 1, "change_rate": -1, "false_signal_rate": -1, "importance": 0}
-"""Power of T in the divisor of the columns that L scales."""
+"""Power of the cycle T in the divisor of each column that is scaled by a logarithm."""
 
 
 def base_name(feature: str) -> str:
@@ -101,11 +101,11 @@ class PageScaling(nn.Module):
         self._signed = [k for k, name in enumerate(names) if name in signed]
 
     def alive(self, observations: Tensor) -> Tensor | None:
-        """Return which pages exist, (N, m) in {0, 1}; None where all do."""
+        """Return 1 for each page that exists and 0 for others, (N, m); None if all pages exist."""
         return (observations[..., self._column["alive"]] > 0.5).float() if self.mortal else None
 
     def _gains(self, observations: Tensor) -> Tensor:
-        """Return the factors under the logarithm in each lane, (N, F)."""
+        """Return the factor of each column before its logarithm, in each lane, (N, F)."""
         alive = self.alive(observations)
         gains = self.gain.repeat(len(observations), 1)
         if alive is not None:

@@ -36,8 +36,8 @@ def calibrate(log_odds: FloatArray, labels: BoolArray) -> Calibration:
     machines). At the maximum of the likelihood, the mean probability is the share of positives.
 
     Args:
-        log_odds: the model's, (n,), on examples sampled like those to predict.
-        labels: their labels, (n,) bool, of both classes.
+        log_odds: the model's log-odds, (n,), on examples sampled like those to predict.
+        labels: labels of these examples, (n,) bool, of both classes.
     """
     from sklearn.linear_model import LogisticRegression  # slow to import
 

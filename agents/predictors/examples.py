@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FloatColumns = NDArray[np.float32]
 Sample = Callable[[OfferFeatures, np.random.Generator], IntArray]
-"""Returns pages of a day, sorted, without repeats, from the features of that day alone."""
+"""Function that draws pages of a day, sorted and distinct, from the features of that day alone."""
 
 COUNTED = {
     "change_frequency": HISTORY_DAYS,
@@ -46,7 +46,7 @@ class Columns(NamedTuple):
     metadata: NDArray[np.int32]
 
     def select(self, features: str) -> Columns:
-        """Return the columns of ``metadata``, ``history`` or ``both``."""
+        """Return these columns with only ``metadata``, only ``history``, or ``both``."""
         history, metadata = self
         return Columns(
             history if features != "metadata" else history[:, :0],
@@ -59,7 +59,7 @@ Table: TypeAlias = tuple[Columns, BoolArray]
 
 
 def columns_of(offers: OfferFeatures, pages: IntArray | slice = slice(None)) -> Columns:
-    """Return the columns of offers at the start of a day, for some ``pages``, (n,), or all."""
+    """Return the feature columns of offers when a day begins, for some ``pages``, (n,), or all."""
     ids = [array[pages] for array in offers.metadata]
     counts = [getattr(offers, name)[pages] * np.float32(days) for name, days in COUNTED.items()]
     weekday = np.full(len(ids[0]), offers.day_of_week, np.int32)

@@ -11,7 +11,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class Vocabulary:
-    """The ids of a model, by column.
+    """A table that gives the known ids of each column a row of a model's table.
 
     The rows of all columns are in one table, column after column. Unknown ids (unseen or rare)
     share the first row of their column.
@@ -53,10 +53,10 @@ class Vocabulary:
         return rows
 
     def arrays(self) -> Arrays:
-        """Return the known ids as arrays of a file."""
+        """Return the known ids as arrays by name, to be stored in a file."""
         return {f"model_known_{column}": ids for column, ids in enumerate(self.ids)}
 
     @classmethod
     def take(cls, arrays: Arrays, columns: int) -> Vocabulary:
-        """Return the vocabulary in the arrays of a file, of so many columns."""
+        """Build the vocabulary of a number of columns from the arrays of a file."""
         return cls([arrays[f"model_known_{column}"] for column in range(columns)])

@@ -28,7 +28,7 @@ from crawl_envs.types.arguments import one_of, real, share, whole
 CHUNK_ROWS = 8_192
 PREDICTION_THREADS = 2
 FIRST_SQUARES = 0.1
-"""Initial value of the accumulated squares, that of TensorFlow."""
+"""Initial value of Adagrad's accumulated squares, the same as in TensorFlow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +160,7 @@ class Network:
         return cls(vocabulary, best_weights)
 
     def _forward(self, history: Tensor, rows: Tensor) -> Tensor:
-        """Return log-odds, (n,)."""
+        """Return the log-odds of n examples from scaled history and rows of ids, (n,)."""
         table, *layers = self.weights
         values = torch.cat([history, functional.embedding(rows, table).flatten(1)], dim=1)
         for position in range(0, len(layers), 2):
@@ -186,13 +186,13 @@ class Network:
         return odds
 
     def arrays(self) -> Arrays:
-        """Return the arrays of a file."""
+        """Return the weights and known ids as arrays by name, to be stored in a file."""
         weights = {f"model_weight_{i}": weight.numpy() for i, weight in enumerate(self.weights)}
         return {**self.vocabulary.arrays(), **weights}
 
     @classmethod
     def take(cls, settings: NetworkSettings, arrays: Arrays, history: int, ids: int) -> Network:
-        """Return the network in the arrays of a file; KeyError if one is missing."""
+        """Build a network from the arrays of a file; KeyError if an array is missing."""
         numbers = range(2 * len(settings.hidden) + 3)
         weights = [torch.from_numpy(arrays[f"model_weight_{number}"]) for number in numbers]
         return cls(Vocabulary.take(arrays, ids), weights)

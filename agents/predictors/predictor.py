@@ -23,7 +23,7 @@ from crawl_envs.types.offer_features import HISTORY_FEATURES, METADATA_FEATURES,
 
 FORMAT = 1
 DAMAGE = (AttributeError, EOFError, IndexError, OSError, RuntimeError, TypeError, ValueError)
-"""Errors from reading a damaged or foreign file, in addition to those of its compression."""
+"""Errors that reading a damaged or foreign file may raise, without errors of decompression."""
 
 
 class Predictor:
@@ -154,7 +154,7 @@ class Predictor:
 
     @classmethod
     def _from_arrays(cls, arrays: Arrays) -> Predictor:
-        """Return the predictor in the arrays of a file."""
+        """Build a predictor from the arrays of a file."""
         header = json.loads(str(arrays["header"]))
         if header["format"] != FORMAT:
             raise ValueError(f"its format must be {FORMAT}, got {header['format']!r}")
@@ -170,7 +170,7 @@ class Predictor:
 
 
 def kind_of(model: str) -> tuple[Any, Any]:
-    """Return the classes of a model and of its settings; import their packages."""
+    """Import and return the class of a model, ``network`` or ``trees``, and of its settings."""
     if model == "network":
         from agents.predictors.network import Network, NetworkSettings  # imports torch
 

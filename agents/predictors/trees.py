@@ -58,7 +58,7 @@ class TreeSettings:
 
 
 def with_weekdays(ids: NDArray[np.int32]) -> IntArray:
-    """Return ids with a column of pairs of the last two, merchant and weekday.
+    """Append a column of ids of pairs of merchant and weekday, the last two columns, to ids.
 
     Ids are in the order of :data:`crawl_envs.types.offer_features.METADATA_FEATURES`; ids (n, 0)
     have no pairs. A negative merchant gives a negative pair.
@@ -85,9 +85,10 @@ def target_statistics(
 def across_folds(
     rows: NDArray[np.int32], labels: BoolArray, size: int, settings: TreeSettings, seed: int
 ) -> FloatColumns:
-    """Return the statistics of the training table itself, (n, c), by its rows and labels.
+    """Return the target statistics of the training table's own ids, (n, c), without leaks.
 
-    The statistics of a fold come from the other folds, so that rare ids do not leak labels.
+    The statistics of each fold come from the labels of the other folds, so that rare ids do not
+    reveal their labels.
     """
     fold = np.random.default_rng(seed).integers(0, settings.folds, len(rows))
     table = np.empty(rows.shape, np.float32)
@@ -99,7 +100,7 @@ def across_folds(
 
 
 def inputs(columns: Columns, vocabulary: Vocabulary, shares: FloatArray) -> FloatColumns:
-    """Return the inputs of trees, (n, c) float32: history, and ``shares`` for ids."""
+    """Return the inputs of trees, (n, c) float32: history columns, and the ``shares`` of ids."""
     rows = vocabulary.rows(with_weekdays(columns.metadata))
     return np.hstack([columns.history, shares[rows].astype(np.float32)])
 
@@ -120,7 +121,7 @@ class Nodes(NamedTuple):
 
     @classmethod
     def read(cls, trees: list[NDArray[Any]]) -> Nodes:
-        """Return the nodes of trees of scikit-learn 1.5 to 1.9, arrays with named columns."""
+        """Convert the trees of scikit-learn 1.5 to 1.9, arrays with named columns, to nodes."""
         sizes = np.array([len(tree) for tree in trees], np.int64)
         roots = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         nodes, offset = np.concatenate(trees), np.repeat(roots, sizes)
@@ -217,7 +218,7 @@ class Trees:
         return odds
 
     def arrays(self) -> Arrays:
-        """Return the arrays of a file."""
+        """Return the trees as arrays by name, to be stored in a file."""
         return {
             **self.vocabulary.arrays(),
             "model_shares": self.shares,
@@ -227,7 +228,7 @@ class Trees:
 
     @classmethod
     def take(cls, settings: TreeSettings, arrays: Arrays, history: int, ids: int) -> Trees:
-        """Return the trees in the arrays of a file; KeyError or ValueError for damaged ones."""
+        """Build trees from the arrays of a file; KeyError or ValueError if they are damaged."""
         columns = ids + 1 if ids else 0  # with the pairs of merchant and weekday
         nodes = Nodes(*(arrays[f"model_node_{name}"] for name in Nodes._fields))
         nodes.check(history + columns)

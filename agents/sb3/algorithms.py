@@ -20,7 +20,7 @@ from crawl_envs.types.arguments import one_of
 
 NETWORKS = ("pages", "mlp", "plain")
 ACTIONS = {"dqn": "page", "maskableppo": "page", "sac": "scores"}
-"""Action forms of the algorithms that support only one."""
+"""The action form of each algorithm that supports only one."""
 CONTRIB = {"maskableppo": "MaskablePPO", "recurrentppo": "RecurrentPPO"}
 """Algorithms of the package sb3-contrib, and their classes."""
 OFF_POLICY = ("dqn", "sac")
@@ -28,7 +28,7 @@ COMMON_ARGUMENTS = {
     *("policy", "policy_kwargs", "env", "learning_rate", "gamma", "seed", "device"),
     "_init_setup_model",
 }
-"""Arguments that every class of an algorithm must take."""
+"""Names of the arguments that every algorithm class must take."""
 PAGE_POLICIES = {
     "a2c": "actor_critic.PageActorCritic",
     "dqn": "dqn.PageDQN",
@@ -37,7 +37,7 @@ PAGE_POLICIES = {
     "recurrentppo": "recurrent.PageRecurrent",
     "sac": "sac.PageSAC",
 }
-"""Policies of the network ``pages``, in :mod:`agents.networks`."""
+"""Policy classes for the network ``pages`` by algorithm, in :mod:`agents.networks`."""
 
 
 def algorithm_class(name: str) -> type[BaseAlgorithm]:
@@ -65,7 +65,7 @@ def algorithm_class(name: str) -> type[BaseAlgorithm]:
 
 
 def derived_from(algorithm: str) -> str:
-    """Return the one of ALGORITHMS that an algorithm is or derives from, or an empty string."""
+    """Return the name in ALGORITHMS that an algorithm is or derives from, "" for none."""
     kind = algorithm_class(algorithm)
     for name in ALGORITHMS:
         with suppress(ValueError):  # its package is missing
@@ -75,9 +75,10 @@ def derived_from(algorithm: str) -> str:
 
 
 def rules_of(algorithm: str) -> str:
-    """Return the one of ALGORITHMS whose defaults an algorithm has.
+    """Return the name in ALGORITHMS whose defaults apply to an algorithm.
 
-    That is the one it derives from. Without one, it is ppo for on-policy algorithms, else sac.
+    It is the algorithm from which the class derives. A class that derives from none has the
+    defaults of ppo if it learns on policy, else of sac.
     """
     on_policy = issubclass(algorithm_class(algorithm), OnPolicyAlgorithm)
     return derived_from(algorithm) or ("ppo" if on_policy else "sac")

@@ -23,19 +23,19 @@ from agents.sb3.hyperparameters import PREFIX, WIDTH
 from crawl_envs.types.arguments import flag, real, share, whole
 
 ENV_ID = re.compile(r"([\w.]+:)?([\w:.-]+/)?[\w.-]+")
-"""An id of an environment, optionally with a module and a namespace."""
+"""Matches the id of an environment, optionally with a module and a namespace."""
 
 Check = Callable[[str, Any], Any]
-"""Raises ValueError for a bad value of a named argument."""
+"""Function of an argument's name and value that raises ValueError for a bad value."""
 
 
 def _or_value(allowed: Any, check: Check) -> Check:
-    """Return a check that also accepts one more value."""
+    """Return a check that accepts ``allowed`` and any value that ``check`` accepts."""
     return lambda name, value: value == allowed or check(name, value)
 
 
 def _entropy(name: str, value: Any) -> None:
-    """Check a coefficient of SAC: a number, or ``auto_`` with its start."""
+    """Check SAC's entropy coefficient: a number >= 0, or ``auto_`` followed by its start."""
     start = math.nan
     with suppress(AttributeError, ValueError):
         start = float(value.removeprefix("auto_"))
@@ -44,7 +44,7 @@ def _entropy(name: str, value: Any) -> None:
 
 
 def _unchecked(name: str, value: Any) -> None:
-    """Accept a value."""
+    """Accept any value of an argument."""
 
 
 COUNT: Check = partial(whole, least=1)
@@ -69,7 +69,7 @@ CHECKED: Mapping[Check, tuple[str, ...]] = {
     _or_value("auto", real): ("target_entropy",),
     partial(whole, least=0, most=2): ("verbose",),
 }
-"""Arguments of the algorithms' classes that a run may set, and their checks."""
+"""Checks of the arguments of algorithm classes that a run may set, by name."""
 CHECKS = {name: check for check, names in CHECKED.items() for name in names}
 
 

@@ -20,7 +20,7 @@ from crawl_envs.types import BoolArray
 from policies import BeliefNCIS, Bound, bind
 
 COLUMNS = ("belief_evidence", "belief_expected_changes", "belief_change_rate")
-"""Evidence x, expected changes B, and the change rate times T = m / R: all free of units."""
+"""Columns of a page's evidence, expected changes, and change rate times T = m / R; no units."""
 MAX_COLUMN = 1e3
 """Upper bound of the columns."""
 

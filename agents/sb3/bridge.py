@@ -23,7 +23,7 @@ from crawl_envs.envs.vector import CrawlVectorEnv
 from crawl_envs.types import BoolArray
 
 Indices = int | Iterable[int] | None
-"""One lane, several, or all (None)."""
+"""Type of a choice of lanes: one, several, or all (None)."""
 ALLOWED_WRAPPERS = (VectorRewardWrapper, NormalizeReward, RecordEpisodeStatistics)
 """Vector wrappers allowed inside a CrawlVecEnv: of rewards, and of statistics of episodes."""
 

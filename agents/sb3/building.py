@@ -121,7 +121,7 @@ def schedule_arguments(arguments: TrainArguments, observation_bytes: int) -> dic
 
 
 def _schedule(arguments: TrainArguments, observation_bytes: int) -> dict[str, Any]:
-    """Return the arguments of :func:`schedule_arguments` for every class."""
+    """Return the arguments of :func:`schedule_arguments`, also those that a class may lack."""
     base = rules_of(arguments.algorithm)
     recommended = hyperparameters.defaults(base)
     settings = hyperparameters.model_arguments(base)

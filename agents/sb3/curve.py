@@ -77,7 +77,7 @@ class CurveCallback(BaseCallback):
         )
 
     def _end(self) -> int:
-        """Return the steps after which the algorithm ends, in whole rollouts."""
+        """Return the step count at which training ends, rounded up to whole rollouts."""
         rollout, done = rollout_steps(self.model), self.num_timesteps
         return done + -(-(self.steps - done) // rollout) * rollout
 

@@ -72,7 +72,7 @@ def cycle_of(problem: Problem) -> float:
 
 
 def pages_in_words(arguments: TrainArguments) -> str:
-    """Return a text with the numbers of pages on which an agent is trained and ranked."""
+    """Return a sentence with the numbers of pages on which an agent is trained and ranked."""
     problem = first_problem(make_lanes(arguments, 1, training=False))
     pages, cycle = arguments.train_pages or problem.num_pages, cycle_of(problem)
     return f"trained on {pages} pages at m / R = {cycle:g}; ranked on {problem.num_pages}"

@@ -184,7 +184,7 @@ class Agent:
         return self._resized
 
     def _in_units_of_training(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return observations with times in the units in which T is that of the training."""
+        """Convert observations to the unit of time in which T equals the T of the training."""
         lanes = rows if rows.ndim == 3 else rows[None]
         cycles = [self._cycle or self._traits.cycle]
         if self._core is not None:

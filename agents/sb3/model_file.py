@@ -41,7 +41,7 @@ COUNTS = ("_episode_num", "_n_calls", "_n_updates", "clone_rounds", "num_timeste
 RATE = "exploration_rate"
 """The only attribute of dqn that changes in a run and is not a count."""
 MOMENTS = 6
-"""Numbers of a scale of rewards."""
+"""Number of moments that describe a scale of rewards."""
 
 
 class Description(NamedTuple):
@@ -152,7 +152,7 @@ def load_model(path: Path, env: Any = None) -> tuple[BaseAlgorithm, TrainArgumen
 
 @contextlib.contextmanager
 def in_one_line(path: Path, problem: str) -> Iterator[None]:
-    """Raise any error with a file of an agent as a ValueError of one line."""
+    """Convert any error inside the block, which reads an agent's file, to a one-line ValueError."""
     try:
         yield
     except FileNotFoundError:

@@ -25,7 +25,7 @@ class RewardScale:
         """Learn from the rewards of a step; return them scaled, and the new discounted sums, (N,).
 
         Args:
-            rewards: of all lanes, (N,).
+            rewards: rewards of all lanes, (N,).
             sums: discounted sums of rewards minus their mean before this step, (N,); 0 at first.
             gamma: discount per step.
         """
@@ -35,7 +35,7 @@ class RewardScale:
         return self.scaled(rewards), sums
 
     def scaled(self, rewards: NDArray[Any]) -> NDArray[np.float32]:
-        """Return rewards in this scale."""
+        """Return rewards minus their mean, over the deviation of discounted returns."""
         centred = rewards - self.rewards.mean
         return (centred / np.sqrt(self.returns.var + 1e-8)).astype(np.float32)
 

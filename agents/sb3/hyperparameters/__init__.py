@@ -29,14 +29,14 @@ WORDS = {
     "learning_rate": "learning_rate",
     "gamma": "gamma",
 }
-"""Names in TrainArguments by names in RL-Zoo."""
+"""The name of a hyperparameter in TrainArguments, by its name in RL-Zoo."""
 PREFIX = "crawl_envs:"
 POLICY_KWARGS = "__import__('agents.sb3.zoo').sb3.zoo.policy_kwargs"
 
 
 @functools.cache
 def settings(algorithm: str) -> dict[str, Any]:
-    """Return the entry of an algorithm in its file; ValueError for an unknown algorithm.
+    """Read an algorithm's recommended hyperparameters from its file; ValueError if unknown.
 
     A user's class has the entry of the algorithm that it derives from
     (:func:`agents.sb3.algorithms.rules_of`).
@@ -69,7 +69,7 @@ def network(algorithm: str) -> str:
 
 
 def network_of(policy: Any) -> str:
-    """Return the network of a policy by the name of its class."""
+    """Return the network (``mlp`` or ``pages``) of a policy, by the name of the policy's class."""
     return "mlp" if str(policy).startswith("Mlp") else "pages"
 
 

@@ -20,22 +20,22 @@ from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, WAITI
 BINS = 240
 MINUTE = 1.0 / 1440.0
 MAX_ROWS, FIRST = 12, 10
-"""Rows of a table, and of one of gone, failing, starved or late pages."""
+"""Most rows of a table; ``FIRST`` is for tables of gone, failing, starved or late pages."""
 LOGIN = re.compile(r"(?<=://)[^/?#\s]*@")
 UNITS = ("days", 1.0), ("hours", 1.0 / 24.0), ("minutes", MINUTE), ("seconds", MINUTE / 60.0)
 
 
 class History:
-    """Fetches by outcome (``outcomes``) and ``expected`` freshness, in bins of time.
+    """A history in bins of time: fetches by outcome (``outcomes``) and ``expected`` freshness.
 
-    The width of a bin, in days, doubles when there are ``BINS`` of them.
+    When there are ``BINS`` bins, their width in days doubles.
     """
 
     def __init__(self) -> None:
         self.width, self.bins = MINUTE, dict[int, dict[str, Any]]()
 
     def bin_at(self, time: float) -> dict[str, Any]:
-        """Return the bin of a time."""
+        """Return the bin that contains a time; merge bins if there would be too many."""
         while int(time // self.width) not in self.bins and len(self.bins) >= BINS:
             before, self.bins = sorted(self.bins.items()), {}
             self.width *= 2.0
@@ -50,7 +50,7 @@ class History:
 
 
 def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
-    """Return the state of all pages, sources and hosts at a time, and what comes next."""
+    """Return the data of the page to watch: states of pages, sources and hosts, and next pages."""
     with scheduler.lock:
         pages, rows, now = scheduler.pages, scheduler.pages.living(), max(now, scheduler.time)
         probability = stale(pages, rows, now)
@@ -72,9 +72,9 @@ def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
 def _sources(pages: Any, rows: IntArray) -> list[dict[str, Any]]:
     """Return the recall and precision of each source.
 
-    ``basis`` of the precision is ``given`` (with the pages), ``prior`` (no evidence) or
-    ``fetches``. ``crawls`` are the fetches that were learned from, None without learning, and
-    ``compared`` the signals before them; a given rate counts for some.
+    ``basis`` says where the precision comes from: ``given`` (with the pages), ``prior`` (no
+    evidence) or ``fetches``. ``crawls`` is the number of fetches learned from, None without
+    learning. ``compared`` is the number of signals before them; a given rate counts as some.
     """
     columns = {name: np.atleast_2d(column)[:, rows] for name, column in pages.columns.items()}
     if not {"change_rate", "recall", "false_signal_rate"} <= columns.keys():
@@ -101,7 +101,7 @@ def _sources(pages: Any, rows: IntArray) -> list[dict[str, Any]]:
 def _hosts(
     pages: Any, rows: IntArray, probability: FloatArray | None, now: float
 ) -> list[dict[str, Any]]:
-    """Return the hosts that are held, then those with most pages."""
+    """Describe the hosts that are held, then the hosts with most pages, a dict each."""
     codes, labels, choices = pages.choices.host[rows], list(pages.hosts), pages.choices
     counts = np.bincount(codes[codes >= 0], minlength=len(labels))
     held, hosts = choices.held[: len(labels)], []
@@ -118,7 +118,7 @@ def _hosts(
 
 
 def _next(pages: Any, rows: IntArray, now: float) -> list[dict[str, Any]]:
-    """Return new pages and the pages of the largest values, except on held hosts."""
+    """Describe the pages to fetch next: new pages, then those of the largest crawl values."""
     status, host = pages.choices.status[rows], pages.choices.host[rows]
     over = np.isin(status, (WAITING, SENT)) & (pages.choices.due[rows] <= now)
     free = over | np.isin(status, (READY, NEW, PARKED))
@@ -139,7 +139,7 @@ def _next(pages: Any, rows: IntArray, now: float) -> list[dict[str, Any]]:
 
 
 def reason_of(facts: Mapping[str, Any], now: float, price: float) -> str:
-    """Return why a page with a copy is next, by its ``description``."""
+    """Return a sentence on why a page is due soon, from the ``facts`` of its ``description``."""
     age = now - facts["copy"]
     unit, days = next((pair for pair in UNITS if age >= 2.0 * pair[1]), UNITS[-1])
     parts = [f"its copy is {age / days:.3g} {unit} old"]
@@ -157,7 +157,7 @@ def reason_of(facts: Mapping[str, Any], now: float, price: float) -> str:
 def _troubled(
     pages: Any, rows: IntArray, probability: FloatArray | None, now: float, bandwidth: float
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the first pages that are gone, failing, starved or late."""
+    """Describe the first pages that are gone, failing, starved or late, a list for each trouble."""
     choices, copies = pages.choices, pages.lazy.pages["last_crawl"]
     some = {"gone": np.flatnonzero((choices.status == GONE) & np.isfinite(choices.due))}
     for name, which in troubles(pages, rows, probability, now, bandwidth).items():
@@ -170,7 +170,7 @@ def _troubled(
 
 
 def _about(pages: Any, row: int, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is shown of a page; ``until``: end of its wait, or of its memory as gone."""
+    """Describe a page by its facts; ``until`` is when its wait ends, or it is forgotten as gone."""
     url, until = str(pages.ids.ids(np.array([row]))[0]), float(pages.choices.due[row])
     names = "state", "failures", "stale", "signals", "change_rate"
     times = {"copy": facts["copy"], "due": facts["due"], "until": until}
@@ -179,7 +179,7 @@ def _about(pages: Any, row: int, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def feeds_of(polls: Any) -> list[dict[str, Any]]:
-    """Return the feeds that are bad, then the others, with their polls."""
+    """Describe the feeds and their polls; feeds with faults come first."""
     due, last, feeds = dict(polls.due), dict(polls.last), []
     for feed in due:
         polled, faults = (last[feed].time, last[feed].faults) if feed in last else (None, ())
@@ -190,7 +190,7 @@ def feeds_of(polls: Any) -> list[dict[str, Any]]:
 
 
 def without_login(text: str, address: str = "") -> str:
-    """Return a text without the users and passwords of addresses in it and of ``address``."""
+    """Remove users and passwords of URLs from a text, and also the login of ``address``."""
     login = LOGIN.search(address)
     return LOGIN.sub("", text if login is None else text.replace(login[0], ""))
 
@@ -199,7 +199,7 @@ def without_login(text: str, address: str = "") -> str:
 def values_of(
     search: IntArray, value: Any, now: float, pages: IntArray, values: FloatArray
 ) -> None:
-    """Write the values of pages at a time."""
+    """Write the crawl value of each page at a time to ``values``."""
     lazy = lazy_at(search)
     for position in range(pages.shape[0]):
         values[position] = value_at(lazy, value, pages[position], now)

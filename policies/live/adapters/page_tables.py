@@ -40,24 +40,24 @@ def read_pages(path: str | Path, spelled: Callable[[str], str]) -> PageTable:
 
 
 def living(table: PageTable) -> IntArray:
-    """Return the rows of the pages that are not gone, in order."""
+    """Return the rows of a table whose pages are not gone, in order."""
     return np.arange(table.num_pages) if table.gone is None else np.flatnonzero(~table.gone)
 
 
 def living_copies(table: PageTable) -> IntArray:
-    """Return the rows of the pages that are not gone and have a copy, in order."""
+    """Return the rows of a table whose pages are not gone and have a copy, in order."""
     rows = living(table)
     return rows[~np.isnan(copies_of(table)[rows])]
 
 
 def newest_copy(table: PageTable) -> tuple[float, bool]:
-    """Return the time of the newest copy, -inf without one, and whether times are dates."""
+    """Return the time of a table's newest copy, -inf without one, and whether times are dates."""
     newest = float(np.fmax.reduce(copies_of(table), initial=-np.inf))
     return newest, table.dated or newest == -np.inf
 
 
 def columns_of(table: PageTable, rows: IntArray) -> dict[str, Any]:
-    """Return the columns of a table that a scheduler takes, of some pages."""
+    """Return the columns for a scheduler's ``add`` from some rows of a table, by name."""
     columns: dict[str, Any] = {"importance": table.importance, "host": table.host}
     if table.change_rate is not None:
         columns["change_rate"] = table.change_rate
@@ -87,9 +87,9 @@ def add_pages(
     ids: Any = None,
     **more: Any,
 ) -> None:
-    """Add rows of a table to a scheduler, and report the pages that are gone.
+    """Add the pages in some rows of a table to a scheduler, and report those that are gone.
 
-    ``ids`` replace all its URLs, (m,), and ``more`` are further arguments of ``add``.
+    ``ids`` replace all URLs of the table, (m,), and ``more`` are further arguments of ``add``.
     """
     labels, columns = (table.urls if ids is None else ids)[rows], columns_of(table, rows)
     unknown = table.recall is None and table.false_signal_rate is None
@@ -102,9 +102,9 @@ def add_pages(
 
 
 def report_signals(scheduler: Scheduler, table: PageTable, ids: Any, start: float) -> None:
-    """Report the signals of a table to a scheduler, except as many as feeds have reported.
+    """Report the signals counted in a table to a scheduler, less those that it has already.
 
-    Their times are not known; they are spread evenly from the copy to the start.
+    As their times are not known, they are spread evenly from the copy to ``start``.
     """
     rows = living_copies(table)
     if table.signals is None or rows.size == 0:

@@ -23,9 +23,9 @@ from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 TINY, MIN_CHANCE = 1e-300, 1e-250
-"""Least sum of probabilities, and least probability of a phase at a crawl."""
+"""Smallest value of a sum of probabilities, and of the probability of a phase at a crawl."""
 STEPS, PRECISION = 60, 1e-12
-"""Most steps of an inversion, and its error over the length of the time."""
+"""Most steps when a change time is solved for, and its error relative to the interval."""
 Four: TypeAlias = tuple[float, float, float, float]
 
 
@@ -69,15 +69,15 @@ class Law(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """Changes by page and time, and phases.
+    """Changes drawn for all pages, sorted by page and time, and the phases of the pages.
 
     Attributes:
         page: page of each change.
-        time: its time.
-        phase: phase after it.
-        signal: signal of each change in the order of the gaps, -1 without one.
+        time: time of each change.
+        phase: phase of the page after each change.
+        signal: index of each change's signal in the order of the gaps, -1 without one.
         in_gap: number of changes in each gap.
-        true: whether each signal is one of a change, (k,).
+        true: whether each signal was emitted by a change, (k,).
         moves: changes of each page by the phases before and after, and phases at the first crawl
             (before: 2), (m, 3, 2).
         days: days of each page in each phase, (m, 2).
@@ -94,7 +94,7 @@ class Drawn(NamedTuple):
 
 
 class _Page(NamedTuple):
-    """Parameters of a page as in Law, eigenvalues of Q, and coefficients of exp(Qt)."""
+    """A page's parameters as in Law, and the eigenvalues and coefficients that give exp(Qt)."""
 
     rate: FloatArray
     burst: FloatArray
@@ -106,7 +106,7 @@ class _Page(NamedTuple):
 
 @inlined()
 def _page_of(law: Law, i: int) -> _Page:
-    """Return the parameters of a page; no term of the coefficients cancels."""
+    """Compute the parameters of page ``i`` in a form without loss of digits by cancellation."""
     rate, burst, share = law.rate[i], law.burst[law.group[i]], law.share[law.group[i]]
     a = -rate[0] * (1.0 - share[0] * (1.0 - burst[0]))
     d = -rate[1] * (1.0 - share[0] * burst[1])
@@ -122,7 +122,7 @@ def _page_of(law: Law, i: int) -> _Page:
 
 @inlined()
 def _moved(page: _Page, t: float) -> Four:
-    """Return exp(Qt), row by row."""
+    """Return the 2 x 2 matrix exp(Qt), row by row: how phases move in a time without signals."""
     slow, fast = math.exp(page.values[0] * t), math.exp(page.values[1] * t)
     first, second, up, down = page.weights
     return (first * slow + second * fast, up * (slow - fast), down * (slow - fast),
@@ -131,7 +131,7 @@ def _moved(page: _Page, t: float) -> Four:
 
 @inlined()
 def _draw_index(uniform: float, weights: tuple[float, float, float, float, float]) -> int:
-    """Return an index with probability in proportion to its weight."""
+    """Return an index from 0 to 4, drawn by a uniform number in proportion to five weights."""
     target, last = uniform * sum(weights), 0
     for k in range(5):
         if weights[k] > 0.0:
@@ -154,10 +154,11 @@ def _mass(value: float, rate: float, u: float, t: float) -> float:
 
 @inlined()
 def _first_change(uniform: float, page: _Page, phase: int, last: int, t: float) -> float:
-    """Return the time of the first of one or more changes in (0, t], from a phase to the last.
+    """Draw the time of a page's first change in (0, t], given its phases at 0 and at t.
 
-    Its density at u is in proportion to exp(-rate u) times the probability to be in the last phase
-    after the rest of the time. It is inverted at ``uniform``, by Newton's method within bounds.
+    At least one change is given. The density at u is in proportion to exp(-rate u) times the
+    probability to reach phase ``last`` in the rest of the time. The distribution function is
+    inverted at ``uniform`` by Newton's method within bounds.
     """
     first, second, up, down = page.weights
     stays, rate = page.burst[phase], page.rate[phase]
@@ -182,7 +183,7 @@ def _first_change(uniform: float, page: _Page, phase: int, last: int, t: float) 
 
 @inlined()
 def _pass_time(page: _Page, before: FloatArray, after: FloatArray, t: float) -> None:
-    """Compute the state after a time without signals: phases 0, 1 unchanged, and 0, 1 changed."""
+    """Write probabilities after a time without signals: phases 0, 1 unchanged; 0, 1 changed."""
     m = _moved(page, t)
     for k in range(2):
         after[k] = before[k] * math.exp(-page.rate[k] * t)
@@ -194,7 +195,7 @@ def _pass_time(page: _Page, before: FloatArray, after: FloatArray, t: float) -> 
 def _pass_signal(
     page: _Page, source: int, false: float, before: FloatArray, after: FloatArray
 ) -> None:
-    """Compute the state after a signal."""
+    """Write to ``after`` the probabilities of the four states right after a signal of a source."""
     true, total = page.share[1 + source], 0.0
     quiet = (before[0] + before[2]) * page.rate[0] * true
     busy = (before[1] + before[3]) * page.rate[1] * true
@@ -210,10 +211,10 @@ def _pass_signal(
 
 @inlined()
 def _forward(gaps: Gaps, page: _Page, i: int, past: FloatArray) -> int:
-    """Compute the states of a page before and after each piece, and return the number of pieces.
+    """Compute a page's state probabilities around each piece of time; return how many pieces.
 
-    Signals split a gap into pieces, unless it is without a change. The last state is that at the
-    end, where only phases count.
+    Signals split a gap into pieces, unless the gap is known to have no change. The last entry is
+    for the end, where only phases count.
     """
     past[0, 0] = (1.0 - page.burst[2], page.burst[2], 0.0, 0.0)
     j = 0
@@ -240,7 +241,7 @@ def _fill(
     rng: np.random.Generator, page: _Page, i: int, ends: tuple[int, int, float, float],
     drawn: Drawn, times: list[tuple[float, int, int]],
 ) -> None:  # fmt: skip
-    """Draw the changes of a piece, from its first to its last state, and from start to end."""
+    """Draw the changes in one piece of time, given the states and times at its two ends."""
     phase, last, some, start, end = ends[0] & 1, ends[1] & 1, ends[0] < 2, ends[2], ends[3]
     while True:
         m = _moved(page, end - start)
@@ -261,7 +262,7 @@ def _fill(
 
 @inlined()
 def _state_before(uniform: float, page: _Page, before: FloatArray, state: int, t: float) -> int:
-    """Return the state before a time without signals after which there was a change."""
+    """Draw the state before a time ``t`` without signals, given the changed state at its end."""
     k, m = state - 2, _moved(page, t)
     w = (before[0] * m[k], before[1] * m[2 + k])
     stayed = before[k] * math.exp(-page.rate[k] * t)
@@ -273,7 +274,7 @@ def _state_before(uniform: float, page: _Page, before: FloatArray, state: int, t
 def _signal_before(
     uniform: float, page: _Page, source: int, false: float, before: FloatArray, k: int
 ) -> int:
-    """Return the state before a signal after which the phase is k; 4 if the signal is false."""
+    """Draw the state before a signal, given phase ``k`` after it; 4 means a false signal."""
     true = page.share[1 + source]
     quiet = true * page.rate[0] * (page.burst[0] if k == 1 else 1.0 - page.burst[0])
     busy = true * page.rate[1] * (page.burst[1] if k == 1 else 1.0 - page.burst[1])
@@ -286,7 +287,7 @@ def _draw_gap(
     rng: np.random.Generator, gaps: Gaps, page: _Page, where: tuple[int, int, int, int],
     past: FloatArray, drawn: Drawn, times: list[tuple[float, int, int]],
 ) -> tuple[int, int]:  # fmt: skip
-    """Draw a gap backward, from its last piece j and its last phase; return those before it."""
+    """Draw the changes in a gap, from its last piece and phase backward; return the ones before."""
     i, gap, j, state = where
     none = gaps.has_evidence[gap] and not gaps.changed[gap]
     end, k = gaps.length[gap], gaps.signal[gap + 1]
@@ -319,7 +320,7 @@ def _draw_gap(
 
 @compiled()
 def draw_changes(gaps: Gaps, law: Law, rng: np.random.Generator) -> Drawn:
-    """Draw all changes and phases given crawls and signals."""
+    """Draw the changes and phases of all pages, given the results of crawls and the signals."""
     m, room = law.group.size, 0
     for i in range(m):
         first, last = gaps.first[i], gaps.first[i + 1]

@@ -46,21 +46,22 @@ from policies.live.logs.crawl_log import CrawlLog, crawls_before
 from policies.live.logs.signal_delays import Periods, SignalDelays
 
 FIRST_PASSES, PASSES = 300, 100
-"""Passes before the first draw, and up to each."""
+"""Number of passes of the sampler before the first draw, and before each further draw."""
 STEPS = 10
-"""Metropolis steps of each distribution in a pass."""
+"""Number of Metropolis steps per pass for each distribution of rates."""
 SPREAD_OF_MEANS, SPREAD_OF_SHAPES = 2.0, 1.5
-"""Standard deviations, before the log, of the logarithms of a group's mean and shape."""
+"""Prior standard deviations of the logarithms of a group's mean and shape."""
 LEAST_RATE, SHORTEST = 1e-200, 1e-12
 PERIODS, PERIOD_SHAPE = 8, 2.0
-"""Parts of a log with a factor of their own, and the shape of its Gamma distribution of mean 1."""
+"""Number of parts of a log with separate rate factors, and the shape of the factors' Gamma
+prior of mean 1."""
 BURST_PRIOR = np.array([[0.5, 1.5], [0.5, 0.5], [0.5, 0.5]])
-"""Beta distributions of a burst after a single change, after one of a burst, and at the start."""
+"""Beta priors of a burst's chance: after a single change, after one in a burst, at the start."""
 BURST_SHAPE, BURST_DAYS = 0.5, 0.0227
-"""Gamma distribution of the rate in bursts: shape, and rate in median times between crawls."""
+"""Gamma prior of the change rate in bursts: shape, and rate in median times between crawls."""
 LEAST_CHANCE = 1e-12
 BEFORE = 1e-12
-"""Time between a signal at a crawl and the crawl, relative to 1 + the time of the log in days."""
+"""Time by which a signal at a crawl is moved before it, relative to 1 + the log's time in days."""
 
 
 class Changes(NamedTuple):
@@ -109,7 +110,7 @@ def impute(
 
 
 class _Chain:
-    """Changes, rates and their distributions, drawn in turn."""
+    """A Gibbs sampler: draws changes, rates and the distributions of rates in turn."""
 
     def __init__(
         self, log: CrawlLog, end: float, group: IntArray, rng: np.random.Generator
@@ -136,7 +137,7 @@ class _Chain:
         self.periods = Periods(edges, np.ones(PERIODS))
 
     def advance(self) -> Drawn:
-        """Draw the changes, then the rates, and then the delays of signals, each given the rest."""
+        """Draw changes, rates and signal delays, each given the rest; return the changes."""
         drawn = self.path()
         self._draw_factor(drawn)
         self._draw_bursts(drawn)
@@ -150,7 +151,7 @@ class _Chain:
         return np.stack([self.rates[0], self.burst_rate[self.group]], axis=1)
 
     def path(self) -> Drawn:
-        """Return changes by page and time, and phases, drawn given rates and delays."""
+        """Draw all changes, sorted by page and time, and all phases, given rates and delays."""
         law = Law(
             self.group,
             self.change_rates,
@@ -172,7 +173,7 @@ class _Chain:
         )
 
     def _gaps_by_clock(self) -> Gaps:
-        """Return the gaps on a clock that runs as fast as the factor, signals at their changes."""
+        """Return the gaps in time scaled by the periods' factors, with signals at their changes."""
         gaps = self.delays.shifted()
         gap = np.repeat(np.arange(gaps.start.size), np.diff(gaps.signal))
         time = gaps.start[gap] + gaps.signal_at
@@ -185,7 +186,7 @@ class _Chain:
         )
 
     def exposure(self, drawn: Drawn) -> FloatArray:
-        """Return the changes to be expected of each period given the phases, (PERIODS,)."""
+        """Return the expected number of changes in each period, given the phases, (PERIODS,)."""
         first, gaps = self.gaps.first, self.gaps
         alive = np.flatnonzero(np.diff(first))
         last = first[alive + 1] - 1
@@ -201,14 +202,14 @@ class _Chain:
         return np.array(spent)
 
     def _draw_factor(self, drawn: Drawn) -> None:
-        """Draw the factor of each period given the path, and scale it to mean 1."""
+        """Draw the rate factor of each period, given the changes, and scale factors to mean 1."""
         count = np.histogram(drawn.time, self.periods.edges)[0]
         factor = self.rng.gamma(PERIOD_SHAPE + count) / (PERIOD_SHAPE + self.exposure(drawn))
         factor = np.maximum(factor / factor.mean(), LEAST_CHANCE)
         self.periods = self.periods._replace(factor=factor)
 
     def _draw_bursts(self, drawn: Drawn) -> None:
-        """Draw probabilities of bursts, and the change rate in them."""
+        """Draw the probabilities of bursts and the change rate in bursts for each group."""
         count = self.burst_rate.size
         for kind, prior in enumerate(BURST_PRIOR):
             counts = [np.bincount(self.group, drawn.moves[:, kind, k], count) for k in (1, 0)]
@@ -220,7 +221,7 @@ class _Chain:
         self.burst_rate = np.maximum(rate, LEAST_RATE)
 
     def _draw_rates(self, drawn: Drawn) -> None:
-        """Draw rates, shares and distributions."""
+        """Draw the pages' rates, the shares of signalled changes, and the rates' distributions."""
         m, source, true = self.group.size, self.gaps.source, drawn.true
         sources, groups = len(self.shares) - 1, self.shares.shape[1]
         page = self.signal_page
@@ -243,14 +244,14 @@ class _Chain:
 
 
 class _Prior:
-    """Gamma distributions of a rate in G groups, by mean and shape, (G,) each."""
+    """The Gamma distributions of a rate in G groups, given by their mean and shape, (G,) each."""
 
     def __init__(self, typical: float, num_groups: int) -> None:
         self.typical = typical
         self.mean, self.shape = np.full(num_groups, typical), np.ones(num_groups)
 
     def learn(self, rate: FloatArray, group: IntArray, rng: np.random.Generator) -> None:
-        """Draw mean and shape of each group given the rates of its pages, (m,)."""
+        """Draw each group's mean and shape, given the rates of its pages, (m,)."""
         count = self.mean.size
         pages = np.bincount(group, minlength=count)
         total = np.bincount(group, rate, count).astype(np.float64)

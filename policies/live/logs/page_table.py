@@ -26,21 +26,21 @@ from policies.live.logs.urls import hosts_of
 
 
 def _numbers(rows: Columns, word: str, low: float, high: float, expected: str) -> FloatArray:
-    """Return a column of numbers, 0 or from ``low`` to ``high``."""
+    """Read a column of numbers that must be 0 or lie from ``low`` to ``high``."""
     values = rows.numbers(word)
     rows.check(word, ~((values == 0.0) | ((values >= low) & (values <= high))), expected)
     return values
 
 
 def _ends(rows: Columns, word: str) -> FloatArray:
-    """Return a column of ends of intervals, NaN where there is none."""
+    """Read a column of numbers >= 0 that end intervals, NaN for missing values."""
     values = rows.numbers(word)
     rows.check(word, values < 0.0, "a number that is not negative, or nothing")
     return values
 
 
 def _truths(rows: Columns, word: str) -> BoolArray:
-    """Return a column of truth values."""
+    """Read a column of truth values; missing values are bad rows."""
     flags = rows.flags(word)
     rows.check(word, np.isnan(flags), "0, 1, true or false")
     truths: BoolArray = flags == 1.0
@@ -65,17 +65,17 @@ READERS: dict[str, Callable[[Columns, str], Any]] = {
     "change_rate_low": _ends,
     "change_rate_high": _ends,
 }
-"""Columns that a table may have, as fields of the same name, and what reads them."""
+"""The functions that read the optional columns of a table, by the name of column and field."""
 OF_SIGNALS = ("recall", "false_signal_rate", "precision", "signals")
 PAGE_COLUMNS = re.compile(rf"url|last_crawl|{'|'.join(READERS)}|({'|'.join(OF_SIGNALS)})(:.+)?")
 
 FOR_PEOPLE = r"crawls|.*_(own|stderr)(:.*)?"
-"""Columns that ``scripts.estimate`` writes and nothing reads."""
+"""Matches columns that ``scripts.estimate`` writes for people and no code reads."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PageTable:
-    """What is known of m pages and S sources of signals; None where nothing is.
+    """A table of m pages and S sources of signals; fields without data are None.
 
     Attributes:
         urls: name of each page, all different, (m,) str objects.
@@ -212,7 +212,7 @@ def _dates(days: FloatArray) -> Any:
 
 
 def _signals(rows: Columns, change_rate: FloatArray | None) -> dict[str, Any]:
-    """Return names of the sources, and what is known of their signals, as fields of a table."""
+    """Read the names of sources, recalls, false signal rates and counts, as fields of a table."""
     words = [word for word in rows if word.partition(":")[0] in OF_SIGNALS]
     endings = list(dict.fromkeys("".join(word.partition(":")[1:]) for word in words))
     columns: dict[str, list[Any]] = {"recall": [], "false_signal_rate": [], "signals": []}
@@ -240,7 +240,7 @@ def _signals(rows: Columns, change_rate: FloatArray | None) -> dict[str, Any]:
 
 
 def _false_rates(rows: Columns, ending: str, change_rate: FloatArray | None) -> FloatArray:
-    """Return recall * change_rate * (1 - precision) / precision."""
+    """Return false signal rates: recall * change_rate * (1 - precision) / precision."""
     word, recall_word = f"precision{ending}", f"recall{ending}"
     if change_rate is None or recall_word not in rows:
         raise ValueError(

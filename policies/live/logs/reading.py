@@ -185,7 +185,7 @@ def read_crawl_log(
 
 
 def _times(rows: Columns, unit: str | None) -> tuple[Times, bool]:
-    """Return the times of rows, at noon where only the day is known, and whether they are dates."""
+    """Read the times of rows, noon for a bare date; return them and whether they are dates."""
     times = rows.times("time", unit=unit or ("stamp" if rows.stamped else None))
     times.whole_day[:] &= not rows.stamped
     rows.note("crawls with a date alone, taken at noon (UTC)", times.whole_day & rows.good)
@@ -202,7 +202,7 @@ def _log(
     signals: Signals,
     dated: bool,
 ) -> CrawlLog:
-    """Return the log of the pages that were found."""
+    """Build the crawl log of the pages that were found at least once."""
     mask = (outcome <= CHANGED) | gone
     crawled_pages = np.unique(crawls.page[mask])
     number = np.full(pages.urls.size + 1, -1)  # the last one is that of page -1
@@ -250,7 +250,7 @@ def _redirects(
 ) -> tuple[BoolArray, NDArray[np.object_]]:
     """Return whether the last fetch of each page was redirected elsewhere, and the last target.
 
-    ``number`` is the number in the log of each of ``pages``, -1 if it is not there.
+    ``number`` has the number in the log of each of ``pages``, -1 for a page that is left out.
     """
     moved = outcome == REDIRECTED
     redirected, target = np.zeros(number.size, np.bool_), np.full(number.size, "", np.object_)
@@ -268,7 +268,7 @@ def _redirects(
 def _left_out(
     rows: Columns, crawls: Crawls, outcome: NDArray[np.int8], mask: BoolArray, signals: Signals
 ) -> Dropped:
-    """Return and note what was left out."""
+    """Count what was left out of the log, and add a note on it."""
     silent, redirected = (int((outcome == kind).sum()) for kind in (NO_EVIDENCE, REDIRECTED))
     dropped = Dropped(
         failed=int(np.count_nonzero(~mask)) - redirected,

@@ -36,16 +36,16 @@ MERGE_OPTIONS = {
     "; one by --merge scheme --merge www (in Python: merge_..)": (True, True),
 }
 SPELLING = re.compile(r"^\w+://(www\.)?|/?(\?.*)?$")
-"""What spellings of the URL of a page differ in: scheme, www., and query."""
+"""Matches the parts in which spellings of a page's URL may differ: scheme, www., and query."""
 MOST_SIGNALS = 1e6
 """Largest number of signals between two crawls."""
 
 
 class Signals(NamedTuple):
-    """Signals of some sources: page, -1 if unknown, time, source, and whether it is a day's start.
+    """Signals: each one's page (-1: unknown), time, source, and whether only its day is known.
 
-    The first sources are ``counted``, others timed. ``duplicates`` were left out, and ``lost``
-    ones, whose time is unknown.
+    The first ``counted`` sources give numbers of signals, the others times. ``duplicates`` and
+    ``lost`` count signals that were left out; lost ones have no known time.
     """
 
     page: IntArray
@@ -59,7 +59,7 @@ class Signals(NamedTuple):
 
 
 def signal_counts(rows: Columns) -> tuple[tuple[str, ...], IntArray]:
-    """Return the sources that have columns of counts, S of them, and the counts, (S, n)."""
+    """Read the columns with counts of signals; return the S sources and the counts, (S, n)."""
     words = [word for word in rows if word.startswith("signals")]
     expected = f"a whole number from 0 to {MOST_SIGNALS:g}"
     counts = np.zeros((len(words), rows.num_rows), np.int64)
@@ -72,7 +72,7 @@ def signal_counts(rows: Columns) -> tuple[tuple[str, ...], IntArray]:
 
 
 def spread_signals(sources: tuple[str, ...], counts: IntArray, crawls: Crawls) -> Signals:
-    """Return counted signals, (S, n), spread evenly since the page's crawl before."""
+    """Spread counted signals, (S, n), evenly over the time since the page's previous crawl."""
     counts = counts[:, crawls.row]
     first = crawls.first()
     lost = int(counts[:, first].sum())
@@ -96,7 +96,7 @@ def with_events(
     log: Columns,
     columns: Mapping[str, str],
 ) -> Signals:
-    """Return signals and those of a file of events, with limits for bad rows as in the log.
+    """Add the signals of a file of events; bad rows have the same limit as in the log.
 
     ``columns`` are names in the file of columns that have other names, see :class:`Wanted`.
     """
@@ -134,7 +134,7 @@ def with_events(
 
 
 def _unmatched(path: Path, urls: list[str], pages: Pages) -> list[str]:
-    """Return a note on URLs that are of no page, with one, a page like it, and what merges them."""
+    """Return a note on signals' URLs that are no page, with an example and an option that helps."""
     if not urls:
         return []
     forms = {form: page for form, page in pages.page_of_form.items() if page >= 0}
@@ -154,11 +154,11 @@ def place(
     crawl_time: FloatArray,
     crawl_changed: BoolArray,
 ) -> FloatArray:
-    """Return a time in the day of each signal, (k,).
+    """Choose a time within the day of each signal of which only the day is known, (k,).
 
     Crawls of the page split the day into pieces, each in one interval between crawls. If exactly
-    one of these intervals ended in a change, the signal is in the middle of its piece, else in the
-    middle of the longest piece, the first of these.
+    one of these intervals ended in a change, the signal is put in the middle of its piece. Else it
+    is put in the middle of the longest piece, the first one of several.
 
     Args:
         page: page of each signal, with at least one crawl, (k,).

@@ -20,7 +20,7 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 
 MICROSECONDS_PER_DAY = 86_400e6
 UNITS = {"seconds": 1e6, "milliseconds": 1e3, "microseconds": 1.0, "nanoseconds": 1e-3}
-"""Microseconds in a unit of numbers since 1970."""
+"""Number of microseconds in each unit of times since 1970."""
 TIME_UNITS = ("days", "stamp", *UNITS)
 BOUNDS = (1e7, 1e8, 1e11, 1e14, 1e17)
 """Numbers from these on are no longer of each of TIME_UNITS, from 1e13 to 1e14 again stamps."""
@@ -31,15 +31,15 @@ EPOCHS = {
 }
 """Numbers of other epochs, from .. to .., with the microseconds in one, and from then to 1970."""
 YYMMDD = r"^(\d\d(0[1-9]|1[0-2])[0-3]\d(([01]\d|2[0-3])[0-5]\d)?|[0-3]\d[0-3]\d(19|20)\d\d)$"
-"""Digits of yymmdd and yymmddhhmm, or of ddmmyyyy and mmddyyyy."""
+"""Matches dates whose digits are yymmdd, yymmddhhmm, ddmmyyyy or mmddyyyy."""
 YEAR_2001, YEAR_2049, YEAR_2099 = 1e15, 2.5e15, 4.1e15
 """Microseconds since 1970, in 2001, 2049 and 2099: bare numbers outside are noted, or not read."""
 SPREADSHEET = (2e4, 8e4)
-"""Days since 1900 of the years 1954 to 2119."""
+"""Range of days since 1900 that spreadsheets write, for the years 1954 to 2119."""
 YEARS = ("1900", "2100")
-"""A column of digits of one length in these years, most of them stamps, has no other unit."""
+"""A column of digits of one length within these years holds stamps if most parse as stamps."""
 FIRST, LAST = -6.2e16, 2.5e17
-"""Microseconds since 1970 from the year 5 to 9892; what is outside is no time."""
+"""Range of times in microseconds since 1970, from the year 5 to 9892."""
 EXPECTED = (
     "an ISO 8601 time, an HTTP or mail date, seconds, milliseconds, microseconds or nanoseconds "
     "since 1970, yyyymmdd or yyyymmddhhmmss, or a number of days below 1e7"
@@ -72,7 +72,7 @@ MONTHS = {text: k for k, name in enumerate(NAMES.split(), 1) for text in (name, 
 ZONES = dict.fromkeys(("", "Z", "UT", "UTC", "GMT", "WET"), 0)
 ZONES |= {"EDT": -4, "EST": -5, "CDT": -5, "CST": -6, "MDT": -6, "MST": -7, "PDT": -7, "PST": -8}
 ZONES |= {"WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "JST": 9}
-"""Hours east of Greenwich: names of RFC 5322, and others of one meaning."""
+"""Hours east of Greenwich by name of time zone: those of RFC 5322, and other unambiguous names."""
 
 
 class Times(NamedTuple):
@@ -95,7 +95,7 @@ class Times(NamedTuple):
 
 
 def parse_times(column: Any, unit: str | None = None) -> Times:
-    """Return the times of an Arrow array: of dates, timestamps, numbers or strings.
+    """Parse an Arrow array of dates, timestamps, numbers or strings as times.
 
     Args:
         column: the array; strings have no blanks at their ends.
@@ -117,7 +117,7 @@ def parse_times(column: Any, unit: str | None = None) -> Times:
 
 
 def _of_texts(column: Any, unit: str | None) -> Times:
-    """Return times of texts: numbers, or dates in one of the forms."""
+    """Parse texts that are numbers or dates in a known form as times."""
     numeric = pc.fill_null(pc.match_substring_regex(column, NUMBER), False)
     numbers = pc.if_else(numeric, column, None)
     times = _of_numbers(_float(numbers.cast(pa.float64())), numbers, unit)
@@ -136,7 +136,7 @@ def _of_texts(column: Any, unit: str | None) -> Times:
 
 
 def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
-    """Return times of numbers, whose texts have the digits; negative ones are NaN."""
+    """Convert numbers to times; ``texts`` are their digits, and negative numbers give NaN."""
     value = np.where((number < 0.0) | np.isinf(number), np.nan, number)
     present = ~np.isnan(value)
     if unit is None and present.any() and _are_stamps(texts):
@@ -174,9 +174,9 @@ def _of_numbers(number: FloatArray, texts: Any, unit: str | None) -> Times:
 
 
 def _units(value: FloatArray, present: BoolArray, texts: Any) -> IntArray:
-    """Return the unit of each number by its size: in TIME_UNITS or, from there on, in EPOCHS.
+    """Guess each number's unit by its size: an index into TIME_UNITS followed by EPOCHS.
 
-    It is -1 where it is not clear: for 18 digits of no epoch, and for a column of yymmdd.. alone.
+    The index is -1 if unclear: for 18 digits of no epoch, and for a column of only yymmdd..
     """
     kind = np.searchsorted(BOUNDS, value, side="right")
     kind[(value >= 1e13) & (value < 1e14)] = 1
@@ -191,7 +191,7 @@ def _units(value: FloatArray, present: BoolArray, texts: Any) -> IntArray:
 
 
 def _are_stamps(texts: Any) -> bool:
-    """Return whether texts have one length, from 6 on, and years of YEARS, and most are stamps."""
+    """Return whether most texts are stamps, with one length of at least 6 and years in YEARS."""
     texts = texts.drop_null()
     first, last = pc.min_max(texts).as_py().values()
     if pc.count_distinct(pc.utf8_length(texts)).as_py() > 1 or len(first) < 6:
@@ -201,7 +201,7 @@ def _are_stamps(texts: Any) -> bool:
 
 
 def _of_dates(texts: Any, pattern: str) -> tuple[FloatArray, BoolArray, BoolArray]:
-    """Return microseconds since 1970, whether only the day is given, and whether no zone is."""
+    """Parse dates by a pattern; return microseconds since 1970 and masks of no time and no zone."""
     parts = pc.extract_regex(texts, pattern)
     groups = re.compile(pattern).groupindex
 
@@ -234,12 +234,12 @@ def _of_dates(texts: Any, pattern: str) -> tuple[FloatArray, BoolArray, BoolArra
 
 
 def _year(text: str) -> float:
-    """Return a year; two digits are of 1969 to 2068."""
+    """Convert the text of a year to a number; two digits mean 1969 to 2068."""
     return int(text) + (0 if len(text) == 4 else 1900 if int(text) > 68 else 2000)
 
 
 def _zone(text: str) -> float:
-    """Return minutes east of Greenwich, NaN for an unknown name."""
+    """Convert a time zone to minutes east of Greenwich; NaN for an unknown name."""
     if text[0] not in "+-":
         return ZONES.get(text.upper(), np.nan) * 60.0
     minutes = int(text[1:3]) * 60 + int(text[3:].lstrip(":") or 0)

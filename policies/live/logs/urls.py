@@ -15,11 +15,11 @@ from policies.live.logs.columns import Columns
 from policies.live.urls import normal_url
 
 HOST = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#]*@)?(?P<host>\[[^\]/?#]*\]|[^/?#:]*)"
-"""Host of a URL, without user and port (RFC 3986, section 3.2)."""
+"""Matches the host of a URL, without user and port (RFC 3986, section 3.2)."""
 
 
 class Pages(NamedTuple):
-    """Pages of a log: page of each row, (n,); their names, (p,); and page of each normal form."""
+    """The pages of a log: each row's page, (n,); names of pages, (p,); page of each normal form."""
 
     number: IntArray
     urls: NDArray[np.object_]
@@ -28,13 +28,13 @@ class Pages(NamedTuple):
     merge_www: bool
 
     def find(self, urls: Iterable[str]) -> IntArray:
-        """Return the page of each URL, -1 if it is none of these."""
+        """Return the page of each URL, -1 for a URL of no page."""
         normal = (normal_url(url, self.merge_schemes, self.merge_www) for url in urls)
         return np.array([self.page_of_form.get(url, -1) for url in normal], np.int64)
 
 
 def pages_of(rows: Columns, time: FloatArray, merge_schemes: bool, merge_www: bool) -> Pages:
-    """Return the pages of a log: one for each key of an archive, or else each normal form.
+    """Find the pages of a log: one for each key of a web archive, else for each normal form.
 
     A page has the name that its latest row, by ``time``, has. As keys of archives have neither
     scheme nor www., signals are then found without these. Adds a note on what was merged.

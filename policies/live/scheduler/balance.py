@@ -13,10 +13,10 @@ import numpy as np
 from crawl_envs.types import FloatArray, IntArray
 
 FARTHEST = 2.0
-"""Most by which a share is multiplied or divided in an exchange."""
+"""Largest factor by which an exchange multiplies or divides a shard's share of the bandwidth."""
 
 MIN_SHARE = 1e-3
-"""Least share of a shard, of an equal one: a shard may get pages later."""
+"""Least share of a shard, as a fraction of 1 / N; a shard without pages may get some later."""
 
 
 class Balance:
@@ -31,18 +31,18 @@ class Balance:
         self._totals, self._counts, self._credit = np.zeros((3, shares.size))
 
     def note(self, shard: int, value: float, count: int) -> None:
-        """Take note of the value, > 0, at which a shard crawled a number of pages."""
+        """Note that a shard crawled ``count`` pages at a crawl value, > 0."""
         self._totals[shard] += count * np.log(value)
         self._counts[shard] += count
 
     def forget(self) -> None:
-        """Forget the values so far."""
+        """Forget the crawl values noted since the last exchange."""
         self._totals[:] = self._counts[:] = 0.0
 
     def split(self, count: int, shards: IntArray) -> IntArray:
-        """Return whole numbers of sum ``count`` by the shares of some shards, (len(asked),).
+        """Divide ``count`` fetches among some shards by their shares; return whole numbers, (n,).
 
-        What was rounded is made up for in later calls.
+        Later calls make up for what rounding took from or gave to a shard.
         """
         exact = count * self.shares[shards] / self.shares[shards].sum()
         counts: IntArray = np.floor(exact).astype(np.int64)
@@ -53,7 +53,7 @@ class Balance:
         return counts
 
     def exchange(self, empty: IntArray) -> None:
-        """Exchange shares by the values noted, and forget these.
+        """Move bandwidth to the shards that crawled at larger values, and forget the values.
 
         Args:
             empty: shards without pages, whose shares decrease. Other shards that did not crawl

@@ -18,7 +18,7 @@ from crawl_envs.types import IntArray
 
 LEAST_ROOM = 64
 LONGEST_TEXT = 2**16
-"""Bytes of the longest id or host, in UTF-8."""
+"""Most bytes of an id or host in UTF-8."""
 EMPTY, DELETED = -1, -2
 Bytes = NDArray[np.uint8]
 
@@ -37,7 +37,7 @@ plain_mixed = cast(Any, mixed).py_func  # of an array, without a compilation
 
 @compiled()
 def hashes_of(text: Bytes, ends: IntArray) -> IntArray:
-    """Return a 64-bit hash of each string; string k ends before byte ``ends[k + 1]``."""
+    """Hash strings to 64 bits; string k is ``text[ends[k]:ends[k + 1]]``."""
     hashes = np.empty(ends.size - 1, np.int64)
     for k in range(hashes.size):
         word = np.uint64(0xCBF29CE484222325)
@@ -49,7 +49,7 @@ def hashes_of(text: Bytes, ends: IntArray) -> IntArray:
 
 @inlined(forceinline=True)
 def same(first: Bytes, start: int, end: int, second: Bytes, begin: int, last: int) -> bool:
-    """Return whether two strings are equal."""
+    """Return whether bytes ``start:end`` of one text equal bytes ``begin:last`` of another."""
     offset = 0
     while start + offset < end and begin + offset < last:
         if first[start + offset] != second[begin + offset]:
@@ -68,11 +68,11 @@ def find(
     ends: IntArray,
     letters: Bytes,
 ) -> IntArray:
-    """Return the row of each wanted key, -1 if there is none.
+    """Return the row of each wanted id in a hash table, -1 if it has none.
 
-    ``slots`` are rows by the hash of their keys, with open addressing. Rows hold a key and the
-    first and last byte of a string; wanted strings end at ``ends``. There are no strings where
-    keys are whole numbers.
+    ``slots`` has rows at places given by the hash of their keys, with open addressing. ``keys``
+    and ``spans`` have the key of each row, and the place of its string in ``text``. The wanted
+    strings are in ``letters`` and end at ``ends``, which is empty if ids are whole numbers.
     """
     rows, mask = np.full(wanted.size, -1), slots.size - 1
     for k in range(wanted.size):
@@ -90,7 +90,7 @@ def find(
 
 @compiled()
 def insert(slots: IntArray, keys: IntArray, rows: IntArray) -> None:
-    """Add rows, whose keys are not there."""
+    """Add rows to the slots of a hash table, which must not have their keys yet."""
     mask = slots.size - 1
     for row in rows:
         place = np.int64(mixed(keys[row])) & mask
@@ -101,7 +101,7 @@ def insert(slots: IntArray, keys: IntArray, rows: IntArray) -> None:
 
 @compiled()
 def discard(slots: IntArray, keys: IntArray, rows: IntArray) -> None:
-    """Remove rows."""
+    """Remove rows from the slots of a hash table."""
     mask = slots.size - 1
     for row in rows:
         place = np.int64(mixed(keys[row])) & mask
@@ -117,7 +117,7 @@ def shards_of(labels: ArrayLike, shards: int) -> IntArray:
 
 
 def as_array(name: str, value: Any) -> NDArray[Any]:
-    """Return an array as NumPy reads it; strings as objects, each of its own length.
+    """Convert a value to an array as NumPy does, except that strings become objects.
 
     Raises:
         ValueError: it has a mask, values that NumPy would change, such as numbers among strings, or
@@ -148,12 +148,12 @@ def as_array(name: str, value: Any) -> NDArray[Any]:
 
 
 class PageIds:
-    """Rows of pages by their ids, which are all integers or all strings.
+    """A hash table from the ids of pages to rows; ids are all integers or all strings.
 
-    Rows of removed ids are used again, the last one first.
+    Rows of removed ids are used again, the row freed last first.
 
     Attributes:
-        capacity: rows there is room for.
+        capacity: number of rows for which there is room.
     """
 
     def __init__(self) -> None:
@@ -190,7 +190,7 @@ class PageIds:
         return rows
 
     def _new(self, labels: NDArray[Any]) -> tuple[IntArray, IntArray, Bytes]:
-        """Return new ids encoded; ValueError if one is there already or twice."""
+        """Encode new ids as keys, ends and bytes; ValueError if one is known or comes twice."""
         keys, ends, letters = _encoded(labels)
         there = np.flatnonzero(self._find(keys, ends, letters) >= 0)
         if there.size:
@@ -202,7 +202,7 @@ class PageIds:
         return keys, ends, letters
 
     def _write(self, rows: IntArray, keys: IntArray, ends: IntArray, letters: Bytes) -> None:
-        """Write the ids of rows."""
+        """Store encoded ids in rows, and add the rows to the hash table."""
         self._keys[rows] = keys
         if ends.size:
             self._spans[rows, 0] = self._written + ends[:-1]
@@ -212,9 +212,9 @@ class PageIds:
         insert(self._slots, self._keys, rows)
 
     def move(self, ids: ArrayLike, new_ids: ArrayLike) -> None:
-        """Give n rows other ids; ValueError as for :meth:`rows` and :meth:`add`, or of another n.
+        """Give n pages n new ids; ValueError as for :meth:`rows` and :meth:`add`.
 
-        Nothing has changed then.
+        After an error nothing has changed.
         """
         rows, labels = self.rows(ids), self._read(new_ids)
         if labels.size != rows.size or np.unique(rows).size != rows.size:
@@ -263,7 +263,7 @@ class PageIds:
         return np.array([text[first:last].tobytes().decode() for first, last in spans], object)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the table as plain arrays, for :meth:`from_arrays`."""
+        """Return the table as arrays by name, from which :meth:`from_arrays` builds it again."""
         used = slice(self._used)
         return {
             "keys": self._keys[used],
@@ -275,7 +275,7 @@ class PageIds:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> PageIds:
-        """Return a table with the arrays of another one."""
+        """Return a table from the arrays that :meth:`arrays` of another table returned."""
         table, used = cls(), arrays["keys"].size
         table._make_room(used, arrays["text"].size)
         table._keys[:used], table._spans[:used] = arrays["keys"], arrays["spans"]
@@ -308,7 +308,7 @@ class PageIds:
         return find(self._slots, self._keys, self._spans, self._text, keys, ends, letters)
 
     def _make_room(self, ids: int, letters: int) -> None:
-        """Give room for more ids and their letters."""
+        """Enlarge the arrays for ``ids`` more ids that have ``letters`` bytes in all."""
         need = self._used + max(ids - self._num_free, 0)
         while self.capacity < need:
             self.capacity *= 2
@@ -330,7 +330,7 @@ class PageIds:
         return np.flatnonzero(~absent)
 
     def _gather_text(self, letters: int) -> None:
-        """Give room for more letters, and leave out those of removed ids."""
+        """Enlarge the text for ``letters`` more bytes, and delete the strings of removed ids."""
         rows = self.present()
         rows = rows[np.argsort(self._spans[rows, 0])]
         borders = np.zeros(self._written + 1, np.int8)
@@ -344,7 +344,7 @@ class PageIds:
 
 
 def first_of_each(entries: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which entries are the first of their kind, (n,)."""
+    """Return a mask, (n,), of the entries that have no equal entry before them."""
     places = dict(zip(entries[::-1].tolist(), range(entries.size - 1, -1, -1), strict=True))
     first = np.zeros(entries.size, np.bool_)
     first[np.fromiter(places.values(), np.int64, len(places))] = True
@@ -352,14 +352,14 @@ def first_of_each(entries: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def grown(array: NDArray[Any], length: int) -> NDArray[Any]:
-    """Return an array of another length that begins as this one does, with zeros after it."""
+    """Return a copy of an array that is extended by zeros to a length along its first axis."""
     longer = np.zeros((length, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer
 
 
 def _encoded(ids: NDArray[Any]) -> tuple[IntArray, IntArray, Bytes]:
-    """Return the keys of ids, and of strings where each begins and ends, and their bytes."""
+    """Encode ids: their keys (numbers or hashes), where each string ends, and all bytes."""
     if ids.dtype.kind != "O":
         return ids, np.zeros(0, np.int64), np.zeros(0, np.uint8)
     texts: list[Any] = ids.tolist()

@@ -25,7 +25,7 @@ from policies.live.scheduler.scheduler import CrawlScheduler
 from policies.live.scheduler.workers import BACKENDS, Answer, Workers, check_folder
 
 UNLIMITED = 1e9
-"""Time for which a shard may save bandwidth: the bandwidth is limited here, not there."""
+"""The ``burst`` of each shard: shards need no limit, as their common scheduler limits calls."""
 
 
 class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedScheduler):
@@ -117,7 +117,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self._ask_all("save")
 
     def close(self) -> None:
-        """End the workers, and leave the folder to others; calls raise ValueError then."""
+        """End the workers and release the folder for other processes; later calls are errors."""
         self._workers.close()
 
     def __exit__(self, *error: object) -> None:
@@ -196,7 +196,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self._exchange = None
 
     def source_gap(self, source: int, since: float) -> None:
-        """Take note of lost signals; see :meth:`CrawlScheduler.source_gap`."""
+        """Record that a source's signals were lost; see :meth:`CrawlScheduler.source_gap`."""
         self._set_shares()  # lets the time pass
         self._ask_all("source_gap", source=source, since=since)
 
@@ -209,7 +209,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     warm = passed_on(CrawlScheduler.warm)
 
     def _call(self, call: str, arguments: dict[str, Any]) -> Any:
-        """Make a call of the shards of its pages or hosts, or of all; return the joined answer."""
+        """Call a method on the shards of the given pages or hosts, or on all; join the answers."""
         if "ids" in arguments:
             return self._call_pages(call, as_ids(arguments.pop("ids")), arguments)
         for name in {"hosts", "host"} & set(arguments):
@@ -222,7 +222,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         return None
 
     def _call_pages(self, call: str, labels: NDArray[Any], arguments: dict[str, Any]) -> Any:
-        """Make a call of the shards of pages; return the joined answer."""
+        """Call a method on the shards that have the given pages; return the joined answer."""
         rows = self.ids.rows(labels, missing="raise" if call == "update" else "skip")
         per_page = {key: arguments.pop(key) for key in {*arguments} - {"status", "wait"}}
         arrays = {"ids": labels, **read(per_page, labels.size, self.num_sources)}
@@ -277,7 +277,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         super()._advance(time)
 
     def _take(self, count: int) -> NDArray[Any]:
-        """Return up to ``count`` pages; what one shard cannot give, the others do."""
+        """Return the ids of up to ``count`` pages; shards with pages replace those without."""
         if count == 0:
             return self.ids.ids(np.zeros(0, np.int64))
         self._pass_exchange()
@@ -296,12 +296,12 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         return np.concatenate(parts)
 
     def overview(self, time: float | None = None) -> dict[str, Any]:
-        """Return those of the shards by their number; see :meth:`CrawlScheduler.overview`."""
+        """Return the overview of each shard by its number; see :meth:`CrawlScheduler.overview`."""
         answers = self._ask_all("overview", time=time).items()
         return {str(shard): answer.result for shard, answer in answers}
 
     def ask(self, time: float, page_id: Any) -> NoReturn:
-        """Raise ValueError: the price of :meth:`CrawlScheduler.ask` is of one scheduler."""
+        """Raise ValueError: only a single scheduler has the price of :meth:`CrawlScheduler.ask`."""
         raise ValueError("ask is a call of one scheduler, not of shards: call next")
 
     def _next_chance(self) -> float:
@@ -310,7 +310,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         return min((answer.result.ask_again for answer in answers), default=math.inf)
 
     def _pass_exchange(self) -> None:
-        """Exchange shares when it is time; values of the first half of a period are not used."""
+        """Exchange shares at the end of each period, by crawl values of its second half."""
         if not self._balances or self._period == math.inf:
             return
         period = self._period or 0.5 * len(self.ids) / self.bandwidth
@@ -326,7 +326,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     # Pages and shares of the shards
 
     def _open(self, answers: Mapping[int, Answer]) -> None:
-        """Take the pages, the time and the bandwidths of the shards."""
+        """Load the pages, the clock and the bandwidths of shards that were just opened."""
         states = [answer.result for answer in answers.values()]
         for shard, state in enumerate(states):
             if state["ids"].size:
@@ -337,7 +337,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self.pace.bandwidth, self._balance = float(shares.sum()), Balance(shares)
 
     def _place(self, ids: NDArray[Any], where: IntArray | int) -> None:
-        """Take note of the shards of new pages."""
+        """Store the shard of each new page."""
         rows = self.ids.add(ids)
         if self._where.size < self.ids.capacity:
             self._where = np.resize(self._where, self.ids.capacity)
@@ -351,7 +351,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         return where
 
     def _set_shares(self) -> None:
-        """Give shards their bandwidths, from now on."""
+        """Set each shard's bandwidth to its current share of the bandwidth."""
         parts = enumerate((self.bandwidth * self.shares).tolist())
         calls = {shard: {"time": self.time, "bandwidth": part} for shard, part in parts}
         self._workers.ask("configure", calls)
@@ -359,19 +359,20 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     # Calls of shards
 
     def _ask(self, shard: int, call: str, **values: Any) -> Any:
-        """Make a call of a shard, and return its result."""
+        """Call a method on one shard, and return its result."""
         return self._workers.ask(call, {shard: values})[shard].result
 
     def _ask_all(self, call: str, **values: Any) -> dict[int, Answer]:
-        """Make a call of all shards."""
+        """Call a method on all shards, and return their answers by shard."""
         return self._workers.ask(call, dict.fromkeys(range(self._sizes.size), values))
 
     def _route(
         self, call: str, where: IntArray, arrays: Mapping[str, Any], **values: Any
     ) -> dict[int, Answer]:
-        """Make a call with each shard's part of some arrays, of last axis n; where is (n,).
+        """Call a method on each shard with its part of some arrays, (.., n); return the answers.
 
-        One shard is asked even if n is 0: it checks what is not in the arrays.
+        ``where`` has the shard of each entry, (n,). One shard is called even if n is 0, so that
+        the other arguments are checked.
         """
         order = np.argsort(where.astype(np.int16), kind="stable")
         sorted_arrays = {name: array[..., order] for name, array in arrays.items()}
