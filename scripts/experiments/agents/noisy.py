@@ -55,7 +55,7 @@ def index(env: Any, *, name: str) -> Any:
 
 @spec("noisy-page-set")
 def page_set(env: Any, *, name: str) -> Policy:
-    """Return the trained page set of this name, for the environment's number of pages a decision."""
+    """Return the trained page set of this name, for the environment's form of actions."""
     from agents.sb3.loading import SCORER, load_scorer
 
     core = env.unwrapped
@@ -155,7 +155,7 @@ def _expected() -> Iterator[Expected]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return rows of normalised scores and of losses in percent, from mean accuracies over seeds."""
+    """Return rows of normalised scores and losses in percent, from mean accuracies over seeds."""
     values: dict[str, dict[str, list[float]]] = {}
     for row in rows:
         if row.metric == "accuracy":

@@ -131,7 +131,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _together(scores: Sequence[Row]) -> list[Row]:
-    """Return rows of each agent's interquartile mean score over all tasks, with its interval."""
+    """Return rows of each agent's interquartile mean score, over the tasks in which all can act."""
     tasks = [task for task in ALL if task != OF_SCORES]
     data = table_of([row for row in scores if row.setting in tasks], METRIC)
     derived: list[Row] = []
@@ -180,7 +180,7 @@ def _times(rows: Sequence[Row]) -> list[Row]:
 
 
 def _cell(rows: pd.DataFrame, task: str, label: str) -> str:
-    """Return a table cell's text: a label's mean score on a task, and its half-width."""
+    """Return a table cell's text: a label's mean score on a task, and half its interval's width."""
     values = rows[(rows.setting == task) & (rows.policy == label)].value.to_numpy()
     if not len(values):
         return "-"

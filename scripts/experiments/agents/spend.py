@@ -63,7 +63,7 @@ NAMES = tuple(FACTORS)
 
 
 def measurements(quick: bool) -> Sequence[Setting]:
-    """Return the stress settings with known parameters: the agent, and two forms of ThresholdNCIS."""
+    """Return the stress settings with known parameters: the agent, and ThresholdNCIS twice."""
     shorter = {"horizon": stress.QUICK_HORIZON} if quick else {}
     return [
         Setting(

@@ -136,13 +136,13 @@ CLAIMS = (
 
 @lru_cache(maxsize=1)
 def drawn(seed: int, num_pages: int) -> Pages:
-    """Draw pages of the stand-in set."""
+    """Draw the stand-in pages of a seed."""
     return Pages(*draw_urls(np.random.default_rng([seed, 1]), num_pages))
 
 
 @spec("lambdacrawl-known-rates-cost")
 def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
-    """Return costs of a policy on the pages of a seed; for LC, also the share of complete pages."""
+    """Return a policy's costs on the pages of a seed; for LC, also the share of complete pages."""
     pages, bandwidth = drawn(seed, num_pages), CRAWLS_PER_PAGE * num_pages
     metrics = formula_costs(label, pages, bandwidth)
     if label == LC:

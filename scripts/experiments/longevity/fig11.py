@@ -86,7 +86,7 @@ CLAIMS = (
 
 @spec("longevity-refreshes-per-tick")
 def visited(seed: int, *, label: str, instance: str, num_pages: int) -> dict[str, float]:
-    """Return refreshes per page and tick after the warm-up, of all pages and of FAST pages."""
+    """Return refreshes per page and tick after the warm-up, over all pages and over FAST pages."""
     entrant = WARMED[label]
     env: Any = plays.ticking(instance, num_pages, **entrant.shown)
 
@@ -115,7 +115,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def visits(rows: Sequence[Row]) -> list[Row]:
-    """Return the refreshes of FAST pages at COSTS, interpolated between thresholds."""
+    """Return rows of the refreshes of FAST pages at COSTS, interpolated between thresholds."""
     spent = gathered(rows, SPENT)
     return [
         Row(plays.ID, curves.at_cost(SET, cost), *key[1:], VISITS, float(np.interp(cost, *points)))
@@ -127,7 +127,7 @@ def visits(rows: Sequence[Row]) -> list[Row]:
 
 
 def growth(steady: Curves) -> list[Row]:
-    """Return curve fitting's lead over CGM at the moderate cost minus its lead at the low cost."""
+    """Return rows of curve fitting's lead over CGM at moderate cost, minus the lead at low cost."""
     rows = []
     for seed in [seed for name, label, seed in steady if (name, label) == (SET, FITTING)]:
         if (SET, CGM, seed) not in steady:

@@ -59,7 +59,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def twice_saved(rows: Sequence[Row]) -> list[Row]:
-    """Return savings of FRAGMENT_BASED policies minus twice those of counterparts, by seed."""
+    """Return rows of what FRAGMENT_BASED policies save, minus twice what their rivals save."""
     stale = {row[1:4]: row.value for row in rows if row.metric == "staleness"}
     saved = []
     for (setting, label, seed), value in stale.items():
