@@ -146,7 +146,7 @@ def _together(scores: Sequence[Row]) -> list[Row]:
 def curves(rows: Sequence[Row]) -> pd.DataFrame:
     """Return learning curves as a table: setting, policy, seed, steps, seconds and share.
 
-    The share of a validation is 0 at random crawling's reward and 1 at the best formula's.
+    The share is 0 at random crawling's reward, 1 at the best formula's, on the same held-out seeds.
     """
     steps, validated = gathered(rows, "steps"), gathered(rows, "validated")
     rewards = {(row.setting, row.policy, row.metric): row.value for row in rows if row.seed == 0}

@@ -141,7 +141,7 @@ def at_own_pace(seed: int, *, label: str, num_pages: int, **window: float) -> Co
 
 @spec("lambdacrawl-budget-harmonic-at-pace")
 def at_pace_of(seed: int, *, label: str, num_pages: int, **window: float) -> Costs:
-    """Return costs of GREEDY-HARMONIC with the number of crawls of a crawler at its own pace."""
+    """Return the costs of GREEDY-HARMONIC with as many crawls as a crawler at its own pace."""
     pace = at_own_pace(seed, label=label, num_pages=num_pages, **window)[CRAWL_RATE]
     return crawled(seed, label=GREEDY, num_pages=num_pages, budget=pace, **window)
 
@@ -205,9 +205,9 @@ def _own_pace(rows: Sequence[Row], metric: str, panel: str) -> Iterator[pd.DataF
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw both costs, relative to their bounds, against the budget.
+    """Draw both costs, divided by the cost of their bounds, against the budget.
 
-    Shipped crawlers at own pace are relative to GREEDY-HARMONIC with equally many crawls.
+    Costs of shipped crawlers at their own pace are over GREEDY-HARMONIC's with as many crawls.
     """
     looks, hollow = charts.styles(LABELS), {"linestyle": "none", "fillstyle": "none"}
     marks = {label + OWN_PACE: {**looks[label], **hollow, "markersize": 11.0} for label in SHIPPED}

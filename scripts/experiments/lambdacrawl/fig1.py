@@ -152,7 +152,7 @@ def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return LC's savings over each policy, J_h relative to LC, and J_b relative to its minimum."""
+    """Return rows of LC's savings over each policy, of J_h over LC's, and of J_b over the least."""
     return [
         *relative_to(rows, LC, SAVED, saved),
         *relative_to(rows, BINARY_OPT, {J_B: OVER_BEST}, labels=POISSON),

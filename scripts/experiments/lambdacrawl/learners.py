@@ -148,7 +148,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return costs of the last windows, also relative to references, and the growth of regret."""
+    """Return rows of costs late in the episode, also over references, and of regret's growth."""
     return [*_lasts(rows), *_slopes(gathered(rows, REGRET))]
 
 

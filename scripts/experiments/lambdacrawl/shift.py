@@ -39,7 +39,7 @@ END, STRETCHES = 800.0, 16
 
 
 def shifted(seed: int, num_pages: int) -> Instance:
-    """Return pages without signals whose change rates are permuted at half time."""
+    """Return an instance without signals whose change rates swap pages at random at half time."""
     pages = drawn(seed, num_pages, UNOBSERVED, law="mixed")
     order = np.random.default_rng([seed, 22]).permutation(num_pages)
     rates = np.concatenate([pages.change_rate, pages.change_rate[order]])

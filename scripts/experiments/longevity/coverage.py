@@ -84,7 +84,7 @@ CLAIMS = (
 def simulated(
     seed: int, *, entrant: plays.Entrant, instance: str, num_pages: int, days: float
 ) -> dict[str, float]:
-    """Return refreshes per page and day, and staleness, from day WARM on, for each knob."""
+    """Return a policy's refreshes per page and day, and its staleness, from day WARM, by knob."""
     env = plays.ticking(instance, num_pages, tick=TICK, days=days, **entrant.shown)
 
     def measure(records: plays.Ledgers) -> dict[str, float]:

@@ -112,7 +112,7 @@ def measures_of(contents: Contents, page: int, days: float, born_by: float) -> d
 
 @spec("longevity-fragments-drawn")
 def drawn(seed: int, *, label: str, days: float) -> dict[str, float]:
-    """Measure a drawn page; it ends MUCH_LATER days after ``days``, when all fragments are dead."""
+    """Measure a simulated page; MUCH_LATER days after ``days`` all its fragments are dead."""
     page = PAGES.index(label)
     contents = two_pages.drawn_pages(seed, days + MUCH_LATER)
     result = measures_of(contents, page, days, min(BORN_BY, days))

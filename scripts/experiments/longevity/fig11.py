@@ -101,7 +101,7 @@ def visited(seed: int, *, label: str, instance: str, num_pages: int) -> dict[str
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return the sweeps of all thresholds, and for CGM the refreshes of fast pages."""
+    """Return the measurements of all policies by threshold, and of CGM's refreshes by page."""
     [full] = plays.sweeps(quick, entrants=ENTRANTS, instance=SET)
     by_page = {label: partial(visited, label=label) for label in (CGM, CGM_LIKELIHOOD)}
     return [full, Measurement(f"{SET}, page by page", by_page, full.arguments, plays.ID)]

@@ -40,7 +40,7 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return rows of staleness at equal cost, CGM's staleness by cost, and lowest staleness."""
+    """Return rows of staleness at equal cost, costs at CGM's staleness, and uniform's least gap."""
     lowest: dict[str, dict[int, float]] = {SET: {}, BASE_SET: {}}
     for (setting, label, seed), points in curves.points_of(rows, plays.STEADY).items():
         if label == UNIFORM:

@@ -125,7 +125,7 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw the curves of seed 0 and of the shipped sites, with the utility as an area."""
+    """Draw divergence curves of seed 0 and shipped sites; the refresh's utility is an area."""
     curves, means = (two_pages.of_first_seed(rows, name) for name in (OCCURRED, MEAN))
     number = {(row.metric, *row[1:3]): row.value for row in rows if row.seed == 0}
     titles = {key: name for key, name in two_pages.panel_titles().items() if key in curves}

@@ -109,7 +109,7 @@ def measures_of(parts: Sequence[Runs], group: str) -> dict[str, float]:
 
 @lru_cache(maxsize=1)
 def _drawn(name: str, num_pages: int, snapshots: int, seed: int) -> tuple[Regions, Runs]:
-    """Draw pages; cached, since all labels of a seed use the same pages."""
+    """Draw regions and snapshots of a set; cached, since all labels of a seed share the pages."""
     instance, contents = sites.drawn_set(name, num_pages, snapshots * INTERVAL, seed)
     return instance.regions, runs_of(contents, snapshot_times(snapshots))
 

@@ -46,7 +46,7 @@ EXPECTED = (
 
 @spec("longevity-period-distance")
 def distance(seed: int, *, days: float, instance: str, num_pages: int) -> dict[str, float]:
-    """Return how far a policy's refresh periods are from the best, in doublings, on average."""
+    """Return the mean distance of periods, in doublings, from optima that ticks and risk permit."""
     entrant = ONLINE[BOUNDS]
     env: Any = plays.ticking(instance, num_pages, days=days, **entrant.shown)
     _, policy = plays.ledgers(env, partial(entrant.make, knob=THRESHOLD), seed)
