@@ -53,7 +53,7 @@ MIXED, UNOBSERVED, COMPLETE = "mixed", "unobserved", "complete"
 
 
 class Pages(NamedTuple):
-    """Pages of an instance, (m,) each; ``complete``: whether every change is signalled."""
+    """Importance, change rate, and ``complete`` (whether all changes are signalled), (m,) each."""
 
     importance: FloatArray
     change_rate: FloatArray
@@ -242,7 +242,7 @@ def both_costs(label: str, instance: Instance) -> dict[str, float]:
 def cost_bars(
     title: str, settings: Sequence[str], labels: Sequence[str], instead: Mapping[str, str]
 ) -> Picture:
-    """Return a function that draws both costs of every policy as bars, per page in paper's units.
+    """Return a function that draws both costs of every policy as bars, in the paper's unit.
 
     Args:
         title: title of the picture.

@@ -232,7 +232,7 @@ def _next(
 def _best(
     crawled: int, state: int, after: list[FloatArray], keys: Sequence[FloatArray]
 ) -> FloatArray:
-    """Return the values after crawling the page of the largest key, given one page's state."""
+    """Return the value of the page with the largest key, if page ``crawled`` is in ``state``."""
     best, key = (_in_state(arrays[0], crawled, state) for arrays in (after, keys))
     for values, rivals in zip(after[1:], keys[1:], strict=True):
         rival = _in_state(rivals, crawled, state)

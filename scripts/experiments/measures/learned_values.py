@@ -136,7 +136,7 @@ def table(scores: Scores, rows: FloatArray) -> FloatArray:
 
 
 def increasing_fit(scores: FloatArray, values: FloatArray, weights: FloatArray) -> Scores:
-    """Return the increasing function of scores that is nearest to values in weighted squares.
+    """Return the increasing function of scores that fits values best in weighted least squares.
 
     All arrays are (n,). The function is linear between scores and constant beyond them.
     """

@@ -38,9 +38,9 @@ def between(early: Ledger, late: Ledger, num_pages: int) -> dict[str, float]:
 def compiled_course(
     instance: Instance, policy: CompilablePolicy, seed: int, times: Sequence[float]
 ) -> list[dict[str, float]]:
-    """Return the costs of a policy with a compiled form in each interval of 0 and ``times``.
+    """Return the costs of a policy with a compiled form, in each interval between ``times``.
 
-    They are differences between episodes on the same events. Times are > 0 and increasing.
+    The first interval starts at 0; times are > 0 and increasing. Costs are differences of episodes.
     """
     ledgers = [NOTHING] + [
         simulate(instance, policy, time, seed, penalty="harmonic", requests=False).ledger

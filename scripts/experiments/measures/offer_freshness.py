@@ -86,7 +86,7 @@ def mean_freshness(freshness: Freshness) -> dict[str, float]:
 
 
 def middle(days: np.ndarray) -> float:
-    """Return the median over days that are not NaN; NaN if less than half of the days are."""
+    """Return the median of the numbers in ``days``; NaN if less than half of the days have one."""
     numbers = days[~np.isnan(days)]
     return float(np.median(numbers)) if 2 * numbers.size >= days.size else np.nan
 

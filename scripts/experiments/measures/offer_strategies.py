@@ -195,7 +195,7 @@ def rates_of(run: Run, source: str, env: Any) -> RateSource:
 def bandit(
     run: Run, choice: Choice, strategies: Mapping[str, Policy], weights: RateSource
 ) -> StrategyBandit:
-    """Return a bandit over strategies; its reward is weighted by the clicks of ``weights``."""
+    """Return a bandit that chooses strategies; clicks from ``weights`` weight its reward."""
     return StrategyBandit(
         choice.bandit,
         arms={f"{place} {arm}": strategies[arm] for place, arm in enumerate(choice.arms)},

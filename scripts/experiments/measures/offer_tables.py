@@ -167,7 +167,7 @@ def write_gains(
 def _wide(
     records: Sequence[Record], names: Sequence[str], groups: Groups, beyond: Sequence[str]
 ) -> Iterator[list[str]]:
-    """Yield the lines of the table in the form of the paper."""
+    """Yield a table's lines, as in the paper: a policy per line, a budget per column."""
     by_key = {record[:2]: record for record in records}
     compared = [record for record in records if record.policy not in beyond]
     best = {name: max(r.median for r in compared if r.budget == name) for name in names}

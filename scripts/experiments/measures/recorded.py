@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 def sites() -> dict[str, Path]:
-    """Return the folders of available traces by name: shipped ones, and those of FOLDER_VARIABLE.
+    """Return the folders of available traces by site: shipped ones, and those of FOLDER_VARIABLE.
 
     Raises:
         ValueError: the environment variable names no folder.
@@ -72,7 +72,7 @@ def sites() -> dict[str, Path]:
 
 
 def halves(days: float) -> Split:
-    """Split a record: fit to the first half, simulate the second."""
+    """Split a record of so many days: fit parameters to the first half, simulate the second."""
     return Split(0.0, days / 2.0, days / 2.0, days)
 
 
@@ -227,7 +227,7 @@ def name_of(site: str, days: int, importance: str) -> str:
 
 
 def places() -> tuple[str, ...]:
-    """Return the names of sites that are available or have committed rows, and of groups."""
+    """Return the names of sites that are available or have saved rows, and of groups of sites."""
     return tuple(dict.fromkeys((*SITES, *sites(), ALL_SITES, EIGHT_SITES)))
 
 

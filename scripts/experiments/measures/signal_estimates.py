@@ -47,7 +47,7 @@ class Pages(NamedTuple):
 
 
 class History(NamedTuple):
-    """Crawls of a page: elapsed time, signals since the last crawl, whether it had changed."""
+    """Crawls of a page: time and signals since the last crawl, and whether the page had changed."""
 
     elapsed: FloatArray
     signals: IntArray
@@ -157,7 +157,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def picture(title: str, estimator: str) -> Picture:
-    """Return a picture of estimates against true values, a dot per page, by kind of crawls."""
+    """Return a function that draws estimates against true values, a dot per page."""
     return partial(_draw, title=title, estimator=estimator)
 
 

@@ -40,7 +40,7 @@ def bursts(
 
 
 def slowing(rng: np.random.Generator, rate: FloatArray, days: float, times: float = 8.0) -> Changes:
-    """Return changes whose rate falls from ``times`` as high at the first day, over days / 8."""
+    """Return Poisson changes whose rate starts ``times`` as high and falls over days / 8."""
     drawn = poisson(rng, rate * times, days)
     still = 1.0 / times + (1.0 - 1.0 / times) * np.exp(-drawn.time * 8.0 / days)
     accepted = rng.random(still.size) < still

@@ -80,10 +80,11 @@ def pooled(parts: Sequence[Runs]) -> tuple[Lifetimes, FloatArray, IntArray]:
 
 
 def modelled(items: IntArray, size: IntArray, lived: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the share of lifetimes up to each number of snapshots, in the model and as seen.
+    """Return the share of fragments that live up to each number of snapshots, in two models.
 
     Page updates are a Poisson process, with one or more between snapshots with probability
-    FREQUENCY; fragments live for K updates. Snapshots show at most one update between them.
+    FREQUENCY; fragments live for K updates. The second model has at most one update between
+    snapshots, which is what snapshots show.
 
     Args:
         items: K of each set of fragments, (n,).

@@ -51,7 +51,7 @@ def _of_snapshots(env: Any) -> TabulatedCurves:
 
 
 def _of_changes(env: Any) -> HolisticCurves:
-    """Return curves of the change frequencies of the simulated snapshots (section 3.4)."""
+    """Return divergence curves by the change frequencies of simulated snapshots (section 3.4)."""
     times = TICK * np.arange(1.0, TICKS + 1.0, dtype=np.float64)
     changes = changed(runs_of(env.contents(), times)).sum(axis=1)
     return HolisticCurves(changes / (times[-1] - times[0]))
