@@ -108,7 +108,7 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return staleness and visits at equal cost, growth of the lead, and costs if as stale."""
+    """Return rows of staleness and visits at equal cost, the lead's growth, and relative costs."""
     steady = curves.points_of(rows, plays.STEADY)
     ratios = curves.cost_ratios(steady, CGM)
     return [*curves.stalenesses(steady), *growth(steady), *ratios, *visits(rows)]

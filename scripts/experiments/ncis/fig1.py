@@ -42,7 +42,10 @@ def histogram(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 @spec("ncis-signal-quality-of-law")
 def measured(seed: int, *, law: str, num_pages: int) -> Mapping[str, float]:
-    """Return precision and recall of a law's pages that have signals, weighted by importance."""
+    """Return statistics of a law's precision and recall, over pages that have signals.
+
+    Pages are weighted by importance.
+    """
     pages = make(law, num_pages=num_pages, seed=seed)
     there = pages.signal_rate > 0.0
     weights, precision, recall = (

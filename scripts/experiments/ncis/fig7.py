@@ -93,7 +93,7 @@ def statistics(
 def excess(
     rates: FloatArray, base_rates: FloatArray, pages: Mapping[str, FloatArray], *, reference: str
 ) -> dict[str, float]:
-    """Return the excess of crawls over another policy's, on pages of high recall."""
+    """Return how many more crawls than by a reference policy pages of high recall get."""
     many, more = pages["recall"] > HIGH, rates - base_rates
     far = many & (more >= FAR)
     return {

@@ -110,7 +110,7 @@ def crawled(
 def bounded(
     seed: int, *, signals: bool, corruption: float, steps: int, num_pages: int, per_step: int
 ) -> Mapping[str, float]:
-    """Return the optimum of the continuous class, with or without signals."""
+    """Return the optimum of the continuous class as accuracy and freshness, with signals or not."""
     value = (optimum if signals else baseline)(drawn(seed, num_pages, per_step))
     return {"accuracy": value, "freshness": value}
 

@@ -83,7 +83,7 @@ def halves(seed: int, num_pages: int, bandwidth: float) -> tuple[Instance, Insta
 
 
 def events(rng: np.random.Generator, rates: FloatArray, start: float, end: float) -> Any:
-    """Return times and pages of Poisson events; ``rates`` has one rate per page."""
+    """Draw Poisson events from ``start`` to ``end``; return times and pages; a rate per page."""
     counts = rng.poisson(rates * (end - start))
     return rng.uniform(start, end, counts.sum()), np.repeat(np.arange(rates.size), counts)
 

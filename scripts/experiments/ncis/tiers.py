@@ -87,7 +87,7 @@ class TierSearch:
         return due | (signals > self.counted) if self.tiers.at_signals else due
 
     def choose(self, tracker: Tracker) -> int:
-        """Return the page of the largest known value, which is then 0."""
+        """Compute the values that are due; return the page of the largest value, then 0."""
         signals = np.atleast_2d(tracker.signals).sum(axis=0).astype(np.float64)
         due = self.due(signals)
         self.last[due] = values.greedy_ncis_observed(
@@ -165,7 +165,10 @@ def episode_metrics(
     horizon: float,
     on_crawl: Callable[[int], None] | None = None,
 ) -> Mapping[str, float]:
-    """Return freshness and values per slot of a search; ``on_crawl`` is called with every crawl."""
+    """Simulate a search and return its freshness and its computed values per slot.
+
+    ``on_crawl`` is called with every crawled page.
+    """
     env: Any = gymnasium.make(
         ID, instance="noisy", num_pages=num_pages, bandwidth=BANDWIDTH, horizon=horizon
     )
@@ -182,7 +185,7 @@ def episode_metrics(
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw the freshness lost against the values per slot, a panel per number of pages."""
+    """Draw the freshness that searches lose by values per slot, a panel per number of pages."""
     fresh = table(rows, "freshness")
     lost = means(paired(fresh, fresh[fresh.policy == EXACT]))
     lost = lost.assign(y=-lost["mean"])

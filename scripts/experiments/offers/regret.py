@@ -158,7 +158,7 @@ def random_regret(setting: str, horizons: Sequence[int]) -> FloatArray:
 
 
 def derive(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield growth exponents over all horizons and from LATE_FROM, and relative regret."""
+    """Yield rows of the growth of regret, over all horizons and late, and of regret over random."""
     keys = dict.fromkeys(row[1:3] for row in rows)
     for setting, label in keys:
         seeds, courses = runs_of(rows, setting, label)

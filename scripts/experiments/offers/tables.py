@@ -299,7 +299,7 @@ NO_PAPER = "not in the paper"
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return freshness relative to rates of the past, and how far gaps to lambda_ml close."""
+    """Return rows of freshness over that of past rates, and of how gaps to lambda_ml close."""
     derived = []
     for past, label in PAST.items():
         names = {metric: f"{metric} over {past}" for metric in (CLICK, OFFER)}
