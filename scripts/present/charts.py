@@ -121,7 +121,7 @@ def styles(labels: Sequence[str], black: Sequence[str] = ()) -> dict[str, dict[s
 
 @contextmanager
 def panels(path: Path, names: Sequence[str], frame: Frame) -> Iterator[dict[str, Axes]]:
-    """Yield the axes of each panel by title; then finish and write the picture."""
+    """Yield the axes of each panel, by its title; once they are drawn, write the picture."""
     columns = min(len(names), frame.columns)
     rows = -(-len(names) // columns)
     width, height = frame.size

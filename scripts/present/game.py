@@ -126,7 +126,7 @@ class Game:
         )
 
     def _labels(self) -> list[tuple[str, str, str, str]]:
-        """Return the text of each cell: three lines, and the number of signals if above 1."""
+        """Return the text lines of each page's cell: three, and its number of signals above 1."""
         tracker, problem = self.env.scene().tracker, self.env.problem
         share = problem.importance / problem.importance.sum()
         signals = np.atleast_2d(tracker.signals).sum(0)

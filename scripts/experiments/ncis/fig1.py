@@ -42,10 +42,7 @@ def histogram(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 @spec("ncis-signal-quality-of-law")
 def measured(seed: int, *, law: str, num_pages: int) -> Mapping[str, float]:
-    """Return statistics of a law's precision and recall, over pages that have signals.
-
-    Pages are weighted by importance.
-    """
+    """Return statistics of precision and recall of a law's pages with signals, by importance."""
     pages = make(law, num_pages=num_pages, seed=seed)
     there = pages.signal_rate > 0.0
     weights, precision, recall = (
