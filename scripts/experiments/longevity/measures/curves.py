@@ -36,10 +36,7 @@ Curves = dict[tuple[str, str, int], Points]
 
 
 def points_of(rows: Sequence[Row], stretch: str, measure: str = "staleness") -> Curves:
-    """Return cost and staleness by setting, label and seed, in a stretch or, for EPISODE, in all.
-
-    EPISODE means the average of all stretches.
-    """
+    """Return cost and staleness by setting, label and seed, in a stretch or all of EPISODE."""
     stretches = tuple(STRETCHES) if stretch == EPISODE else (stretch,)
     columns = [
         [gathered(rows, f"{name}, {part}") for part in stretches] for name in ("cost", measure)
