@@ -47,7 +47,7 @@ KNOWS = "it knows the rates of the day, but not the time since each crawl"
 def logged(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
-    """Return the mean freshness of a strategy, or of a bandit over strategies."""
+    """Return the mean freshness of a strategy, or of a bandit over strategies, on a run."""
     return mean_freshness(play(Run(seed, num_offers, *days), label, budget)[0])
 
 
@@ -55,7 +55,7 @@ def logged(
 def stepped(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
-    """Return the mean freshness of a contextual bandit, on the same events."""
+    """Return the mean freshness of a contextual bandit on a run, with the same events."""
     weights = strategies.predictors() if label == PREDICTED else None
     policy = ContextualBandit(weights=weights, **AIMS[label])
     run = Run(seed, num_offers, *days)
