@@ -88,7 +88,7 @@ class TraceOptions:
 
     @property
     def first_day(self) -> datetime.date | None:
-        """First day of the window, None for the default; ValueError if it is not a date."""
+        """First day of the window; None for the default; ValueError if the option is no date."""
         try:
             return None if self.start is None else datetime.date.fromisoformat(self.start)
         except ValueError:
@@ -176,7 +176,7 @@ def main(options: TraceOptions) -> None:
 
 
 def _larger_branch(path: Path) -> str | None:
-    """Return a warning if a branch has more than ten times the files of HEAD."""
+    """Return a warning if a branch has more than ten times as many files as HEAD."""
     here = num_files(path, HEAD)
     sizes = {name: num_files(path, name) for name in branches(path)[:MAX_BRANCHES]}
     largest = max(sizes, key=lambda name: sizes[name], default=HEAD)

@@ -139,7 +139,7 @@ class Store:
         self._run: dict[str, Any] = {"seconds": 0.0, "rows": 0}
 
     def save(self, level: int = 11) -> None:
-        """Write all rows, compressed at ``level``, sorted so that the order of work has no effect."""
+        """Write all rows, compressed at ``level``; they are sorted, whatever the order of work."""
         now = time.monotonic()
         self.seconds += now - self._ticked
         self._run["seconds"] += now - self._ticked
@@ -202,7 +202,7 @@ def play_missing(
 ) -> int:
     """Verify one stored unit of every policy, then simulate all units that have no rows.
 
-    An interrupt ends the command and says how to resume. Arguments have the meaning as in :func:`run`.
+    An interrupt ends the command and says how to resume. Arguments are explained in :func:`run`.
 
     Returns:
         The number of new units.
