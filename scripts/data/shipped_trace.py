@@ -105,7 +105,7 @@ class Handbook:
         return " ".join(self.pick(self._words) for _ in range(9))
 
     def commit(self, second: int, subject: str, edits: Sequence[str], drafted: int = 0) -> None:
-        """Append a commit of ``edits`` (fast-import commands); if ``drafted``, it merges a draft."""
+        """Append a commit of ``edits`` (fast-import commands); with ``drafted`` it is a merge."""
         tip = self._tip
         if drafted:
             self._write("draft", drafted, subject, edits, [f"from :{tip}"])

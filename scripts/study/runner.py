@@ -139,7 +139,7 @@ class Store:
         self._run: dict[str, Any] = {"seconds": 0.0, "rows": 0}
 
     def save(self, level: int = 11) -> None:
-        """Write all rows, compressed at ``level``; they are sorted, whatever the order of work."""
+        """Write all rows, compressed at ``level``, sorted by setting, label, metric and seed."""
         now = time.monotonic()
         self.seconds += now - self._ticked
         self._run["seconds"] += now - self._ticked
