@@ -47,7 +47,7 @@ class EstimateOptions(ReadingOptions):
 
 
 def main(options: EstimateOptions) -> None:
-    """Estimate, audit and write."""
+    """Estimate rates and signal quality from a log, audit its signals, and write the results."""
     folder = options.out or input_folder("estimate", options.log[0])
     recorded = read_log(options)
     importance, group = weights_and_groups(recorded, options)

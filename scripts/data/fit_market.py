@@ -115,7 +115,7 @@ def shares(log: MarketLog, days: range) -> Iterator[Figure]:
 def aucs(
     tables: Tables, models: Sequence[str], settings: dict[str, dict[str, Any]]
 ) -> Iterator[Figure]:
-    """Train nine predictors of each model and yield their AUCs on the test days."""
+    """Train nine predictors of each model (three tasks, three kinds of features); yield AUCs."""
     from sklearn.metrics import roc_auc_score  # slow to import
 
     kinds = list(itertools.product(models, TASKS, FEATURES))
@@ -174,7 +174,7 @@ class Options:
 
 
 def main(options: Options) -> None:
-    """Measure, write and print."""
+    """Measure shares and AUCs of simulated markets, and write and print them."""
     seed, size = options.seed, QUICK if options.quick else FULL
     folder = options.out or (QUICK_OUT if options.quick else OUT)
     train_seed = seed + 1 if options.train_seed is None else options.train_seed

@@ -181,7 +181,7 @@ class FitOptions:
 
 
 def main(options: FitOptions) -> None:
-    """Fit, write and print a summary."""
+    """Fit the parameters of a trace, write them, and print a summary."""
     kind = traces.check_signals(options.signals)
     trace = traces.load(traces.find(options.folder))
     parameters = fit(trace, options.start, options.end, kind)

@@ -70,7 +70,7 @@ class UniformSample:
         whole("per_day", self.per_day, 1)
 
     def __call__(self, offers: OfferFeatures, rng: np.random.Generator) -> IntArray:
-        """Return the pages of a day, sorted."""
+        """Draw the sample of a day, and return the numbers of its offers, sorted."""
         count = len(offers.change_frequency)
         return np.sort(rng.choice(count, min(self.per_day, count), replace=False))
 
@@ -97,7 +97,7 @@ class ClickWeightedSample:
             raise ValueError(f"share must lie in [0, 1], got {self.share!r}")
 
     def __call__(self, offers: OfferFeatures, rng: np.random.Generator) -> IntArray:
-        """Return the pages of a day, sorted."""
+        """Draw both samples of a day, and return the numbers of their offers, sorted."""
         by_clicks = round(self.per_day * self.share)
         pages = weighted_draw(offers.clicks_30.astype(np.float64), by_clicks, rng)
         if by_clicks < self.per_day:

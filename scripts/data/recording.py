@@ -83,7 +83,7 @@ def metadata_of(folder: Path, family: str, level: str) -> dict[str, Any]:
 
 
 def is_recorded(folder: Path, family: str, seeds: range) -> bool:
-    """Return whether a folder has a family's data sets; ValueError if other seeds made them."""
+    """Return whether a folder has a family's data sets; ValueError if their descriptions differ."""
     if not (folder / "crawl" / family).exists():
         return False
     for level, description in descriptions(family, seeds).items():

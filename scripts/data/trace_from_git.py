@@ -48,7 +48,7 @@ from scripts.data.git.trace_writing import Tables, check_target, tables, write_t
 COMMAND_VERSION = 2
 HEAD, MAX_BYTES = "HEAD", 1 << 20
 MAX_BRANCHES = 50
-"""Number of branches, the latest first, whose files are counted."""
+"""Number of branches whose files are counted, beginning with the latest."""
 NO_FRAGMENTS = (
     "warning: the trace has no fragments; about one in {} is sampled (--fragment-modulus), from "
     "pages that change at least three times"

@@ -132,7 +132,7 @@ class Backtest:
 
     @property
     def crawls_per_day(self) -> float:
-        """Crawls of the log that could refresh a copy, per simulated day."""
+        """Number of crawls in the log that could refresh a copy, per simulated day."""
         return crawls_within(self.log, self.start, self.end).size / (self.end - self.start)
 
     def budget(self, share: float) -> tuple[float, float]:
@@ -365,8 +365,8 @@ class Outcome(NamedTuple):
     """The result of a policy with a share of the log's crawls.
 
     Attributes:
-        policy: its name, or LOG for the log's crawls.
-        share: its crawls divided by those of the log.
+        policy: name of the policy, or LOG for the log's crawls.
+        share: number of the policy's crawls, divided by the number of crawls in the log.
         freshness: share of time in which copies were fresh.
         gain: freshness minus that of the log's crawls, in the same draws.
         saved: share of crawls that the policy saves at the log's freshness; equal at all shares.

@@ -35,7 +35,7 @@ def main(
     seed: Annotated[int, Option(min=0, help="Seed of the times.")] = 0,
     out: Annotated[Path, Option(help="Folder.")] = Path(),
 ) -> None:
-    """Write the example."""
+    """Write log.csv and signals.csv of a simulated crawl of a recorded site."""
     one_of("schedule", schedule, SCHEDULES)
     record = traces.load(traces.find(trace))
     log, _ = thinned_log(record, days, schedule, np.random.default_rng(seed))
@@ -119,7 +119,7 @@ def _visits(
 
 
 def changes_found(page: IntArray, time: FloatArray, true: Changes) -> BoolArray:
-    """Return for each crawl whether its page changed since its last crawl; sorted by page, time."""
+    """Return whether each crawl (sorted by page, then time) found a change since the last one."""
     before = crawls_before(true.page, true.time, page, time)
     after_change = np.zeros(page.size + 1, np.bool_)
     after_change[before[before >= 0] + 1] = True

@@ -1,4 +1,4 @@
-"""Options of the commands that read a crawl log."""
+"""Define the options of commands that read a crawl log, and read the files that they name."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ReadingOptions:
 
 
 def read_log(options: ReadingOptions) -> CrawlLog:
-    """Read the log that the options name."""
+    """Read the crawl log from the files and settings in the options."""
     merged = options.merge or ()
     for name in merged:
         one_of("merge", name, ("scheme", "www"))

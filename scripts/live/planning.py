@@ -212,7 +212,7 @@ def merged(first: Plan, second: Plan) -> Plan:
 
 
 def reasons(plan: Plan, table: PageTable, start: float) -> list[str]:
-    """Return why each fetch is made, in words: age of the copy, signals before ``start``, odds."""
+    """Return why each fetch is made: age of the copy, signals before ``start``, likely changes."""
     words = []
     gone = np.zeros(table.num_pages, np.bool_) if table.gone is None else table.gone
     has_signals = np.full(table.num_pages, table.signals is not None)

@@ -49,9 +49,10 @@ def crawls_within(log: CrawlLog, start: float, end: float) -> IntArray:
 def in_turn(
     log: CrawlLog, start: float, end: float, crawls_per_day: float
 ) -> tuple[CrawlLog, float]:
-    """Return the log with its crawls replaced by round robin, and the end of the last time slot.
+    """Return a log with crawls of round robin, and the end of the last time slot.
 
-    Crawls come at even times after ``start``, when all copies are fresh. Each fetches the page
+    First crawls and crawls of gone pages are kept. The crawls of round robin come at even times
+    after ``start``, when all copies are fresh. Each fetches the page
     whose last crawl or birth is the oldest (``policies.RoundRobin``); ties go to the first page.
     """
     birth, death = lives(log)

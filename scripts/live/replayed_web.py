@@ -154,20 +154,20 @@ class ReplayedWeb:
         return (now - self.begin) * self.speed
 
     def date(self, day: float) -> str:
-        """Return the date of a day of the record on the crawler's clock, in ISO 8601."""
+        """Return the crawler's date and time, in ISO 8601, at which the record reaches a day."""
         moment = np.datetime64(round((self.begin + day / self.speed) * 1e6), "us")
         return f"{moment}Z"
 
     def url(self, page: int) -> str:
-        """Return the address of a page."""
+        """Return the URL of a page, given its number."""
         return f"{self.base.format(self.host(page))}/p/{page}"
 
     def host(self, page: int) -> str:
-        """Return the host of a page."""
+        """Return the host of a page, 127.0.0.N; pages of a directory share a host."""
         return f"127.0.0.{1 + int(self.trace.directory[page]) % self.hosts}"
 
     def living(self, day: float) -> np.ndarray:
-        """Return the pages that exist on a day."""
+        """Return the numbers of the pages that exist on a day of the record."""
         return np.flatnonzero((self.trace.created <= day) & (day < self.trace.deleted))
 
     # Answers
@@ -352,7 +352,7 @@ def main(
         list[str] | None, Option(help=f"FAULT:SHARE of {', '.join(FAULTS)}. Repeatable.")
     ] = None,
 ) -> None:
-    """Serve a site until an interrupt."""
+    """Serve a recorded site on this machine until an interrupt."""
     faults = {}
     for text in fault or []:
         name, _, number = text.partition(":")

@@ -66,7 +66,7 @@ def date_of(log: CrawlLog, day: float) -> str:
 
 
 def _in_future(log: CrawlLog, date: str) -> bool:
-    """Return whether a date of a log is later than now."""
+    """Return whether a date (as text) is later than now; False for a log without dates."""
     return bool(log.origin) and date > f"{datetime.now(UTC):%Y-%m-%d %H:%M}"
 
 
@@ -93,7 +93,7 @@ def _rows(log: CrawlLog) -> Iterator[Fact]:
 
 
 def _targets(log: CrawlLog) -> str:
-    """Return the most frequent targets of redirects in words."""
+    """Return a text with the three most frequent targets of redirects; empty without targets."""
     targets, count = np.unique(log.redirect[log.redirect != ""].astype(str), return_counts=True)
     if targets.size == 0:
         return ""

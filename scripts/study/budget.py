@@ -23,7 +23,7 @@ NOTE = (
 
 
 class Spending(NamedTuple):
-    """Mean crawls of a policy divided by the budget, and whether they exceed it."""
+    """A policy's mean crawls divided by the budget, and whether the policy is over the budget."""
 
     share: float = math.nan
     over: bool = False

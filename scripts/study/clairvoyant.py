@@ -32,14 +32,14 @@ class Replay:
         episode_start: Any = None,
         deterministic: bool = True,
     ) -> tuple[Any, Any]:
-        """Return the page of the next slot."""
+        """Return the page that the sequence has for the next slot, and the unchanged state."""
         self.slot += 1
         return self.pages[self.slot - 1], state
 
 
 @spec("suite-clairvoyant")
 def clairvoyant_policy(env: Any) -> Policy:
-    """Return the clairvoyant policy of a recorded window."""
+    """Return the clairvoyant policy for an environment that replays a recorded window."""
     lanes, instance = env.unwrapped.lanes, env.unwrapped.instance
     pages = clairvoyant(lanes.tape, instance.importance, instance.bandwidth, lanes.horizon)
     return Replay(pages)

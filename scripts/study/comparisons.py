@@ -50,7 +50,7 @@ METRICS = {
     "offer_freshness": "share of offers that are fresh at midnight",
     "divergence": "importance-weighted mean distance of copies from live pages",
 }
-"""Metrics that rank policies, and their descriptions."""
+"""Descriptions of the metrics that can rank policies, by metric."""
 DEFAULT_METRICS = {
     "CrawlHarmonic-v0": "penalty",
     "CrawlOffers-v1": "offer_freshness",
@@ -101,7 +101,7 @@ class Comparison:
     """A setting, and how its results are shown.
 
     Attributes:
-        setting: the setting.
+        setting: environment, policies and bounds.
         title: title of tables and pictures.
         metrics: metrics shown; the first ranks policies.
         references: labels that paired differences are taken to; the first is drawn. With several
@@ -159,10 +159,10 @@ def comparisons(
 
 
 def compare(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
-    """Return the comparison of policies in a named setting or id, or on the trace of a folder.
+    """Return the comparison of policies in a setting: its name, an id, or a trace's folder.
 
     Raises:
-        ValueError: as for :func:`recorded`.
+        ValueError: errors of :func:`recorded`, if the setting is a trace.
     """
     if name in LAWS:
         return of_fragments(name, specs, sizes)

@@ -45,7 +45,7 @@ ON_FRAGMENTS = (
         if name != "CurrentDivergence"
     ),
 )
-"""Policies on pages with fragments."""
+"""Policies that are compared by default on pages with fragments."""
 SIMPLE = ("RandomCrawl", "RoundRobin")
 """Policies without parameters, which any agent should beat."""
 DEFAULT_POLICIES = (
@@ -76,7 +76,7 @@ class Candidate(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Hash of the file of an agent or of a policy of the user; empty for others."""
+        """Hash of the file of an agent or of a user's policy; empty for registered policies."""
         return str(getattr(self.factory, "keywords", {}).get("file_digest", ""))
 
 

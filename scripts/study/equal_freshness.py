@@ -1,4 +1,4 @@
-"""How many crawls a policy needs to reach a freshness, interpolated between simulated budgets."""
+"""Interpolate how many crawls a policy needs for a freshness, between simulated budgets."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Saved(NamedTuple):
     high: float
 
     def rows(self, id: str, setting: str, policy: str, metric: str) -> list[Row]:
-        """Return the ends in percent as rows, with ``ENDS`` after the metric."""
+        """Return two rows, of the lower and upper bound in percent; ``ENDS`` follow the metric."""
         return [
             Row(id, setting, policy, 0, metric + end, 100.0 * value)
             for end, value in zip(ENDS, self, strict=True)

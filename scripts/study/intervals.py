@@ -39,7 +39,7 @@ class Interval(NamedTuple):
         return (self.high - self.low) / 2.0
 
     def rows(self, id: str, setting: str, policy: str, metric: str) -> list[Row]:
-        """Return the estimate and the ends as rows, with ``ENDS`` after the metric."""
+        """Return rows of the estimate and the two ends; ``ENDS`` are added to the metric."""
         return [
             Row(id, setting, policy, 0, metric + end, value)
             for end, value in zip(ENDS, self, strict=True)
@@ -47,10 +47,10 @@ class Interval(NamedTuple):
 
 
 def median_of(values: ArrayLike, level: float = LEVEL) -> Interval:
-    """Return the median of values and an interval between two of them; NaN is ignored.
+    """Return the median of values, and its interval between two of the values; NaN is ignored.
 
-    The interval is that of SciPy's ``quantile_test`` (Conover 1999, section 3.2), for any
-    continuous distribution. Fewer than 6 values have no interval of 95%.
+    SciPy's ``quantile_test`` gives the interval (Conover 1999, section 3.2), for any continuous
+    distribution. Fewer than 6 values have no interval of 95%.
     """
     from scipy.stats import quantile_test
 
@@ -89,13 +89,13 @@ def mean(scores: FloatArray, repetitions: int = REPETITIONS) -> Interval:
 
 
 def interquartile_mean(scores: FloatArray) -> Interval:
-    """Return the mean of the middle half of all scores (n, k), pooled over settings."""
+    """Return the mean of the middle half of all scores (n seeds, k settings), and its interval."""
     scores = _scores(scores)
     return _interval(_middle(scores), _middle(scores[_seeds(len(scores))]), len(scores))
 
 
 def interquartile_lead(first: FloatArray, second: FloatArray) -> Interval:
-    """Return the difference of two interquartile means of scores (n, k) on the same seeds."""
+    """Return the first interquartile mean minus the second, of scores (n, k) on the same seeds."""
     first, second = _scores(first), _scores(second)
     drawn = _seeds(len(first))
     lead = _middle(first[drawn]) - _middle(second[drawn])
@@ -133,7 +133,7 @@ def probability_of_improvement(first: FloatArray, second: FloatArray) -> Interva
 
 
 def share_improved(differences: FloatArray) -> Interval:
-    """Return the share of paired differences (n, k) above 0; ties count half."""
+    """Return the share of paired differences (n, k) above 0, and its interval; ties count half."""
     return _share(mean(np.heaviside(_scores(differences), 0.5)))
 
 

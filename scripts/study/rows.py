@@ -69,7 +69,7 @@ def provenance_at(folder: Path, *names: str) -> tuple[Path, str | None]:
 def write_provenance(
     path: Path, module: str, seconds: float, entry: str | None = None, **more: Any
 ) -> None:
-    """Write the command line of a module, its wall time and origin as JSON.
+    """Write a JSON file about a run: command line, wall time, and :func:`origin`.
 
     With ``entry``, only this entry of the file is replaced.
     """

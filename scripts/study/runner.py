@@ -28,7 +28,7 @@ from scripts.study.specs import without_versions
 from scripts.study.workers import Unit, Workers, play_all
 
 ROWS = "rows.parquet"
-"""File of the rows in the folder of a job."""
+"""Name of the file of rows in the folder of a job."""
 SAVE_EVERY = 5.0
 """Seconds between two writes of the rows."""
 
@@ -49,7 +49,7 @@ def _text(description: Any) -> str:
 
 
 def _differences(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
-    """Return the keys of ``now`` whose value differs in ``then``."""
+    """Return the keys of ``now`` that have another value, or none, in ``then``."""
     return [key for key in now if _text(then.get(key)) != _text(now[key])]
 
 

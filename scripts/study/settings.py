@@ -101,12 +101,12 @@ class Setting:
         return range(len(self.windows) or (count if self.most is None else min(count, self.most)))
 
     def arguments_of(self, seed: int) -> dict[str, Any]:
-        """Return the arguments of ``gymnasium.make`` for a seed."""
+        """Return the arguments of ``gymnasium.make`` for a seed, and its window if it has one."""
         window = {"window": list(self.windows[seed])} if self.windows else {}
         return {**self.arguments, **window}
 
     def play(self, label: str, seed: int) -> list[Row]:
-        """Return the rows of one policy or bound on one seed."""
+        """Simulate one policy or bound on one seed, and return its rows without NaNs."""
         window = {"window": self.windows[seed]} if self.windows else {}
         with self.threads(label):
             rows = evaluate(
@@ -188,7 +188,7 @@ class Measurement:
         return range(count if self.most is None else min(count, self.most))
 
     def play(self, label: str, seed: int) -> list[Row]:
-        """Return the rows of one function on one seed."""
+        """Call the function of a label with a seed, and return its metrics as rows without NaNs."""
         metrics = self.measures[label](seed, **self.arguments)
         rows = [
             Row(self.id, self.name, label, seed, name, float(value))
@@ -197,7 +197,7 @@ class Measurement:
         return [row for row in rows if row.value == row.value]
 
     def check(self) -> None:
-        """Do nothing: errors appear only in ``play``."""
+        """Do nothing, since errors of the functions appear only in ``play``."""
 
     def described(self) -> dict[str, Any]:
         """Return everything that determines the numbers, as plain values."""
@@ -221,7 +221,7 @@ def env_with(id: str, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
 
 
 def _one_line(error: Exception) -> str:
-    """Return the message of an error in one line, plainer for an unknown argument."""
+    """Return the message of an error in one line; for an unknown argument, only its name."""
     message = " ".join(str(error).split())
     unknown = re.match(r".*got an unexpected keyword argument '(\w+)'", message)
     return f"unknown argument {unknown[1]!r}" if unknown else message

@@ -24,7 +24,7 @@ the file of an agent or of a policy of the user."""
 
 
 def spec(name: str, version: int = 1) -> Callable[[Function], Function]:
-    """Declare a function whose rows are stored, or that is an argument of such a function.
+    """Declare a function whose rows are stored, or that is an argument of a declared function.
 
     Args:
         name: a name that no other function has; it must never change.

@@ -73,7 +73,7 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True)
 class Workers:
-    """A backend of ``BACKENDS``, and the number of units that are simulated at the same time."""
+    """Where units are simulated (one of ``BACKENDS``), and how many at the same time."""
 
     backend: str
     count: int

@@ -26,7 +26,7 @@ from scripts.suite.tasks import (
 )
 
 BOUND, BUDGET = "bound", "budget"
-"""Label of the bound in the rows, and metric of the allowed crawls per unit time."""
+"""Label of a formula's bound in the rows; metric of the allowed crawls per unit time."""
 POLICY_BOUNDS: Mapping[str, PolicyFactory] = {
     ORACLE: partial(policies.make, "FragmentDynamic"),
     CLAIRVOYANT: clairvoyant_policy,

@@ -135,7 +135,7 @@ class TaskSetting(Setting):
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def seeds(self, count: int) -> Sequence[int]:
-        """Return the seeds of ``count`` repetitions."""
+        """Return the numbers 0, 1, ... of ``count`` repetitions."""
         return range(count)
 
     def arguments_of(self, seed: int) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class TaskSetting(Setting):
         return {**self.arguments, **window}
 
     def play(self, label: str, seed: int) -> list[Row]:
-        """Return the rows of an entrant or of the bound in one repetition."""
+        """Simulate an entrant or the bound in repetition ``seed``; return rows without NaNs."""
         plain = replace(self, arguments=self.arguments_of(seed), windows=(), budget_share=False)
         rows = Setting.play(plain, label, seed)
         if self.name == MEASURED and label in self.policies:

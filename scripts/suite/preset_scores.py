@@ -45,7 +45,7 @@ COLUMNS = {
     **{"round robin": "{round_robin:.3f}", "formula": "{best:.3f} {formula}"},
     **{"bound": "{bound:.3f}", "gain": "+{gain:.3f} ± {gain_half:.3f}"},
 }
-"""Cells of the table by the headings of its columns."""
+"""Columns of the table: heading, and format of a cell."""
 
 
 def measure(env_id: str, episodes: int) -> dict[str, Any]:

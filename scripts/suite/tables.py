@@ -172,10 +172,10 @@ def table_of(board: Leaderboard, width: int) -> Table:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Return a number as text, empty for NaN."""
+    """Return a number as text with ``digits`` decimals; empty for NaN."""
     return "" if math.isnan(value) else f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def ends(low: float, high: float) -> str:
-    """Return the ends of an interval as text, empty for a single seed."""
+    """Return an interval as text, ``[low, high]``; empty if its ends are NaN (a single seed)."""
     return "" if math.isnan(low) else f"[{number(low)}, {number(high)}]"

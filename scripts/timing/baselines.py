@@ -46,7 +46,7 @@ def histories(count: int) -> tuple[FloatArray, BoolArray]:
 
 
 def root_below(high: float, excess: Callable[[float], float]) -> float:
-    """Return the root of a decreasing function below ``high``, by SciPy's brentq."""
+    """Find the root below ``high`` of a decreasing function ``excess``, by SciPy's brentq."""
     from scipy.optimize import brentq
 
     low = high - 2.0

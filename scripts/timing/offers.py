@@ -49,7 +49,7 @@ def crawl(offers: int, days: int) -> OfferLedger:
 
 
 def month(offers: int) -> Iterator[Value]:
-    """Yield the seconds of a month, and the peak memory of this process."""
+    """Simulate a month of crawls; yield its seconds, and the peak memory of this process."""
     start = time.perf_counter()
     crawl(offers, DAYS)
     yield f"{DAYS} days", "s", time.perf_counter() - start

@@ -113,7 +113,7 @@ def stepping(case: Case) -> Callable[[int], None]:
 
 
 def main() -> None:
-    """Answer requests until the end of the input."""
+    """Answer each line of JSON with the seconds it took, until the end of the input."""
     task: Callable[[int], None] | None = None
     for line in sys.stdin:
         request, start = json.loads(line), time.thread_time()

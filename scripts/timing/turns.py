@@ -22,7 +22,7 @@ Task = Callable[[int], Any]
 
 
 class Spread(NamedTuple):
-    """Median and quartiles."""
+    """Median, lower quartile and upper quartile of values."""
 
     median: float
     low: float

@@ -39,7 +39,7 @@ from scripts.training.requests import Request, read_request
 
 CLONE, INDEX, OWN_CLASS = "clone", "index", "module:Class"
 GENERALIST, OF_LOG = "generalist", f"{INDEX} --log"
-"""Trainings without an environment."""
+"""Names of the two kinds of training that have no environment."""
 KINDS: Mapping[str, type[RunOptions]] = {
     **dict.fromkeys(ALGORITHMS, LearnOptions),
     CLONE: CloneOptions,
@@ -134,7 +134,7 @@ class Job:
         return unit, [(row.steps, row.mean_reward) for row in rows]
 
     def check(self, out: Path | None) -> None:
-        """Raise ValueError for arguments that conflict with the environment or the folder."""
+        """Raise ValueError if the arguments conflict with the environment or the folder ``out``."""
         for learns in (False, True):
             make_lanes(self.environment, 1, training=learns).close()
         if self.environment.start is not None:
@@ -149,7 +149,7 @@ class Job:
         self.arguments.check_resumes(read_arguments(out / MODEL))
 
     def load(self, out: Path) -> Callable[[Any], Policy]:
-        """Return a function of an environment that loads the agent of a folder."""
+        """Return a function that takes an environment and loads the agent in a folder for it."""
 
         def build(env: Any) -> Policy:
             agent: Policy = agents.load(out, env)

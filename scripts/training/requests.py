@@ -100,7 +100,8 @@ def request_of(kind: str, options: RunOptions) -> Request:
 def runs_of(request: Request, out: Path) -> dict[Path, Request]:
     """Return the runs of a request by folder: one in ``out``, or several in its subfolders.
 
-    Seeds of several runs differ by SEED_STEP; folders ``seed-0``, ... start at the first seed.
+    Seeds of several runs differ by SEED_STEP. Their folders are ``seed-S``, ``seed-(S+1)``, ...,
+    with the seed S of the request.
     """
     if request.seeds is None:
         return {out: request}
@@ -153,7 +154,7 @@ def check_same(out: Path, request: Request) -> None:
 
 
 def discard(out: Path) -> None:
-    """Remove the run in a folder, if there is one; other files stay."""
+    """Remove the files of the run in a folder, if there is a run; keep all further files."""
     if not (out / RUN).exists():
         return
     for path in (*out.glob(SEED_FOLDERS), out / TENSORBOARD):

@@ -46,7 +46,7 @@ def train_seeds(runs: Mapping[Path, Request], jobs: Mapping[Path, Job]) -> None:
 
 
 def run_request(request: Request, folder: Path) -> None:
-    """Train one run, without a progress bar."""
+    """Train the run of a request in a folder, without a progress bar (in a worker)."""
     import_user_classes(request.kind, request.options)
     job_of(request).run(folder, progress=False)
 

@@ -128,7 +128,7 @@ class Arguments:
         return (QUICK if self.quick else FULL) | without_none({n: getattr(self, n) for n in FULL})
 
     def check(self) -> None:
-        """Raise ValueError for a value outside its range."""
+        """Raise ValueError if an option is outside its range."""
         one_of("model", self.model, MODELS)
         whole("seed", self.seed, 0)
         whole("threads", self.threads, 1)
@@ -308,7 +308,7 @@ def stopped(folder: Path, rows: list[Row]) -> str:
 
 
 def main(arguments: Arguments) -> None:
-    """Train, measure and save."""
+    """Train the predictors, measure and save them, and print the table."""
     named = f"predictors-{arguments.model}{'-quick' if arguments.quick else ''}"
     folder, rows = arguments.out or Path("runs") / named, list[Row]()
     try:

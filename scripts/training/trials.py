@@ -63,7 +63,7 @@ def write_trials(out: Path, tuning: Tuning, trials: Sequence[Ended]) -> None:
 
 
 def table_of(trials: Sequence[Ended]) -> Table:
-    """Return the table of the best trials, pruned ones last."""
+    """Return a table of the best trials for the terminal; pruned trials come last."""
     ranked = sorted(trials, key=lambda trial: (-trial.stages, -trial.value))[:MAX_TABLE_ROWS]
     table = Table(caption=f"the best {len(ranked)} of {len(trials)} trials", caption_justify="left")
     for name in ("trial", "mean reward", *(trials[0].parameters if trials else ())):

@@ -157,7 +157,7 @@ def tuning_of(options: TuneOptions) -> Tuning:
 
 
 class Ended(NamedTuple):
-    """A finished trial; ``value`` is its last mean reward, or NaN."""
+    """A finished trial; ``value`` is the last mean reward that was measured, or NaN."""
 
     number: int
     value: float

@@ -202,7 +202,7 @@ def branches(path: Path) -> list[str]:
 
 
 def num_files(path: Path, commit: str) -> int:
-    """Return the number of files of a commit."""
+    """Return the number of files in the tree of a commit."""
     command = ["ls-tree", "-r", "-z", "--name-only", "--end-of-options", commit]
     return git_output(path, command).count("\0")
 

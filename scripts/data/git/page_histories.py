@@ -149,6 +149,6 @@ class PageBook:
 
 
 def _names(path: str) -> set[str]:
-    """Return the file name of a path and its stem, in lower case."""
+    """Return the two names of a page, in lower case: the file name of its path, and the stem."""
     name = PurePosixPath(path)
     return {name.name.casefold(), name.stem.casefold()}

@@ -19,9 +19,9 @@ TIE = 1e-6
 """Days that separate commits of equal time."""
 DEFAULT_DAYS = 1096
 MAX_DAYS = 36_525
-"""Longest window, a century."""
+"""Largest length of a window in days: a century."""
 CACHED_VERSIONS = 256
-"""Versions of pages in memory, each of at most 1.4 MB by default."""
+"""Number of versions of pages kept in memory, each of at most 1.4 MB by default."""
 
 VersionOf = Callable[[str], Version | None]
 """A function that returns the version of a blob, given its hash; None if it is missing."""

@@ -18,7 +18,7 @@ from scripts.data.git.page_histories import Page
 from scripts.data.git.recorded_history import Change, History
 
 DIRECTORY_PAGES = 100
-"""Number of pages above which a directory is split."""
+"""Largest number of pages in a directory that is not split."""
 ENOUGH_CHANGES = 3
 """Fragments are written for pages with at least this number of changes."""
 

@@ -53,7 +53,7 @@ def _tips(*fields: str) -> list[Spec]:
 
 
 def of_board(board: Leaderboard) -> dict[str, Spec]:
-    """Return the charts of a leaderboard by the id of their element in the page."""
+    """Return the charts of a leaderboard, by the id of the page's element that shows the chart."""
     per_page, bound = "crawls per page and unit of time", ["bound"]
     shares = ("score s (0: random, 1: bound)", "share of tasks and seeds above s")
     tracks = [dots(places) for places in board.places.values()]

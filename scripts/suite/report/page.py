@@ -125,7 +125,7 @@ def target(folder: Path, page: str) -> str:
 
 
 def _code(text: str) -> Any:
-    """Return a text as HTML, with words in backticks as code."""
+    """Convert a text to HTML, in which words in backticks become code."""
     import markupsafe
 
     escaped = str(markupsafe.escape(text))
@@ -138,7 +138,7 @@ def _packed(code: str) -> str:
 
 
 def _ticked(board: Leaderboard) -> list[str]:
-    """Return up to ``MAX_TICKED`` labels to tick: the user's, ``REFERENCES``, leaders of tracks."""
+    """Return at most ``MAX_TICKED`` labels to tick: the user's, ``REFERENCES``, track leaders."""
     standings = board.standings
     versatile = {*standings.policy[2 * standings.tasks >= len(board.tasks)]}
     first = [places.policy[0] for places in board.places.values()]
