@@ -104,8 +104,8 @@ class Comparison:
         setting: environment, policies and bounds.
         title: title of tables and pictures.
         metrics: metrics shown; the first ranks policies.
-        references: labels that paired differences are taken to; the first is drawn. With several
-            metrics the table has the first only.
+        references: labels of policies or bounds that paired differences refer to; the first label
+            is drawn. With several metrics, the table has only the first label.
         note: caption of the table.
         lines: descriptions of the bounds, for legends.
         over: name of the repetitions, in the plural.

@@ -77,8 +77,8 @@ def leaderboard_of(
 ) -> Leaderboard:
     """Return the leaderboard of a suite; ``able`` has the labels that can act, by task.
 
-    An entrant that has rows and is not in ``entrants`` is the user's. :func:`check_rows` raises
-    errors.
+    An entrant that has rows and is not in ``entrants`` is the user's. A ValueError of
+    :func:`check_rows` says that rows are missing or damaged.
     """
     scores = scores_of(SUITES[name], rows, able)
     board, places = standings(scores)

@@ -23,7 +23,7 @@ TrainPages = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class OutOptions:
-    """Options of all commands."""
+    """Options of all commands that train or tune: the output folder, and a fresh start."""
 
     out: Annotated[
         Path | None,

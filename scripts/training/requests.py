@@ -166,7 +166,7 @@ def discard(out: Path) -> None:
 def import_user_classes(algorithm: str, options: Mapping[str, Any]) -> None:
     """Import the modules of user classes, ``module:Class``, that a command names.
 
-    These are the algorithm, the network and callbacks. Names in files are never imported.
+    The command can name an algorithm, a network and callbacks. Names in files are never imported.
 
     Raises:
         ValueError: a module cannot be imported.

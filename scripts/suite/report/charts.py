@@ -114,7 +114,7 @@ def _budgets(board: Leaderboard) -> dict[str, pd.DataFrame]:
 
 
 def dots(scores: pd.DataFrame) -> Spec:
-    """Return a chart with a dot and an interval per policy, a row with policy, score, low, high."""
+    """Return a chart with a dot and interval per row: columns policy, score, low and high."""
     tinted = {"condition": {"test": IS_TICKED, "value": "var(--accent)"}, "value": "var(--ink)"}
     step = 0.25 if scores.low.min() > -0.3 else 0.5
     ticks = {"values": [step * tick for tick in range(-4, 7)], "format": ".2~f"}
