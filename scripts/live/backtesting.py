@@ -104,7 +104,7 @@ class Backtest:
     changes: tuple[Changes, ...] = ()
 
     def drawn(self, draws: int, seed: int) -> Backtest:
-        """Return the backtest with draws of the changes; more ``draws`` begin with the same ones."""
+        """Return the backtest with draws of the changes; fewer draws are the first of more draws."""
         log, effort = self.log, effort_for(self.log)
         drawn = impute(
             log,
