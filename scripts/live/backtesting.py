@@ -104,7 +104,7 @@ class Backtest:
     changes: tuple[Changes, ...] = ()
 
     def drawn(self, draws: int, seed: int) -> Backtest:
-        """Return the backtest with draws of the changes; fewer draws are the first of more draws."""
+        """Return the backtest with drawn changes; fewer draws are the first of more draws."""
         log, effort = self.log, effort_for(self.log)
         drawn = impute(
             log,
