@@ -12,7 +12,7 @@ from types import TracebackType
 from crawl_envs.system.own_packages import ForeignPackage, check_own
 
 SUITE = "crawl_envs"
-"""Identifies the package as ours; see :mod:`crawl_envs.system.own_packages`."""
+"""Name that marks this package as ours; see :mod:`crawl_envs.system.own_packages`."""
 
 _default_hook = sys.excepthook
 

@@ -28,7 +28,7 @@ from scripts.study.entrants import candidates_of
 
 
 def scores(game: Game, factories: Mapping[str, PolicyFactory]) -> Table:
-    """Return a table of the person and the policies, the most accurate first."""
+    """Return a table of the player's and the policies' results, the most accurate first."""
     ledgers = {label: game.ledger_of(factory) for label, factory in factories.items()}
     ledgers["you"] = game.env.ledger()
     table = Table("", "accuracy", "freshness", "crawls", "of pages that had changed")

@@ -49,7 +49,7 @@ class Leaderboard(NamedTuple):
         name: name of the suite.
         tasks: its tasks.
         rows: rows of all tasks.
-        scores: table of :func:`scores_of`.
+        scores: table from :func:`scores_of`.
         standings: table of :func:`standings`, with the metrics ``FRESHNESS``, NaN if unknown, the
             costs of :func:`scripts.suite.costs.measure_costs`, scores by track, kind and paper.
         places: tables of :func:`standings`, by track.
@@ -77,8 +77,8 @@ def leaderboard_of(
 ) -> Leaderboard:
     """Return the leaderboard of a suite; ``able`` has the labels that can act, by task.
 
-    Entrants with rows that are not in ``entrants`` are the user's. For errors see
-    :func:`check_rows`.
+    An entrant that has rows and is not in ``entrants`` is the user's. A ValueError of
+    :func:`check_rows` says that rows are missing or damaged.
     """
     scores = scores_of(SUITES[name], rows, able)
     board, places = standings(scores)
@@ -97,7 +97,7 @@ def leaderboard_of(
 def scores_of(
     tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Collection[str]]
 ) -> pd.DataFrame:
-    """Return the scores of all entrants in all tasks; labels that are ``able`` to act have rows.
+    """Return the score of each entrant in each task and seed, from the rows of all tasks.
 
     Returns:
         The columns task, track, policy, seed, score, plain and state (``plays``, ``over budget`` or
@@ -118,10 +118,10 @@ def scores_of(
 def check_rows(
     tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Collection[str]]
 ) -> None:
-    """Check that the rows suffice for scores.
+    """Raise ValueError unless the rows suffice for scores.
 
-    A task needs its bound and random crawling. These, all entrants with rows in the task, and all
-    that are ``able`` to act in it need finite numbers for every seed that any task has.
+    Each task needs rows of its bound, of random crawling, of all entrants with any rows in it, and
+    of all labels that are ``able`` to act in it: finite numbers for every seed that any task has.
 
     Raises:
         ValueError: rows are missing or damaged.
@@ -148,7 +148,7 @@ def check_rows(
 
 
 def _score_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
-    """Return the scores of the labels in a task."""
+    """Return the scores of the labels in one task, a row per label and seed."""
     values = wide.loc[task.name]
     budget = values.loc[BOUND, BUDGET]
     bound = values.loc[bound_label(task), task.metric]
@@ -173,7 +173,7 @@ def _score_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.Dat
 
 
 def matrix(scores: pd.DataFrame, policy: str, column: str = "score") -> FloatArray:
-    """Return the scores of an entrant, or another column, (seeds, tasks)."""
+    """Return an entrant's scores, or values of another column, as an array (seeds, tasks)."""
     rows = scores[scores.policy == policy]
     return np.asarray(rows.pivot(index="seed", columns="task", values=column), np.float64)
 
@@ -226,7 +226,7 @@ def standings(scores: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFram
 
 
 def track_places(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean score of every entrant in a track, by policy.
+    """Return a table of the entrants' mean scores in one track, indexed by policy.
 
     Returns:
         ``score``, the mean of its scores over tasks and repetitions, with the ends ``low`` and

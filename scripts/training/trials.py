@@ -29,7 +29,7 @@ from scripts.training.tuning import (
 
 BEST, TRIALS, PICTURE = "best.yml", "trials.csv", "trials.png"
 MAX_TABLE_ROWS = 10
-"""Number of trials in the table."""
+"""Largest number of trials in the printed table."""
 LOGARITHMIC = ("learning_rate", "ent_coef")
 COMPLETE, PRUNED, SO_FAR = "complete", "pruned", "best so far"
 LOOKS = {
@@ -40,7 +40,7 @@ LOOKS = {
 
 
 def write_trials(out: Path, tuning: Tuning, trials: Sequence[Ended]) -> None:
-    """Write a line per trial, and the hyperparameters of the best complete one, if any."""
+    """Write a line per trial to trials.csv, and the best complete trial, if any, to best.yml."""
     import yaml  # type: ignore[import-untyped]  # it ships no types
 
     names = ["trial", "mean_reward", "stages", *(trials[0].parameters if trials else ())]
@@ -63,7 +63,7 @@ def write_trials(out: Path, tuning: Tuning, trials: Sequence[Ended]) -> None:
 
 
 def table_of(trials: Sequence[Ended]) -> Table:
-    """Return the table of the best trials, pruned ones last."""
+    """Return a table of the best trials for the terminal; pruned trials come last."""
     ranked = sorted(trials, key=lambda trial: (-trial.stages, -trial.value))[:MAX_TABLE_ROWS]
     table = Table(caption=f"the best {len(ranked)} of {len(trials)} trials", caption_justify="left")
     for name in ("trial", "mean reward", *(trials[0].parameters if trials else ())):
@@ -82,8 +82,8 @@ def draw_trials(
 ) -> None:
     """Draw the mean rewards of trials in order, and against each hyperparameter.
 
-    The panels are in the order of ``importances``, shares of the variance that hyperparameters
-    explain, followed by the others.
+    ``importances`` are shares of the variance that hyperparameters explain; their panels come
+    first, in this order.
     """
     names = list(dict.fromkeys([*importances, *(trials[0].parameters if trials else ())]))
     panels = {name: name for name in ("trial", *names)}
@@ -108,7 +108,7 @@ def draw_trials(
 
 
 def search(tuning: Tuning, study: Any, trials: int, out: Path) -> None:
-    """Run trials, writing the results after each; then draw and print."""
+    """Run trials up to the number ``trials``, write results after each, then draw and print."""
     ended: list[Ended] = []
     with ProgressBar(COUNT, "best mean reward {task.fields[best]}") as bar:
         task = bar.add_task("trials", total=trials, best="-")
