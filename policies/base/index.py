@@ -91,7 +91,7 @@ class IndexPolicy(CrawlPolicy):
                 f"the index of {self.name} must be compiled by crawl_envs.compiled.compiling."
                 f"compiled(VALUE.signature), got {value!r}"
             )
-        table = np.ascontiguousarray(table, np.float64)
+        table = np.require(table, np.float64, ["C", "W"])
         shape = np.shape(table)
         if len(shape) != 2 or shape[0] < pages or np.isnan(table).any():
             raise ValueError(
