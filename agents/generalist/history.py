@@ -228,9 +228,10 @@ def learn_hours(
 def read_hypothesis(
     past: FloatArray, alpha: float, elapsed: float, cycle: float, hypothesis: int
 ) -> tuple[float, float]:
-    """Return a page's evidence of a change and expected number of changes since its crawl.
+    """Return x, the page is unchanged with probability exp(-x), and its expected changes.
 
-    Signals have the delay of the hypothesis; ``alpha`` is the rate of unsignalled changes.
+    Both count from the last crawl, for the delay of ``hypothesis``. ``past`` is the page's row of
+    sums, ``alpha`` its rate of unsignalled changes, ``cycle`` the mean time between its crawls.
     """
     pending = alpha * elapsed
     if MEANS[hypothesis] > 0.0:

@@ -43,7 +43,7 @@ class OfferAccess:
         return days
 
     def finished_days(self, lane: int = 0) -> tuple[OfferDay, ...]:
-        """Return the records of the days of the previous episode, ended by an autoreset."""
+        """Return the records of the finished days of the lane's previous episode."""
         days: tuple[OfferDay, ...] = self.lanes.finished_days(lane)
         return days
 

@@ -146,7 +146,7 @@ def note_change(state: State, lane: int, copy: Any) -> None:
 
 @inlined("copies")
 def change_fragments(state: State, lane: int, number: int, spell: int, sign: int) -> None:
-    """Start (``sign`` 1) or end (-1) a recorded spell: its fragments appear or disappear."""
+    """Let the fragments of a recorded spell appear (``sign`` 1) on a page, or disappear (-1)."""
     copy, bases, spells = state.copies[lane, number], state.bases[lane, number], state.spells[0]
     note_change(state, lane, copy)
     size = sign * spells[spell].size

@@ -153,7 +153,7 @@ class World:
         return clock_rows(instance.bandwidth, instance.bandwidth_steps)
 
     def set_instance(self, lane: int, instance: Instance) -> None:
-        """Set the instance of a lane, which its next restart uses; its size must fit the world."""
+        """Write an instance of the world's number of pages to a lane, before the lane restarts."""
         rows = self.clock_of(instance)
         self.lengthen(clock_rows=rows.shape[0], pending=pending_capacity(instance))
         state, record = self.state, self.state.lanes[lane]

@@ -190,7 +190,7 @@ class CrawlRates(ActionForm):
         return Box(0.0, self.highest, self.shape, np.float64)
 
     def decode(self, actions: Any, num_lanes: int) -> Actions:
-        """Return the rates and probabilities of all lanes, one array (N, m)."""
+        """Return a tuple of one array, (N, m): the rate or probability of each page."""
         expected = "rates, and probabilities where every change is signalled"
         rates = self._checked(actions, num_lanes, "fiu", expected)
         if not np.all(np.isfinite(rates) & (rates >= 0.0)):

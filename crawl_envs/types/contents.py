@@ -176,7 +176,7 @@ class Contents:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ValueError(
-                f"a spell must have 1 fragment or more and end after its birth, got size "
+                f"a spell must have 1 fragment or more and not end before its birth, got size "
                 f"{sizes[row]}, birth {births[row]}, death {deaths[row]} in row {row}"
             )
         lasting = births < deaths

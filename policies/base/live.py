@@ -166,7 +166,8 @@ class LivePages:
             raise ValueError(f"log must have sources in [0, {num_sources}), got {sources.max()}")
         if np.atleast_2d(log.signals).shape != (num_sources, log.page.size):
             raise ValueError(
-                f"log must have signals of {num_sources} sources, got shape {log.signals.shape}"
+                f"log must have signals of {num_sources} sources for its {log.page.size} crawls, "
+                f"got shape {log.signals.shape}"
             )
 
     def _crawl(self, log: CrawlLog) -> None:

@@ -177,7 +177,7 @@ def greedy_form(scale: float, y: float) -> float:
 
 @inlined()
 def lateness(x: float) -> float:
-    """Return ``1 - (1 - exp(-x)) / x``, in [0, 1]: the mean share of time after the changes."""
+    """Return ``1 - (1 - exp(-x)) / x``, in [0, 1]: the mean time share after the first change."""
     if x < 1.0:
         return x * _polynomial(x, LATE)
     return 1.0 + math.expm1(-x) / x

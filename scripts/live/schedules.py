@@ -49,7 +49,10 @@ def last_day(until: str, start: float) -> float:
     value = _number_or_text(until)
     end = start + value if isinstance(value, float) else messages.day_of(value)
     if not start < end:
-        raise ValueError(f"until must be after the start, day {start:g}, got {until!r}")
+        raise ValueError(
+            f"until must be a number of days > 0, or a date after the start, day {start:g}; "
+            f"got {until!r}"
+        )
     return end
 
 
@@ -71,8 +74,8 @@ def choose(schedule: planning.Schedule, end: float, recheck_gone: float | None) 
     remaining = bandwidth - extra.page.size / (end - first)
     if not remaining > 0.0 and bandwidth > 0.0:
         raise ValueError(
-            f"recheck-gone must need less than the bandwidth, {bandwidth:g} per day, got "
-            f"{tables.counted(extra.page.size, 'fetch', 'fetches')} of gone pages"
+            f"recheck-gone must leave some of the bandwidth, {bandwidth:g} per day, got "
+            f"{extra.page.size / (end - first):g} rechecks per day; give more days between rechecks"
         )
     if page_tables.living(table).size == 0:
         if extra.page.size == 0:

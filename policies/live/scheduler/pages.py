@@ -224,7 +224,7 @@ class PageTables:
         self.weigh(rows)
 
     def admit(self, rows: IntArray, *, only_ready: bool = False) -> None:
-        """Enter absent pages into the search, or enter pages again that have changed."""
+        """Enter pages into the search for the next page, or update those that it has."""
         if only_ready:
             rows = rows[self.choices.status[rows] == READY]
         ready(admit)(*self.arguments, self.values.value, rows, self.pace.time)
