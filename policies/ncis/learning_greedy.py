@@ -230,7 +230,7 @@ class Learner:
             self.index.parameters[:] = self._rows(slice(None))
 
     def counted(self, signals: IntArray) -> FloatArray:
-        """Return the weight of each page's signals, (m,); ``signals`` has their number by source."""
+        """Return the weight of each page's signals, (m,); ``signals`` are numbers by source."""
         return np.asarray((self.signal_weight * np.atleast_2d(signals)).sum(axis=0))
 
     def typical(self, pages: IntArray | slice) -> tuple[FloatArray, FloatArray, FloatArray]:
