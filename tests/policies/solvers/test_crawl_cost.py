@@ -12,6 +12,7 @@ from scipy.optimize import linprog, minimize, minimize_scalar
 from crawl_envs import Instance
 from policies import solvers, values
 from policies.values.divergence.curves import HolisticCurves
+from policies.values.divergence.tabulated import TabulatedCurves
 from tests.policies.solvers.problems import PROBLEMS, every_other, loss_of, weights_of
 from tests.policies.solvers.test_fragments import mixed
 from tests.policies.solvers.test_ncis import shares, slack
@@ -148,6 +149,11 @@ def test_the_split_of_the_approximation_is_the_best():
     assert result.objective == pytest.approx(best.fun, rel=1e-9)
     np.testing.assert_allclose(result.rates, both(best.x)[1], rtol=1e-3)
     np.testing.assert_allclose(result.probabilities, np.where(MASK, result.rates / change, 0.0))
+    signalled, known = (
+        solve(importance, change, 2.0, True, cost)
+        for solve in (solvers.harmonic_approx, solvers.harmonic)
+    )
+    np.testing.assert_array_equal(signalled.rates, known.rates)
 
 
 def test_numbers_of_signals_against_a_linear_programme():
@@ -203,6 +209,15 @@ def test_utility_of_fragments_per_cost(seed):
     np.testing.assert_allclose(result.thresholds[crawled] * result.rates[crawled], 1.0)
 
 
+def test_bandwidth_beyond_use_is_what_the_pages_cost():
+    curves = TabulatedCurves([1.0, 4.0], [[0.0, 0.5], [0.0, 0.2]])  # no divergence before age 1
+    scarce, ample = (solvers.fragments(curves, 1.0, bandwidth, [2.0, 4.0]) for bandwidth in (3, 7))
+    assert scarce.rates @ [2.0, 4.0] == pytest.approx(3.0, rel=1e-9)
+    assert scarce.multiplier > 0.0
+    np.testing.assert_allclose(ample.rates, 1.0, rtol=1e-9)
+    assert ample.multiplier == 0.0
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("floor", [0.0, 0.05])
 def test_thresholds_solve_the_price_of_each_page(seed, floor):
@@ -225,6 +240,14 @@ def test_thresholds_solve_the_price_of_each_page(seed, floor):
     np.testing.assert_allclose(result.rates[timed] * lengths[timed], 1.0, rtol=1e-8)
     if floor == 0.0:
         assert slack(instance, result, cost) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_rounding_does_not_fall_below_a_floor():
+    pages = Instance([1.0, 1e-6], [0.5, 0.3], 0.4, 0.2, bandwidth=3.0)
+    rates = solvers.ncis(pages, floor=0.2, cost=[1.0, 0.7]).rates  # 0.2 * 0.7 / 0.7 < 0.2
+    assert rates[1] == 0.2
+    rates = solvers.binary_poisson([1.0, 0.0], 1.0, 1.7, 0.2, [1.0, 0.7]).rates
+    assert rates[1] == 0.2
 
 
 def test_floors_of_useless_pages_are_paid():
