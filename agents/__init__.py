@@ -1,6 +1,6 @@
-"""Learnable agents; the only place of torch and Stable-Baselines3.
+"""Agents that learn; the only package that uses torch and Stable-Baselines3.
 
-Importing the package imports neither: :func:`load` does, when it is called.
+Importing it imports neither: :func:`load` does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from agents.catalog import ALGORITHMS, GENERALIST, agent_file, names
 from crawl_envs.system.own_packages import check_own
 
 SUITE = "crawl_envs"
-"""Says that the package is this one; see :mod:`crawl_envs.system.own_packages`."""
+"""Marks this package as part of the suite; see :mod:`crawl_envs.system.own_packages`."""
 check_own("policies")
 
 __all__ = ["ALGORITHMS", "agent_file", "load", "names"]
@@ -21,17 +21,17 @@ __all__ = ["ALGORITHMS", "agent_file", "load", "names"]
 def load(folder_or_name: str | Path, env: Any = None, *, cycle: float | None = None) -> Any:
     """Return a trained agent.
 
-    The files in the folder determine its kind: ``model.zip``, or the actor alone in ``scorer.npz``,
-    is an :class:`agents.sb3.loading.Agent`, ``index.json`` a learned index, ``generalist.json`` an
-    agent for every family.
+    The file in the folder determines its kind: ``model.zip``, or ``scorer.npz`` with the actor
+    alone, is an :class:`agents.sb3.loading.Agent`, ``index.json`` a learned index, and
+    ``generalist.json`` an agent for every family.
 
     Args:
         folder_or_name: the output folder of a training run, or one of :func:`agents.names`.
         env: the environment to act in, single, vector or bridge, or None; it must fit the agent.
             With the network ``pages`` the number of pages may differ, and the network scales time
-            by the environment's T = m / R. Without one, a learned index reads the columns of
+            by the environment's T = m / R. With None, a learned index reads the columns of
             ``CrawlNCIS-v0``, and a generalist is a :class:`policies.Policy` for live pages.
-        cycle: T, without ``env``; None for that of the training.
+        cycle: T, if ``env`` is None; None for the T of the training.
 
     Raises:
         ValueError: there is no such agent, its file is damaged or foreign, or it does not fit

@@ -11,19 +11,19 @@ ALGORITHMS = ("a2c", "dqn", "maskableppo", "ppo", "recurrentppo", "sac")
 
 GENERALIST = "generalist.json"
 AGENT_FILES = ("model.zip", "index.json", GENERALIST, "scorer.npz")
-"""Files of an agent in order of preference: a model of Stable-Baselines3, a learned index, a
-generalist, the actor alone of a page network."""
+"""Names of agent files by preference: a model of Stable-Baselines3, a learned index, a generalist,
+the actor of a page network without its critic."""
 SHIPPED = Path(__file__).parent / "trained"
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the trained agents that come with the package, in alphabetical order."""
+    """Return the names of the shipped agents, in alphabetical order."""
     files: Iterable[Path] = (path for file in AGENT_FILES for path in SHIPPED.glob(f"*/{file}"))
     return tuple(sorted({path.parent.name for path in files}))
 
 
 def check_vacant(folder: Path, *, but: str = "") -> None:
-    """Raise ValueError if a folder holds an agent, other than in the file ``but``."""
+    """Raise ValueError if a folder has an agent in a file other than ``but``."""
     if any((folder / name).exists() for name in AGENT_FILES if name != but):
         raise ValueError(f"{folder} holds an agent already; name another folder")
 
@@ -37,5 +37,5 @@ def agent_file(folder_or_name: str | Path) -> Path:
     for file in AGENT_FILES:
         if (folder / file).exists():
             return folder / file
-    known = f"the names {', '.join(names())}" if names() else "there are no shipped names yet"
-    raise ValueError(f"there is no {' or '.join(AGENT_FILES)} in {folder} ({known})")
+    shipped = f"the names {', '.join(names())}" if names() else "there are no shipped names yet"
+    raise ValueError(f"there is no {' or '.join(AGENT_FILES)} in {folder} ({shipped})")

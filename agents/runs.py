@@ -1,4 +1,4 @@
-"""Files of a training run: arguments as JSON, curves as CSV, all replaced atomically."""
+"""Read and write the files of a training run: arguments as JSON, curves as CSV."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class RunArguments:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the arguments of a text of :meth:`to_json`.
+        """Return the arguments in a text of :meth:`to_json`.
 
         Raises:
             ValueError: the text is not JSON, or not such arguments.
         """
         values = json.loads(text)
-        known = {entry.name for entry in fields(cls)}
-        if not isinstance(values, dict) or not set(values) <= known:
-            raise ValueError(f"arguments must be among {', '.join(sorted(known))}, got {values!r}")
+        names = {entry.name for entry in fields(cls)}
+        if not isinstance(values, dict) or not set(values) <= names:
+            raise ValueError(f"arguments must be among {', '.join(sorted(names))}, got {values!r}")
         return cls(**values)
 
     def check_resumes(self, earlier: Self) -> None:
         """Raise ValueError unless a run with these arguments may resume an earlier one."""
-        mine, theirs = (json.loads(json.dumps(asdict(each))) for each in (self, earlier))
+        mine, theirs = (json.loads(json.dumps(asdict(run))) for run in (self, earlier))
         for name, value in theirs.items():
             if name not in self.FREE and mine[name] != value:
                 raise ValueError(
@@ -67,44 +67,44 @@ def read_rows(path: Path, kind: type[CurvePoint]) -> list[CurvePoint]:
             header, *lines = csv.reader(file)
         if tuple(header) != kind._fields:
             raise ValueError(header)
-        return [kind(*(of(text) for of, text in zip(types, line, strict=True))) for line in lines]
+        return [kind(*(t(text) for t, text in zip(types, line, strict=True))) for line in lines]
     except ValueError:
         raise ValueError(f"{path} is not a curve with {', '.join(kind._fields)}") from None
 
 
 def write_rows(path: Path, kind: type[CurvePoint], rows: Iterable[CurvePoint]) -> None:
-    """Replace a curve atomically."""
+    """Replace a curve, a CSV file with the fields of ``kind``, atomically by new rows."""
     replace_text(path, csv_text([kind._fields, *rows]))
 
 
-def kept_rows(path: Path, kind: type[CurvePoint], steps: int) -> list[CurvePoint]:
-    """Drop the rows of a curve beyond a number of steps, and return the others."""
+def trim_rows(path: Path, kind: type[CurvePoint], steps: int) -> list[CurvePoint]:
+    """Drop the rows of a curve beyond a number of steps, and return the remaining ones."""
     rows = [row for row in read_rows(path, kind) if row[0] <= steps]
     write_rows(path, kind, rows)
     return rows
 
 
 def append_row(path: Path, row: Sequence[Any]) -> None:
-    """Append a row to a curve."""
+    """Append a row to the CSV file of a curve."""
     with path.open("a", newline="", encoding="utf-8") as file:
         file.write(csv_text([row]))
 
 
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:
-    """Return the text of a CSV file."""
+    """Return rows as the text of a CSV file."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Replace a file atomically: it has the old text or the new, never a part."""
+    """Replace the text of a file atomically."""
     with replacing(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Return the values by name in a JSON file.
+    """Return the JSON object in a file.
 
     Raises:
         ValueError: there is no such file, or it is not a JSON object.

@@ -28,7 +28,7 @@ WORLD_METRICS = ("time", "requests", "changes", "signals", "alive_time")
 
 
 def expect(condition: Any, message: str) -> None:
-    """Raise AssertionError with the message unless the condition is true."""
+    """Raise AssertionError with a message unless a condition is true."""
     if not condition:
         raise AssertionError(message)
 
@@ -38,8 +38,8 @@ def _play(
 ) -> list[tuple[Any, float]]:
     """Return the actions and rewards of up to STEPS steps after a seeded reset.
 
-    Actions are those of ``choose(observation, step)``, or random ones. Observations must lie in
-    their space, and rewards must be the sums of their terms.
+    Actions come from ``choose(observation, step)``, or are random. Observations must lie in their
+    space, and rewards must be the sums of their terms.
     """
     observation, _ = env.reset(seed=seed)
     space, steps = env.observation_space, []
@@ -73,12 +73,12 @@ def check_tape(make: Maker, seed: int = 0) -> None:
 
 
 def _flat(env: gymnasium.Env[Any, Any], observation: Any) -> NDArray[Any]:
-    """Return an observation of any form as a vector; its last entries are the rows of the pages."""
+    """Return an observation of any form as a vector that ends with the rows of the pages."""
     return np.asarray(flatten(env.observation_space, observation))
 
 
 def _tracker_values(tracker: Tracker, feature: str) -> Any:
-    """Return the tracker's data for a column, named with or without the number of a source."""
+    """Return the tracker's data for a column, whose name may end in the number of a source."""
     places = (tracker, tracker.problem, tracker.copies, tracker.offers)
     metadata = getattr(tracker.offers, "metadata", None)
     for name, source in ((feature, None), without_source(feature)):
@@ -112,7 +112,7 @@ def check_tracker(make: Maker, seed: int = 0) -> None:
 
 
 def check_state(make: Maker, seed: int = 0) -> None:
-    """Check that ``set_state`` restores a state in mid-episode."""
+    """Check that ``set_state`` restores an environment's state in the middle of an episode."""
     env = make()
     env.reset(seed=seed)
     core: Any = env.unwrapped
@@ -187,7 +187,7 @@ def check_policy(factory: PolicyFactory, make: Maker, *, seed: int = 0) -> None:
 
 
 def _check_index(policy: Policy, core: Any) -> None:
-    """Check that the index of every page, if the policy has one, is a number."""
+    """Check that the index of a policy, if it has one, is a number for every page."""
     if core.action_form != "page" or not isinstance(policy, CompilablePolicy):
         return
     form = policy.compile(core.problem, core.num_slots(), core.rng())
@@ -205,7 +205,7 @@ def _check_index(policy: Policy, core: Any) -> None:
 
 
 def _check_compiled(policy: Policy, core: Any, pages: list[Any], seed: int) -> None:
-    """Check that the compiled form of a policy, if it has one, crawls the same pages."""
+    """Check that a policy's compiled form, if any, crawls the same pages as its steps."""
     if core.action_form != "page" or not isinstance(policy, CompilablePolicy):
         return
     lanes = core.lanes

@@ -48,7 +48,7 @@ def simulate(
     penalty: Penalty | None = None,
     requests: bool = True,
 ) -> Rollout:
-    """Run an episode in compiled code.
+    """Run an episode of a policy on an instance in compiled code, and return its Rollout.
 
     Policies with one page per slot crawl as in ``step()`` of an environment with ``action="page"``
     after ``reset(seed=seed, options={"instance": instance})``. On the same events, threshold
@@ -106,7 +106,7 @@ def _check_crawls(instance: Instance, slots: int) -> None:
 
 
 class Row(NamedTuple):
-    """Value of a metric of a policy on a seed, in a setting of an environment."""
+    """The value of one metric for a policy and a seed, in a setting of an environment."""
 
     id: str
     setting: str
@@ -117,7 +117,7 @@ class Row(NamedTuple):
 
 
 BUDGET_SHARE = "budget_share"
-"""Metric of the crawls of an episode over those that the budget allows."""
+"""Name of the metric: crawls of an episode divided by the crawls its budget allows."""
 
 PolicyFactory = Callable[[Any], Policy]
 Bound = Callable[[Instance], float | Mapping[str, float]]
@@ -208,7 +208,7 @@ def evaluate(
 
 
 def _distinct(seeds: Iterable[int]) -> list[int]:
-    """Return the seeds; ValueError if one is no integer >= 0, or occurs twice."""
+    """Return the seeds as a list; ValueError if one is no integer >= 0, or occurs twice."""
     if not isinstance(seeds, Iterable):
         raise ValueError(f"seeds must be integers, got {seeds!r}")
     given = [whole("seeds", seed, 0) for seed in seeds]
@@ -273,7 +273,7 @@ def play(
 
 
 def _playable(form: Compiled, lanes: Lanes) -> bool:
-    """Return whether a compiled rollout of the form equals the steps of the environment."""
+    """Return whether a compiled rollout of a policy gives what stepping the environment gives."""
     if isinstance(form, CompiledRates):
         budget, epochs = lanes.budget, lanes.num_slots(0)
         if budget is None or not lanes.crawls_at_random:
@@ -311,7 +311,7 @@ def mean_and_half_width(values: Sequence[float]) -> tuple[float, float]:
 
 
 def summarize(rows: Iterable[Row], metric: str, reference: str | None = None) -> list[Summary]:
-    """Summarize a metric per setting and policy, in the order of first appearance.
+    """Return the mean of a metric over seeds for each setting and policy, in order of appearance.
 
     Args:
         rows: rows of :func:`evaluate`.

@@ -29,7 +29,7 @@ ABOUT = """`policies.make(name, env)` makes a policy by name.
   act in `CrawlLongevity-v0`, policies for *offers* in `CrawlOffers-v1`.
 - *best in*: tasks of [crawl-v1](results/crawl-v1/README.md), by track, where no other policy scores
   more than .01 higher; 2/12 is two of twelve tasks.
-- *paper*: the source, with the section or equation. Rules of crawlers, baselines and policies of
+- The source is a paper, with the section or equation. Rules of crawlers, baselines and policies of
   this suite have none."""
 
 SCORES = """## Scores
@@ -84,7 +84,7 @@ def environment(name: str) -> str:
 
 def catalogue() -> str:
     """Return the page of policies: a table for each kind, then the docstring of each policy."""
-    columns = ("policy", "forms of action", "what it does", "best in", "paper")
+    columns = ("policy", "forms of action", "what it does, and its source", "best in")
     heads = f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
     text = ["# Catalogue of policies\n", f"{ABOUT}\n"]
     for kind, what in KINDS.items():
@@ -108,10 +108,10 @@ def _row(name: str) -> str:
     if tags.paper:
         authors, section = PAPERS[tags.paper]
         place = f", {stated[0]}" if stated else ""
-        source = f"[{tags.paper} ({authors})](../papers.md#{section}){place}"
-    what = f"{markdown(words)} {' '.join(f'*{mark}*' for mark in marks)}"
+        source = f" [{tags.paper} ({authors})](../papers.md#{section}){place}."
+    what = f"{markdown(words)} {' '.join(f'*{mark}*' for mark in marks)}{source}"
     best = scores.wins(name)
-    return f"| [{name}](#{name.lower()}) | {acts} | {what} | {best} | {source} |"
+    return f"| [{name}](#{name.lower()}) | {acts} | {what} | {best} |"
 
 
 def reference() -> str:

@@ -114,6 +114,8 @@ def make(
     """
     cls = find(name)
     if not issubclass(cls, Policy):
+        if features is not None or (action_form, batch) != (None, None):
+            raise ValueError(f"features, action_form and batch must be None for {name}")
         return cls(env, **arguments)
     policy = cls(**arguments)
     if env is not None:

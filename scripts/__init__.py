@@ -12,14 +12,12 @@ from types import TracebackType
 from crawl_envs.system.own_packages import ForeignPackage, check_own
 
 SUITE = "crawl_envs"
-"""Identifies the package as ours; see :mod:`crawl_envs.system.own_packages`."""
+"""Name that marks this package as ours; see :mod:`crawl_envs.system.own_packages`."""
 
 _default_hook = sys.excepthook
 
 
-def _show_error(
-    kind: type[BaseException], error: BaseException, trace: TracebackType | None
-) -> None:
+def _print(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if issubclass(kind, ForeignPackage):
         print(f"error: {error}", file=sys.stderr)
     elif not issubclass(kind, KeyboardInterrupt):
@@ -28,5 +26,5 @@ def _show_error(
         print("\nstopped; nothing was written", file=sys.stderr)
 
 
-sys.excepthook = _show_error
+sys.excepthook = _print
 check_own("policies", "agents")

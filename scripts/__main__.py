@@ -15,7 +15,7 @@ HELP = ("-h", "--help")
 
 
 def commands() -> dict[str, str]:
-    """Return the first line of the help of every command, by name."""
+    """Return for every command, by name, the first line of its help."""
     files = sorted(Path(__file__).parent.glob("[a-z]*.py"))
     docs = {file.stem: ast.get_docstring(ast.parse(file.read_text("utf-8"))) for file in files}
     return {name: (text or "").partition("\n")[0] for name, text in docs.items()}

@@ -90,10 +90,10 @@ class BenchmarkOptions(PlayOptions):
 
     @property
     def sizes(self) -> Sizes:
-        """Sizes of the settings.
+        """Sizes of the settings that the options ask for.
 
         Raises:
-            ValueError: one is out of range.
+            ValueError: a size is out of range.
         """
         short = QUICK_HORIZON if self.quick else HORIZON
         horizon = short if self.horizon is None else self.horizon
@@ -122,11 +122,9 @@ def main(options: BenchmarkOptions) -> None:
 
 
 def folder_of(options: BenchmarkOptions) -> Path:
-    """Return the default folder, named after the options that the user set."""
-    options_set = changed(options)
-    words = [
-        f"{name}={options_set[name]}" for name in ("trace", *Sizes._fields) if name in options_set
-    ]
+    """Return the default output folder, named after the options that the user set."""
+    values = changed(options)
+    words = [f"{name}={values[name]}" for name in ("trace", *Sizes._fields) if name in values]
     if not words:
         return QUICK_OUT if options.quick else OUT
     return default_folder("benchmark", *(["quick"] if options.quick else []), *words)

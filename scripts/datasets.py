@@ -60,7 +60,7 @@ def main(
 
 
 def _table(out: Path, families: Sequence[str]) -> Table:
-    """Return the data sets with their sizes, mean returns and normalised scores."""
+    """Return a table of the data sets with their sizes, mean returns and normalised scores."""
     table = Table("data set", "policy", title="Data sets", title_justify="left")
     for name in ("episodes", "steps", "mean return", "score", "MB"):
         table.add_column(name, justify="right")

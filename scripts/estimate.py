@@ -47,7 +47,7 @@ class EstimateOptions(ReadingOptions):
 
 
 def main(options: EstimateOptions) -> None:
-    """Estimate, audit and write."""
+    """Estimate rates and signal quality from a log, audit its signals, and write the results."""
     folder = options.out or input_folder("estimate", options.log[0])
     recorded = read_log(options)
     importance, group = weights_and_groups(recorded, options)
@@ -63,7 +63,7 @@ def main(options: EstimateOptions) -> None:
 
 
 def tell(log: CrawlLog, fitted: Fitted, path: Path) -> None:
-    """Print a summary of the rates, and how many rest on other pages."""
+    """Print quantiles of the change rates, and how many of the rates rest on similar pages."""
     rate = fitted.quality.change_rate
     low, middle, high = np.quantile(rate, (0.1, 0.5, 0.9))
     pooled = log.num_pages - int((fitted.evidence == BOTH).sum())

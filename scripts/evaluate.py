@@ -76,7 +76,7 @@ class EvaluateOptions(PlayOptions):
 
 
 def main(options: EvaluateOptions) -> None:
-    """Run the evaluation."""
+    """Evaluate the candidate and the policies, and write and print the ranking."""
     folder = options.out or default_folder("evaluate", Path(options.model).name, options.env_id)
     check_counts(1, seeds=options.seeds)
     if options.metric is not None:
@@ -99,8 +99,8 @@ def evaluation_of(
     """Return the checked setting that compares a candidate with other policies.
 
     Args:
-        candidate: the agent or policy to evaluate. In the environment of its training, arguments
-            default to those of its training.
+        candidate: the agent or policy to evaluate. In the environment in which it was trained,
+            arguments of its training are the defaults.
         env_id: id of the environment.
         env_args: arguments of the environment.
         specs: names as of :func:`candidate_of`, or ``all`` for all policies except oracles; the

@@ -28,19 +28,15 @@ from scripts.study.entrants import candidates_of
 
 
 def scores(game: Game, factories: Mapping[str, PolicyFactory]) -> Table:
-    """Return a table of the person and the policies, the most accurate first."""
+    """Return a table of the player's and the policies' results, the most accurate first."""
     ledgers = {label: game.ledger_of(factory) for label, factory in factories.items()}
     ledgers["you"] = game.env.ledger()
     table = Table("", "accuracy", "freshness", "crawls", "of pages that had changed")
     for label in sorted(ledgers, key=lambda label: -ledgers[label].accuracy):
         ledger = ledgers[label]
-        share_changed = f"{ledger.changes_found / max(ledger.crawls, 1):.0%}"
+        share = f"{ledger.changes_found / max(ledger.crawls, 1):.0%}"
         table.add_row(
-            label,
-            f"{ledger.accuracy:.3f}",
-            f"{ledger.freshness:.3f}",
-            f"{ledger.crawls}",
-            share_changed,
+            label, f"{ledger.accuracy:.3f}", f"{ledger.freshness:.3f}", f"{ledger.crawls}", share
         )
     return table
 

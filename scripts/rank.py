@@ -23,7 +23,7 @@ from scripts.suite.tasks import SUITES
 
 SEEDS = {"crawl-v1": 10, "mini": 3}
 OTHER_SEEDS = 20
-"""Number of seeds of suites that are not in ``SEEDS``."""
+"""Default number of seeds of suites that are not in ``SEEDS``."""
 Suite = Annotated[str, Argument(help=f"Suite of tasks: {' or '.join(SUITES)}.")]
 
 

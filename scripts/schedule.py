@@ -69,8 +69,8 @@ class ScheduleOptions:
     limit: Annotated[
         list[str] | None,
         Option(
-            help="Limit HOST:GAP or HOST:GAP:MOST of a host: days between two fetches, fetches at "
-            "once; :GAP for all hosts. Repeatable."
+            help="Limit of a host, HOST:GAP or HOST:GAP:MOST, or of all, :GAP: days between two "
+            "fetches, fetches at once. Repeatable."
         ),
     ] = None
     feed: Annotated[

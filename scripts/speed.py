@@ -38,7 +38,7 @@ OtherCheckout = Annotated[
 def main(
     quick: Quick = False, case: Words = None, out: Out = None, against: OtherCheckout = None
 ) -> None:
-    """Measure, write and print."""
+    """Measure the selected cases, and write and print their rows."""
     folder = folder_of(out, quick or bool(case))
     if against is not None:
         turns = (QUICK_TURNS, QUICK_SPELL) if quick else (TURNS, SPELL)

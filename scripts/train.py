@@ -43,7 +43,7 @@ from scripts.training.runs import train_and_compare
 
 
 def run_in_environment(kind: str, options: RunOptions) -> None:
-    """Train in an environment, compare and draw."""
+    """Train an agent in an environment, and write a comparison with policies."""
     kind = options.algorithm if isinstance(options, OwnOptions) else kind
     request = requests.request_of(kind, options)
     requests.import_user_classes(kind, changed(options))
@@ -53,7 +53,7 @@ def run_in_environment(kind: str, options: RunOptions) -> None:
 
 
 def run_on_log(options: LogOptions) -> None:
-    """Learn an index from a log, and print the log-loss of its held-out crawls."""
+    """Learn an index from a crawl log, and print its log-loss on held-out crawls."""
     folder, started = options.out or default_folder(INDEX, options.title), time.perf_counter()
     if (folder / requests.RUN).exists():
         raise ValueError(f"--out must hold no run in an environment, got {folder}")
@@ -70,7 +70,7 @@ def run_on_log(options: LogOptions) -> None:
 
 
 def run_generalist(options: GeneralistOptions) -> None:
-    """Train the agent for every family."""
+    """Train one agent for all families of pages (the generalist)."""
     folder, started = options.out or default_folder(GENERALIST), time.perf_counter()
     arguments = GeneralistArguments(seed=options.seed)
     check_vacant(folder, but=GENERALIST_FILE if options.fresh else "")
@@ -87,7 +87,7 @@ class Programs(TyperGroup):
     """A command per algorithm; the command line names the algorithm, or a run to resume."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the name of the command in front of the words of the command line."""
+        """Parse the command line with the name of its command (see ``with_program``) in front."""
         with one_line_errors():
             words = args if args[:1] == ["--help"] else with_program(args)
         return super().parse_args(ctx, words)

@@ -25,7 +25,7 @@ DATABASE = "study.db"
 
 
 def main(options: TuneOptions) -> None:
-    """Search, write and draw."""
+    """Search for hyperparameters, and write and draw the trials."""
     tuning = tuning_of(options)
     folder = options.out or default_folder("tune", tuning.request.kind, tuning.request.env_id)
     file = options.storage or folder / DATABASE

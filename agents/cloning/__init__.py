@@ -1,4 +1,4 @@
-"""Agents that imitate an analytic policy.
+"""Agents that learn to imitate an analytic policy.
 
 Public module: train.
 """

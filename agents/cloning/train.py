@@ -1,10 +1,10 @@
-"""Cloning: a network learns to imitate an analytic policy, before it learns from reward.
+"""Train a network to imitate an analytic policy, before it learns from rewards.
 
-The network maximises the logarithm of the probability of the teacher's actions: cross-entropy for
-a page, Plackett and Luce's likelihood for the top pages in order. In the first round the teacher
-plays; then the student plays and the teacher labels its states (DAgger: Ross, Gordon and Bagnell
-2011), since a clone that errs reaches states that its teacher never does. All rounds' examples are
-learned from together, and the critic learns their returns.
+The network maximises the log-likelihood of the teacher's actions: cross-entropy for a page,
+Plackett and Luce's likelihood for the top pages in order. In the first round the teacher acts.
+Later the student acts and the teacher labels its states (DAgger: Ross, Gordon and Bagnell 2011),
+since a clone that errs reaches states that its teacher never does. The student learns from the
+examples of all rounds together, and the critic from their returns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from agents.sb3.lanes import make_lanes, pin
 from agents.sb3.loading import MODEL, Agent, load
 from agents.sb3.model_file import read_arguments, save_model
 from agents.sb3.torch_threads import threads
-from agents.sb3.training import fresh_model, goes_on, make_folder
+from agents.sb3.training import can_resume, fresh_model, make_folder
 from crawl_envs.spaces.actions import SLOT_FORMS
 from crawl_envs.system.files import claiming
 from crawl_envs.types import Policy
@@ -36,27 +36,27 @@ from crawl_envs.types.arguments import one_of, whole
 
 CLONE, ROUNDS = "clone.json", "rounds.csv"
 ACTOR_CRITICS = ("a2c", "maskableppo", "ppo")
-LAST_RATE = 0.02
-"""The step size falls linearly to this share of it."""
+LAST_STEP_SHARE = 0.02
+"""Share of the first step size to which the step size falls linearly."""
 VALUE_WEIGHT = 0.5
 """Weight of the critic's squared error, in units of the deviation of returns."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CloneArguments(RunArguments):
-    """Arguments of cloning; all are plain values, as JSON has them.
+    """Arguments of cloning, as plain JSON values.
 
     Raises:
         ValueError: a value outside its range.
     """
 
     teacher: str = "GreedyNCIS"
-    """Name of a policy, or module:Class, as :func:`policies.make` knows it."""
+    """Name of a policy, or module:Class, for :func:`policies.make`."""
     rounds: int = 8
-    """Episodes per lane; each is followed by learning."""
+    """Episodes per lane, with updates after each."""
     every: int = 4
-    """Decisions per example. Where the student plays, the teacher is asked at examples only; a
-    teacher that must see every decision (with a delay window, say) needs 1."""
+    """Decisions per example. When the student acts, the teacher sees the decisions of examples
+    only; a teacher that must see every decision (with a delay window, say) needs 1."""
     updates: int = 800
     """Steps of the optimiser per round."""
     minibatch: int = 256
@@ -74,8 +74,8 @@ class Round(NamedTuple):
     """Measurements of a round.
 
     ``agreement`` is the share of this round's examples, before learning from them, in which the
-    student's best action was the teacher's; ``loss`` the mean of the last tenth of the updates,
-    ``mean_reward`` per step that of the player, ``seconds`` of wall time since the run began.
+    student's best action was the teacher's. ``loss`` is the mean of the last tenth of the updates,
+    ``mean_reward`` that per step of the acting policy, ``seconds`` the wall time so far.
     """
 
     number: int
@@ -96,27 +96,27 @@ def clone(
 ) -> Agent:
     """Clone a policy, and write the clone to a folder that ``TrainArguments.start`` can name.
 
-    The folder gets ``config.json`` as from a training run, ``clone.json``, ``rounds.csv``, and at
-    the end ``model.zip``.
+    The folder gets ``config.json`` as in a training run, ``clone.json``, ``rounds.csv``, and at the
+    end ``model.zip``.
 
     Args:
         arguments: the environment, algorithm and network; ``steps`` and ``rollout`` are not used.
             The algorithm must have an actor and a critic: a2c, maskableppo or ppo.
         clone_arguments: the teacher, and how to clone it.
-        out: the folder, made if need be.
-        resume: return the clone in ``out``, if there is one of the same arguments.
+        out: the folder, created if necessary.
+        resume: return the clone in ``out``, if it has the same arguments.
         progress: show a progress bar on standard error.
 
     Raises:
-        ValueError: arguments that do not fit together; a teacher that cannot act in the
-            environment; ``out`` holds an agent and ``resume`` is False, or one of another run.
+        ValueError: inconsistent arguments; a teacher that cannot act in the environment; ``out``
+            has an agent and ``resume`` is False, or the agent of another run.
         OSError: ``out`` cannot be written.
     """
     out = Path(out)
     one_of("algorithm of a clone", arguments.algorithm, ACTOR_CRITICS)
     if arguments.belief:
         raise ValueError("belief must be False for a clone, got True")
-    if goes_on(out, resume):
+    if can_resume(out, resume):
         return _finished(out, arguments, clone_arguments)
     env = make_lanes(arguments, arguments.lanes, training=True)
     one_of("action of a clone", env.action_form, SLOT_FORMS)
@@ -133,9 +133,9 @@ def clone(
 
 
 def _finished(out: Path, arguments: TrainArguments, clone_arguments: CloneArguments) -> Agent:
-    """Return the clone in a folder; raise ValueError if it is another one."""
+    """Return the finished clone in a folder; ValueError if its arguments differ."""
     if not (out / CLONE).exists():
-        raise ValueError(f"{out} holds an agent that is no clone; choose another folder")
+        raise ValueError(f"{out} holds an agent that is no clone; name another folder")
     arguments.check_resumes(read_arguments(out / MODEL))
     clone_arguments.check_resumes(CloneArguments.from_json((out / CLONE).read_text()))
     return load(out / MODEL)
@@ -146,7 +146,7 @@ class _Cloning:
     """A run of cloning, round by round.
 
     ``examples`` are observations (n, m, F), the teacher's actions (n, ...) and discounted returns
-    (n,), in the scale of the rewards of the first round, that of training by reward.
+    (n,), in the scale of rewards of the first round, as in training from rewards.
     """
 
     model: Any
@@ -157,41 +157,41 @@ class _Cloning:
     examples: tuple[NDArray[Any], ...] = ()
 
     def go(self, curve: Path, progress: bool) -> None:
-        """Play and learn all rounds."""
-        began = time.perf_counter()
-        with ProgressBar("{task.fields[seen]}", shown=progress) as bar:
+        """Run all rounds, in each of which the agent acts and then learns; write the curve."""
+        started = time.perf_counter()
+        with ProgressBar("{task.fields[text]}", visible=progress) as bar:
             total = self.clone_arguments.rounds * (1 + self.clone_arguments.updates)
-            task = bar.add_task("cloning", total=total, seen="")
+            task = bar.add_task("cloning", total=total, text="")
             for number in range(self.clone_arguments.rounds):
                 agreement, mean_reward = self._play(number)
-                seen = f"round {number + 1}, agreement {agreement:.3f}, reward {mean_reward:.4f}"
-                bar.update(task, advance=1, seen=seen)
+                text = f"round {number + 1}, agreement {agreement:.3f}, reward {mean_reward:.4f}"
+                bar.update(task, advance=1, text=text)
                 loss = self._learn(number, lambda: bar.advance(task))
-                seconds = time.perf_counter() - began
+                seconds = time.perf_counter() - started
                 append_row(curve, Round(number, agreement, loss, mean_reward, seconds))
 
     def _seed(self, number: int, part: int) -> int:
-        """Return the seed of a part of a round."""
+        """Return the random seed of a part (0: acting, 1: learning) of round ``number``."""
         entropy = np.random.SeedSequence([self.arguments.seed, number, part])
         return int(entropy.generate_state(1)[0] >> 1)
 
     def _play(self, number: int) -> tuple[float, float]:
-        """Play an episode in all lanes; return the agreement and the mean reward."""
+        """Act for an episode in all lanes; return the agreement and the mean reward."""
         env, every = self.env, self.clone_arguments.every
         player = self.model if number > 0 else self.teacher
         env.seed(self._seed(number, 0))
         pin(env, self.arguments)
         observations, done = env.reset(), np.zeros(env.num_envs, np.bool_)
-        seen, labels, when, agreed = [], [], [], []
+        inputs, labels, steps, agreed = [], [], [], []
         rewards: list[NDArray[np.float32]] = []
         while not done.any():
             action, _ = player.predict(observations, deterministic=True)
             if len(rewards) % every == number % every:
-                other = self.teacher if number > 0 else self.model
-                second, _ = other.predict(observations, deterministic=True)
-                seen.append(np.ascontiguousarray(observations))
+                observer = self.teacher if number > 0 else self.model
+                second, _ = observer.predict(observations, deterministic=True)
+                inputs.append(np.ascontiguousarray(observations))
                 labels.append(second if number > 0 else action)
-                when.append(len(rewards))
+                steps.append(len(rewards))
                 agreed.append((second == action).reshape(env.num_envs, -1).all(1).mean())
             observations, reward, done, _ = env.step(action)
             rewards.append(reward)
@@ -199,10 +199,10 @@ class _Cloning:
         gamma, scale, sums = self.arguments.gamma, self.model.reward_scale, np.zeros(env.num_envs)
         for step in rewards if number == 0 else ():
             _, sums = scale.learn(step, sums, gamma)
-        targets = returns(scale.scaled(by_step), gamma)[when]
-        new = np.concatenate(seen), np.concatenate(labels), targets.reshape(-1)
-        known = self.examples or tuple(column[:0] for column in new)
-        self.examples = tuple(map(np.concatenate, zip(known, new, strict=True)))
+        targets = returns(scale.scaled(by_step), gamma)[steps]
+        new = np.concatenate(inputs), np.concatenate(labels), targets.reshape(-1)
+        earlier = self.examples or tuple(column[:0] for column in new)
+        self.examples = tuple(map(np.concatenate, zip(earlier, new, strict=True)))
         return float(np.mean(agreed)), float(by_step.mean())
 
     def _learn(self, number: int, tick: Callable[[], None]) -> float:
@@ -214,9 +214,9 @@ class _Cloning:
         for update in range(updates):
             done = (number * updates + update) / (self.clone_arguments.rounds * updates)
             for group in policy.optimizer.param_groups:
-                group["lr"] = size * (1.0 - (1.0 - LAST_RATE) * done)
+                group["lr"] = size * (1.0 - (1.0 - LAST_STEP_SHARE) * done)
             drawn = rng.integers(len(self.examples[-1]), size=self.clone_arguments.minibatch)
-            batch = (torch.from_numpy(each[drawn]) for each in self.examples)
+            batch = (torch.from_numpy(column[drawn]) for column in self.examples)
             observations, actions, targets = batch
             values, log_prob, _ = policy.evaluate_actions(observations, actions)
             error = values.flatten() - targets

@@ -24,7 +24,7 @@ from policies.ncis.belief.layout import NUM_SHARED
 from policies.ncis.belief.policy import places_of
 
 MEANS = (0.0, 0.1, 0.3, 0.8, 2.0)
-"""Mean delays of the hypotheses, in cycles T."""
+"""The mean delay from a change to its signal under each hypothesis, in cycles T."""
 HYPOTHESES = len(MEANS)
 
 # columns of a page; the first STATIC do not change in an episode
@@ -52,18 +52,19 @@ WEIGHTS = LOG_LIKELIHOODS + HYPOTHESES + 1
 NEVER = -1e9
 """Time of an event that never happened."""
 UNSIGNALLED, SOON, BROADCAST = 0, 1, 5
-"""Kinds of a page by its signals since the crawl: none; the first one in one of the ranges between
-DELAY_LIMITS (SOON and the kinds after it); only broadcasts."""
+"""Numbers of a page's kind by its signals since its last crawl: none; own signals, by the range of
+DELAY_LIMITS in which the first one came (from SOON on); only broadcasts."""
 DELAY_LIMITS = (0.15, 0.5, 1.2)
-"""In cycles T."""
+"""Limits between the ranges of the delay of the first signal after a crawl, in cycles T."""
 INTERVAL_LIMITS = (0.4045, 1.2045)
-"""In cycles T, between the slots of round numbers of pages: elapsed times are rounded."""
+"""Limits between short, medium and long crawl intervals, in cycles T; they avoid round numbers of
+slots, since elapsed times are rounded."""
 PRIOR_CRAWLS = 3.0
-"""The c of an episode's calibrations ln((c + changes) / (c + expected)); a group's is 1."""
+"""The constant c in an episode's calibrations ln((c + changes) / (c + expected)); groups use 1."""
 SURPRISE_WEIGHT = 0.35
 """Weight of a page's last crawl in the moving average of its surprises."""
 GROUP_FADE = 0.95
-"""Factor by which each crawl reduces the weight of earlier crawls of its group."""
+"""Factor by which each crawl reduces the weight of earlier crawls of the page's group."""
 FULL_TURN = 2.0 * math.pi
 """Angle of the hours of a day, which is a unit of time."""
 MIN_LIKELIHOOD = 1e-3
@@ -80,7 +81,7 @@ def with_history(
     Args:
         memory: arrays of the belief, which may have learned from earlier events.
         problem: the pages.
-        weights: the networks' weights in a row, or none.
+        weights: the networks' weights in one array, or an empty array.
         hidden: units of each hidden layer.
         cutoff: pages below this share of the largest value are not corrected.
     """
@@ -108,7 +109,7 @@ def with_history(
 
 @compiled()
 def begin(past: FloatArray, time: float) -> None:
-    """Clear the history of a page that is fresh at ``time``."""
+    """Clear the history of a page that is born, with a fresh copy, at ``time``."""
     past[STATIC:PAGE_WIDTH] = 0.0
     past[DETECTED_AT] = past[PACED] = past[CHANGE_AT] = NEVER
     crawled(past, time)
@@ -116,7 +117,7 @@ def begin(past: FloatArray, time: float) -> None:
 
 @compiled()
 def crawled(past: FloatArray, time: float) -> None:
-    """Reset what counts from a page's last crawl."""
+    """Reset the parts of a page's history that count from its last crawl, which was at ``time``."""
     past[CRAWLED_AT], past[NEWEST] = time, NEVER
     past[COUNTED] = past[FIRST] = 0.0
     past[EVIDENCE:PAGE_WIDTH] = 0.0
@@ -127,7 +128,7 @@ def crawled(past: FloatArray, time: float) -> None:
 
 @inlined()
 def add_signal(past: FloatArray, time: float, cycle: float) -> None:
-    """Add a signal to one page alone."""
+    """Add a signal of a single page, one that is no broadcast, to the page's history."""
     age = max(time - past[CRAWLED_AT], 0.0)
     for hypothesis in range(HYPOTHESES):
         share = past[PRECISION]
@@ -148,7 +149,7 @@ def add_signal(past: FloatArray, time: float, cycle: float) -> None:
 
 @inlined()
 def kind_of(past: FloatArray, cycle: float, broadcasts: bool) -> int:
-    """Return the kind of a page's state, by the signals since its crawl."""
+    """Return a page's kind by its signals since the last crawl, from UNSIGNALLED to BROADCAST."""
     if past[COUNTED] == 0.0:
         return BROADCAST if broadcasts else UNSIGNALLED
     delay, kind = past[FIRST], SOON
@@ -159,7 +160,7 @@ def kind_of(past: FloatArray, cycle: float, broadcasts: bool) -> int:
 
 @inlined()
 def interval_kind_of(past: FloatArray, elapsed: float, cycle: float) -> int:
-    """Return the kind of an interval between crawls: by its length and the first one's result."""
+    """Return a crawl interval's kind, by its length and whether the earlier crawl saw a change."""
     kind = SIGNAL_KINDS + (len(INTERVAL_LIMITS) + 1 if past[LAST_CHANGED] > 0.0 else 0)
     for limit in INTERVAL_LIMITS:
         kind += elapsed > limit * cycle
@@ -168,7 +169,7 @@ def interval_kind_of(past: FloatArray, elapsed: float, cycle: float) -> int:
 
 @compiled()
 def calibrate(shared: FloatArray, kind: int, expected: float, changed: bool) -> None:
-    """Count a crawl of a page in a state; ``expected`` is the believed probability of a change."""
+    """Update a kind's calibration by a crawl; ``expected`` is the believed chance of a change."""
     shared[CHANGES + kind] += changed
     shared[EXPECTED + kind] += expected
     ratio = (PRIOR_CRAWLS + shared[CHANGES + kind]) / (PRIOR_CRAWLS + shared[EXPECTED + kind])
@@ -177,7 +178,7 @@ def calibrate(shared: FloatArray, kind: int, expected: float, changed: bool) -> 
 
 @inlined()
 def learn_group(group_past: FloatArray, expected: float, changed: bool) -> None:
-    """Count a crawl of a page of a group; ``expected`` as for :func:`calibrate`."""
+    """Update a group's surprise by a crawl; ``expected`` is the believed chance of a change."""
     group_past[GROUP_CHANGES] = GROUP_FADE * group_past[GROUP_CHANGES] + changed
     group_past[GROUP_EXPECTED] = GROUP_FADE * group_past[GROUP_EXPECTED] + expected
     ratio = (1.0 + group_past[GROUP_CHANGES]) / (1.0 + group_past[GROUP_EXPECTED])
@@ -188,7 +189,7 @@ def learn_group(group_past: FloatArray, expected: float, changed: bool) -> None:
 def learn_history(
     past: FloatArray, time: float, elapsed: float, expected: float, changed: bool
 ) -> None:
-    """Add a crawl to a page's history; ``expected`` as for :func:`calibrate`."""
+    """Add a crawl's result to a page's history; ``expected`` is the believed chance of a change."""
     past[LAST_CHANGED] = 1.0 if changed else -1.0
     signalled = past[COUNTED] > 0.0
     past[ECHO] = (0.0 if signalled else 1.0) if changed else -1.0
@@ -227,7 +228,11 @@ def learn_hours(
 def read_hypothesis(
     past: FloatArray, alpha: float, elapsed: float, cycle: float, hypothesis: int
 ) -> tuple[float, float]:
-    """Return x and B of a page under a hypothesis; ``alpha`` is (1 - lambda) Delta."""
+    """Return x, the page is unchanged with probability exp(-x), and its expected changes.
+
+    Both count from the last crawl, for the delay of ``hypothesis``. ``past`` is the page's row of
+    sums, ``alpha`` its rate of unsignalled changes, ``cycle`` the mean time between its crawls.
+    """
     pending = alpha * elapsed
     if MEANS[hypothesis] > 0.0:
         mean = MEANS[hypothesis] * cycle
@@ -238,7 +243,7 @@ def read_hypothesis(
 
 @inlined()
 def log_likelihood(x: float, changed: bool) -> float:
-    """Return the log-likelihood of a crawl's result, at evidence x."""
+    """Return the log-likelihood of a crawl's result, given the evidence ``x`` of a change."""
     chance = -math.expm1(-x) if changed else math.exp(-x)
     return math.log(MIN_LIKELIHOOD + (1.0 - MIN_LIKELIHOOD) * chance)
 
@@ -247,7 +252,7 @@ def log_likelihood(x: float, changed: bool) -> float:
 def weigh_hypotheses(
     past: FloatArray, shared: FloatArray, alpha: float, elapsed: float, x: float, changed: bool
 ) -> None:
-    """Add a crawl's result to the log-likelihoods of the hypotheses and of the belief, ``x``."""
+    """Add a crawl's result to the log-likelihoods of the delays and of the belief at ``x``."""
     totals, best = shared[LOG_LIKELIHOODS:], 0
     for hypothesis in range(HYPOTHESES):
         delayed_x, _ = read_hypothesis(past, alpha, elapsed, shared[CYCLE], hypothesis)

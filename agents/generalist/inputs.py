@@ -19,7 +19,7 @@ from policies.ncis.belief.layout import BASE, EVENTS, EXPECTED, FLOOR, RING, WEI
 
 
 class Rows(NamedTuple):
-    """The row of each input that is a page's own."""
+    """The number of the row of each input that differs between pages."""
 
     # the belief, and the results of the page's crawls
     fresh: int  # the probability exp(-x) that the page is fresh
@@ -76,11 +76,11 @@ class Rows(NamedTuple):
 
 ROW = Rows(*range(len(Rows._fields)))
 CALIBRATIONS = len(ROW)
-"""First row of the calibrations by kinds of signals and of intervals, the same for all pages."""
+"""First row of the calibrations of the kinds of signals and intervals; all pages share them."""
 INPUTS = (*Rows._fields, *(f"calibration_{kind}" for kind in range(history.KINDS)))
-"""Inputs of staleness, in the order of rows."""
+"""Names of the inputs of the staleness network, in the order of rows."""
 LEVEL = ("log_level", "level", "level_evidence")
-"""Further inputs of the value of a crawl: ln x, 1 - exp(-x) and x at the level of the crawl."""
+"""Further inputs of the value network: ln x, 1 - exp(-x) and x, for the evidence x at a crawl."""
 
 HALF_EPISODE = 10.0
 """Cycles after which the input ``episode`` is 1/2."""
@@ -89,21 +89,21 @@ HALF_CRAWLS = 3.0
 SHORT_DELAY = 0.5
 """Cycles T after which the input ``first`` is 1/2."""
 VALUE_OFFSET = 0.02
-"""Added to both crawl values of a ratio, in units of importance over rate."""
+"""Constant added to both crawl values of a ratio, in units of importance over rate."""
 MAX_LOG_RATIO = 2.5
-"""The logarithm of a ratio of crawl values is clipped here."""
+"""Bound of the absolute logarithm of a ratio of crawl values."""
 PRIOR_CHANGES = 2.0
 """Weight of an even density of changes over the hours, in changes."""
 REGULAR_WIDTH = 0.25
 """Half-width of the input ``regular`` around 1, in mean gaps between changes."""
 LOG_OFFSET = 1e-3
-"""Added to arguments of logarithms."""
+"""Constant added to the arguments of logarithms, which may be 0."""
 
 
 class Now(NamedTuple):
     """The belief about a page, the time since its last crawl, the time now, and T.
 
-    The belief is x, the expected number of changes B, and the change rate.
+    The belief is the evidence ``x``, the expected number of changes, and the change rate.
     """
 
     x: float
@@ -128,7 +128,7 @@ def log_of(y: float) -> float:
 
 @inlined()
 def value_at(x: float, expected_changes: float) -> float:
-    """Return the crawl value of an active page, times its rate over its importance."""
+    """Return a page's crawl value at evidence ``x``, times its change rate over importance."""
     return 1.0 - (1.0 + expected_changes) * math.exp(-x)
 
 
@@ -142,7 +142,7 @@ def broadcast_since(row: FloatArray, group_row: FloatArray, columns: Places) -> 
 
 @inlined()
 def write_outcomes(page: Now, past: FloatArray, out: FloatArray) -> None:
-    """Write the inputs of the belief and of the results of crawls."""
+    """Write a page's inputs that tell of the belief and of the results of its crawls to ``out``."""
     pace = 1.0 / page.cycle
     out[ROW.fresh] = math.exp(-page.x)
     out[ROW.evidence] = share(page.x)
@@ -165,7 +165,7 @@ def write_outcomes(page: Now, past: FloatArray, out: FloatArray) -> None:
 def write_signals(
     page: Now, past: FloatArray, evidence: float, signal_rate: float, soon: float, out: FloatArray
 ) -> None:
-    """Write the inputs of signals, by their evidence, mean number per T and calibration SOON."""
+    """Write a page's inputs of signals, by their evidence, number per T and calibration SOON."""
     cycle = page.cycle
     if past[history.COUNTED] > 0.0:
         out[ROW.signals] = share(past[history.COUNTED])
@@ -187,7 +187,7 @@ def write_signals(
 def write_hours(
     page: Now, past: FloatArray, cosine_now: float, sine_now: float, out: FloatArray
 ) -> None:
-    """Write the inputs of hours; the arguments are the cosine and sine of the hour as an angle."""
+    """Write a page's inputs of the hour of the day; the present hour is given as an angle."""
     scale = 2.0 / (PRIOR_CHANGES + past[history.HOURS])
     cosine, sine = scale * past[history.COS], scale * past[history.SIN]
     out[ROW.hour] = cosine * cosine_now + sine * sine_now
@@ -202,7 +202,7 @@ def write_hours(
 def write_hypothesis(
     page: Now, past: FloatArray, alpha: float, shared: FloatArray, out: FloatArray
 ) -> None:
-    """Write the inputs of the likeliest delay; ``alpha`` is that of the problem's parameters."""
+    """Write a page's inputs under the likeliest delay; ``alpha``: rate of unsignalled changes."""
     hypothesis = int(shared[history.BEST])
     x, changes = read_hypothesis(past, alpha, page.elapsed, page.cycle, hypothesis)
     rate = alpha + past[history.SIGNALLED_RATE] + shared[FLOOR]
@@ -216,7 +216,7 @@ def write_hypothesis(
 def write_logarithms(
     page: Now, row: FloatArray, shared: FloatArray, value: float, out: FloatArray
 ) -> None:
-    """Write the logarithms; ``value`` is the crawl value."""
+    """Write a page's inputs that are logarithms; ``value`` is its crawl value."""
     columns, cycle = places(shared), page.cycle
     alpha = row[columns.believed]
     importance = row[columns.importance]
@@ -281,7 +281,8 @@ def write_inputs(
 ) -> None:
     """Write the inputs of pages ``page_numbers``, (n,), into zeros ``out``, (>= K, n).
 
-    ``believed`` (3, m) are x, B and rates of all pages, ``values`` (m,) their crawl values.
+    ``believed`` (3, m) has all pages' evidence x, expected changes and change rates; ``values``
+    (m,) are their crawl values.
     """
     pages, groups, events, shared, group = memory
     columns, cycle, angle = places(shared), shared[history.CYCLE], FULL_TURN * now

@@ -27,7 +27,7 @@ def on_birth_or_death(memory: Memory, page: int, time: float, alive: bool) -> No
 def learn(
     memory: Memory, page: int, time: float, elapsed: float, signals: FloatArray, changed: bool
 ) -> None:
-    """Update the belief and the history by a crawl."""
+    """Update the belief about a page and its history by the result of a crawl."""
     pages, groups, _, shared, group = memory
     columns, row, group_row = places(shared), pages[page], groups[group[page]]
     past, cycle = row[columns.page_width :], shared[history.CYCLE]
@@ -61,7 +61,7 @@ def on_signal(memory: Memory, page: IntArray, time: FloatArray, source: IntArray
 def score(
     memory: Memory, now: float, elapsed: FloatArray, alive: BoolArray, scores: FloatArray
 ) -> None:
-    """Write the crawl value of every page; correct those above MIN_SHARE of the largest."""
+    """Write every page's crawl value; networks correct values above MIN_SHARE of the largest."""
     shared, believed = memory.shared, np.empty((3, elapsed.shape[0]))
     belief.write_values(memory, now, elapsed, alive, scores, believed)
     min_value = shared[history.MIN_SHARE] * scores.max()

@@ -44,13 +44,13 @@ from crawl_envs.types import FloatArray, IntArray
 
 STALENESS_EPOCHS, VALUE_EPOCHS = 8, 24
 MINIBATCH, STEPS = 512, 1000
-"""Examples of a step, and steps of a round."""
+"""Number of examples per step of the optimiser, and of steps per round."""
 DEVIATION_OFFSET = 1e-3
 """Added to deviations of inputs."""
 MIN_EVIDENCE = 1e-6
-"""Minimal evidence of a level; the maximum is MAX_EVIDENCE."""
+"""Smallest evidence at which a path's level is taken; the largest is MAX_EVIDENCE."""
 SCALING_STRIDE = 10
-"""The scaling of inputs uses one crawl in so many."""
+"""The scaling of inputs is learned from every tenth crawl."""
 
 
 class Scaling(NamedTuple):
@@ -61,7 +61,7 @@ class Scaling(NamedTuple):
 
     @classmethod
     def learn(cls, inputs: NDArray[np.floating]) -> Scaling:
-        """Return the scaling of inputs, (n, K)."""
+        """Return the scaling by means and deviations of the columns of inputs, (n, K)."""
         exact = inputs.astype(np.float64)
         return cls(exact.mean(axis=0), 1.0 / (DEVIATION_OFFSET + exact.std(axis=0)))
 
@@ -75,8 +75,8 @@ class Scaling(NamedTuple):
 class Paths(NamedTuple):
     """Examples of the value, in units of T.
 
-    Inputs of staleness at the start of a cycle, (n, K); the level's evidence x, the believed rate,
-    and the integral, (n,) each.
+    Each example has the inputs of staleness at the start of a cycle, (n, K); the evidence x at a
+    level, the believed change rate, and the integral to learn, (n,) each.
     """
 
     inputs: NDArray[np.float16]
@@ -95,8 +95,8 @@ def fit_networks(
     """Fit both networks, and yield the rounds of the first fit and then those of the second.
 
     Args:
-        records: of the training episodes.
-        held_out: of other episodes, on which the losses are measured.
+        records: records of the training episodes.
+        held_out: records of other episodes, on which the losses are measured.
         hidden: units of each hidden layer.
         learning_rate: initial step size of Adam.
         rng: draws initial weights, levels and minibatches.
@@ -127,7 +127,7 @@ def rounds_of(examples: Examples, epochs: int) -> int:
 
 
 def outcomes_of(records: Sequence[Record], scaling: Scaling) -> Examples:
-    """Return the examples of the first fit: whether each crawl saw a change."""
+    """Return the examples of the staleness fit: crawls' inputs, and whether each saw a change."""
     inputs = np.concatenate([scaling(record.crawl_inputs) for record in records])
     crawls = np.concatenate([record.crawls for record in records])
     functions, changed = crawls[:, EVIDENCE, None], crawls[:, CHANGED]
@@ -135,7 +135,7 @@ def outcomes_of(records: Sequence[Record], scaling: Scaling) -> Examples:
 
 
 def values_of(paths: Paths, scaling: Scaling, level_scaling: Scaling) -> Examples:
-    """Return the examples of the second fit: integrals relative to the uncorrected values."""
+    """Return the examples of the value fit: targets are integrals over uncorrected values."""
     inputs = np.hstack([scaling(paths.inputs), level_scaling(level_inputs(paths.x))])
     base = np.empty(len(inputs))
     write_prices(paths.x, paths.rate, base)
@@ -144,7 +144,7 @@ def values_of(paths: Paths, scaling: Scaling, level_scaling: Scaling) -> Example
 
 
 def level_inputs(x: FloatArray) -> Array:
-    """Return the inputs LEVEL, (n, 3), at evidence (n,)."""
+    """Return the inputs LEVEL of the value network, (n, 3), at evidence ``x``, (n,)."""
     inputs = np.empty((NUM_VALUED - NUM_INPUTS, x.size))
     write_levels(x, inputs)
     return inputs.T.astype(np.float32)
@@ -156,7 +156,7 @@ def paths_of(
     scaling: Scaling,
     rng: np.random.Generator,
 ) -> Paths:
-    """Return the examples of the recorded cycles, by the fitted staleness."""
+    """Return the examples of the value from recorded cycles, by the fitted staleness network."""
 
     def level(rows: Array, inputs: NDArray[np.float16]) -> FloatArray:
         output = forward(staleness, scaling(inputs))[2][:, 0]
@@ -177,10 +177,11 @@ def paths_of(
 def cycles_of(
     record: Record, crawl_levels: FloatArray, sample_levels: FloatArray, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return the starts of recorded cycles, levels d, and integrals of d - D_t up to them, (n,).
+    """Return starts of recorded cycles, levels d of staleness, and integrals of d - D_t, (n,) each.
 
-    Each cycle gives two levels: the one at its end, and an earlier one. Cycles that end with a
-    random crawl are skipped. The arguments include the levels D of crawls and samples.
+    The integral is over the time until the staleness D_t reaches d. Each cycle gives two levels:
+    that at its end and an earlier one. Cycles that end with a random crawl are skipped.
+    ``crawl_levels`` and ``sample_levels`` are D at the recorded crawls and samples.
     """
     crawls, samples = (rows.astype(np.float64) for rows in (record.crawls, record.samples))
     order, places = (np.lexsort((rows[:, TIME], rows[:, PAGE])) for rows in (crawls, samples))
@@ -197,9 +198,9 @@ def follow(
     sample_levels: FloatArray,
     way: FloatArray,
 ) -> FloatArray:
-    """Return starts, levels and integrals of cycles, (n, 3); records are sorted by page and time.
+    """Return the start, level and integral of each cycle, (n, 3), from records by page and time.
 
-    ``way`` in [0, 1) selects, for the cycle that each crawl ends, the earlier level.
+    ``way`` in [0, 1) selects the earlier level of the cycle that each crawl ends.
     """
     rows, count = np.empty((2 * len(crawls), 3)), 0
     for end in range(1, len(crawls)):
@@ -223,7 +224,7 @@ def follow(
 
 @compiled()
 def shortfall(age: FloatArray, level: FloatArray, d: float) -> float:
-    """Return the integral of d - D_t from age 0 until D first reaches d, by trapezoids."""
+    """Return the integral of d - D_t from age 0 until staleness D first reaches d (trapezoids)."""
     total = 0.0
     for k in range(1, age.size):
         short = max(d - level[k - 1], 0.0) + max(d - level[k], 0.0)

@@ -14,23 +14,23 @@ from crawl_envs.types import FloatArray
 NUM_INPUTS = len(INPUTS)
 NUM_VALUED = NUM_INPUTS + len(LEVEL)
 MAX_INPUT = 6.0
-"""Standardised inputs are clipped here."""
+"""Bound of the absolute value of standardised inputs."""
 MAX_EVIDENCE = 10.0
 SMALL_EVIDENCE = 1e-3
-"""Evidence below which V_GREEDY is computed by its first terms."""
+"""Evidence below which V_GREEDY is computed by the first terms of its series."""
 MAX_LOG_FACTOR = 2.5
-"""Corrections are factors up to the exponential of this."""
+"""Bound of the absolute logarithm of a correction factor."""
 
 
 def number_of_weights(hidden: int) -> int:
-    """Return the number of weights of :func:`correct`, for networks of H hidden units."""
+    """Return the number of weights that :func:`correct` needs, for networks of H hidden units."""
     both = (shapes_of(num_inputs, hidden, 1) for num_inputs in (NUM_INPUTS, NUM_VALUED))
     return 2 * NUM_VALUED + sum(math.prod(shape) for shapes in both for shape in shapes)
 
 
 @inlined()
 def layer(weights: FloatArray, inputs: FloatArray, out: FloatArray) -> int:
-    """Write tanh(W^T inputs + b), (H, n), of inputs (K, n); return the number of weights used.
+    """Write a layer's outputs tanh(W^T inputs + b), (H, n); return the number of weights used.
 
     W (K, H) and b (H,) are the first weights of the row. The innermost loops run over pages.
     """
@@ -78,12 +78,12 @@ def standardise(inputs: FloatArray, mean: FloatArray, scale: FloatArray) -> None
 def correct(
     weights: FloatArray, hidden: int, inputs: FloatArray, x: FloatArray, rate: FloatArray
 ) -> FloatArray:
-    """Return the price U of n pages of importance 1, and overwrite ``x`` with the corrected x.
+    """Return the corrected crawl value of n pages of importance 1; overwrite ``x`` by corrected x.
 
     Args:
         weights: means (K,), scales (K,) and both networks, in a row.
-        hidden: H.
-        inputs: (K, n), not standardised; the last rows, LEVEL, are written here.
+        hidden: number of units of each hidden layer, H.
+        inputs: inputs (K, n), not standardised; this function writes the last rows, LEVEL.
         x: believed evidence, (n,).
         rate: believed change rates, > 0, (n,).
     """
@@ -104,7 +104,7 @@ def correct(
 
 @compiled()
 def write_levels(x: FloatArray, out: FloatArray) -> None:
-    """Write the inputs LEVEL of pages at corrected evidence (n,), (3, n)."""
+    """Write the inputs LEVEL of n pages at corrected evidence ``x``, (n,), to ``out``, (3, n)."""
     for k in range(x.shape[0]):
         out[0, k] = math.log(LOG_OFFSET + x[k])
         out[1, k] = -math.expm1(-x[k])
@@ -113,7 +113,7 @@ def write_levels(x: FloatArray, out: FloatArray) -> None:
 
 @compiled()
 def write_prices(x: FloatArray, rate: FloatArray, out: FloatArray) -> None:
-    """Write V_GREEDY of importance 1, (1 - (1 + x) exp(-x)) / rate, (n,)."""
+    """Write the crawl value V_GREEDY of importance 1, (1 - (1 + x) exp(-x)) / rate, (n,)."""
     for k in range(x.shape[0]):
         if x[k] < SMALL_EVIDENCE:
             out[k] = x[k] * x[k] * (0.5 - x[k] / 3.0) / rate[k]

@@ -54,10 +54,10 @@ class LearnedBelief(BeliefNCIS):
 
 
 def formula_of(env: Any) -> str | None:
-    """Return the name of the policy that acts in an environment; None for the corrected belief.
+    """Return the name of the policy with which a generalist acts; None for the corrected belief.
 
-    It depends on the reward, the form of action and the columns of the observation. The uncorrected
-    belief acts where pages are born and die: there the correction scores lower on recorded traces.
+    The choice depends on the environment's reward, form of action and columns. Where pages are
+    born and die, the uncorrected belief acts, as the correction scores lower on recorded traces.
     """
     core: Any = getattr(env, "unwrapped", env)
     reward = getattr(getattr(core, "objective", None), "reward", "freshness")
@@ -85,7 +85,7 @@ def formula_of(env: Any) -> str | None:
 
 BELIEF = "BeliefNCIS"
 BINARY = {"LambdaCrawl": "BinaryLambdaCrawl", "LambdaLearnAndCrawl": "LambdaLearnAndCrawlBinary"}
-"""Policies for rewards of freshness, by those for penalties of missed changes."""
+"""Policies for rewards of freshness, by the matching policies for penalties of missed changes."""
 
 
 def load_generalist(folder: str | Path, env: Any = None) -> Any:

@@ -20,9 +20,9 @@ SPREAD = 0.6
 RANDOM_SHARE = 0.03
 """Share of crawls that go to a random page."""
 PAGE_STRIDE = 4
-"""The belief is sampled between crawls for one page in so many."""
+"""The belief between crawls is sampled for every fourth page."""
 SAMPLES_PER_CYCLE = 10
-"""Samples of such a page per cycle T."""
+"""Number of samples of the belief about a sampled page per cycle T."""
 
 PAGE, TIME, EVIDENCE, RATE, FORCED, CHANGED = range(6)
 """Columns of a record of a page, before its inputs."""
@@ -45,7 +45,7 @@ def record(
     believed: FloatArray,
     values: FloatArray,
 ) -> None:
-    """Record the belief about a page now."""
+    """Write the belief about a page and its inputs to record ``number`` of the events."""
     shared, inputs = memory.shared, np.zeros((len(INPUTS), 1))
     write_inputs(memory, now, elapsed, np.array([page]), believed, values, inputs)
     row = memory.events.reshape(memory.events.size)[FIRST_RECORD + number * WIDTH :]
@@ -73,7 +73,7 @@ def learn(
 def score(
     memory: Memory, now: float, elapsed: FloatArray, alive: BoolArray, scores: FloatArray
 ) -> None:
-    """Choose a page and record the belief about it; at times, record samples."""
+    """Choose the page to crawl and record the belief about it; at times, record samples too."""
     shared, num_pages = memory.shared, elapsed.shape[0]
     believed, values, slot = np.empty((3, num_pages)), np.empty(num_pages), int(shared[CRAWLED])
     belief.write_values(memory, now, elapsed, alive, values, believed)
@@ -105,7 +105,7 @@ class Record(NamedTuple):
 
 
 def recording(memory: Memory, slots: int, rng: np.random.Generator) -> CompiledLearner:
-    """Return a learner that explores around a belief with a history, and records in its arrays."""
+    """Return a learner that crawls by a belief with random factors, and records in its arrays."""
     num_pages = memory.pages.shape[0]
     gap = max(1, num_pages // SAMPLES_PER_CYCLE)
     samples = (slots // gap + 1) * (-(-num_pages // PAGE_STRIDE))
@@ -122,7 +122,7 @@ def recording(memory: Memory, slots: int, rng: np.random.Generator) -> CompiledL
 
 
 def recorded(memory: Memory) -> Record:
-    """Return the records in the arrays of a learner of :func:`recording`."""
+    """Return the crawls and samples recorded in the arrays of a learner of :func:`recording`."""
     flat = memory.events.reshape(-1)[FIRST_RECORD:]
     slots, crawls, samples = (int(memory.shared[k]) for k in (FIRST_SAMPLE, CRAWLED, SAMPLED))
     rows = flat[: (slots + samples) * WIDTH].reshape(-1, WIDTH)

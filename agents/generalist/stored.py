@@ -19,7 +19,7 @@ class StoredGeneralist(StoredWeights):
     FILE = GENERALIST
     FORMAT = "crawl-envs generalist 1"
     INPUTS = (*INPUTS, *LEVEL)
-    LARGEST = 1e9
+    MAX_WEIGHT = 1e9
     count = staticmethod(number_of_weights)
 
     def __post_init__(self) -> None:

@@ -81,7 +81,7 @@ class GeneralistArguments(RunArguments):
 
 
 def explored(law: str, reveal: Reveal, seed: int) -> Record:
-    """Return the record of an explorer in the episode of a seed."""
+    """Run an exploring learner in the episode of a seed, and return its record."""
     rng = np.random.default_rng([seed, 3])
     bandwidth = NUM_PAGES * BANDWIDTH_SPREAD ** rng.uniform(-1.0, 1.0)
     instance = instances.make(law, num_pages=NUM_PAGES, bandwidth=bandwidth, seed=seed)
@@ -126,7 +126,7 @@ def train(
     replace_text(out / CONFIG, arguments.to_json())
     worlds, rows = arguments.worlds(), []
     count, held_out = len(worlds) * arguments.episodes, len(worlds) * TEST_EPISODES
-    with ProgressBar(COUNT, shown=progress) as bar:
+    with ProgressBar(COUNT, visible=progress) as bar:
         task, records = bar.add_task("exploring", total=count + held_out), []
         for number in range(count + held_out):
             seed = TRAINING_SEEDS + (arguments.seed << 20) + number

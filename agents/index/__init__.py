@@ -1,6 +1,4 @@
-"""An index of pages, learned from the outcomes of crawls alone.
-
-Nothing here needs torch.
+"""A learned index of pages, from the outcomes of crawls; without torch.
 
 Public modules: arguments, fitting, inputs, learning, policy, recording, stored, training.
 """

@@ -1,4 +1,4 @@
-"""Arguments of the training of an index, and their JSON form."""
+"""The arguments of the training of an index."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from crawl_envs.types import Instance
 from crawl_envs.types.arguments import real, whole
 
 BANDWIDTH_STREAM = 1
-"""Random stream of an episode's bandwidth, apart from others of its seed."""
-MOST_PAGES = 100
-"""Most pages of an explored instance, unless it is pinned."""
+"""Random stream of an episode's bandwidth."""
+MAX_PAGES = 100
+"""Maximal number of pages of an explored instance, unless it is pinned."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class IndexArguments(RunArguments):
-    """Arguments of the learning of an index from outcomes of crawls, plain values as JSON has them.
+    """Arguments of the training of an index, as plain JSON values.
 
     Raises:
         ValueError: a value outside its range, or an instance that cannot be drawn.
@@ -33,19 +33,19 @@ class IndexArguments(RunArguments):
     """Arguments of :class:`crawl_envs.Instance`, to train on that one instance instead; it sets
     the number of pages and the bandwidth."""
     num_pages: int = 100
-    """Pages of an instance, >= 1. Explored instances have at most MOST_PAGES, at the same bandwidth
+    """Pages of an instance, >= 1. Explored instances have at most MAX_PAGES, at the same bandwidth
     per page."""
     bandwidth: float = 100.0
     """Crawls per unit of time, > 0."""
     bandwidth_spread: float = 4.0
-    """Each explored episode's bandwidth is log-uniform from ``bandwidth`` over this factor to
-    ``bandwidth`` times it, >= 1; validations have ``bandwidth``."""
+    """Factor f >= 1: the bandwidth of each explored episode is log-uniform in [``bandwidth`` / f,
+    ``bandwidth`` · f]; validations use ``bandwidth``."""
     horizon: float = 10.0
     """Length of an episode in units of time; all pages are fresh at its start."""
     hidden: int = 32
     """Units of each of the two hidden layers, >= 1."""
     validation_episodes: int = 16
-    """Episodes of a validation, always the same and none of the training, >= 1."""
+    """Episodes of a validation, always the same and never trained on, >= 1."""
     seed: int = 0
     """Seed of all random numbers of the training; in [0, 2**16)."""
     crawls: int = 600_000
@@ -65,14 +65,14 @@ class IndexArguments(RunArguments):
         self.draw(0)
 
     def bandwidth_of(self, seed: int) -> float:
-        """Return the bandwidth of an episode."""
+        """Draw the bandwidth of the episode with a seed."""
         if self.bandwidth_spread == 1.0:
             return self.bandwidth
         way = np.random.default_rng([seed, BANDWIDTH_STREAM]).uniform(-1.0, 1.0)
         return float(self.bandwidth * self.bandwidth_spread**way)
 
     def draw(self, seed: int) -> Instance:
-        """Return the instance of an episode.
+        """Draw the instance of the episode with a seed, or return the pinned one.
 
         Raises:
             ValueError: there is no such instance.
@@ -91,7 +91,7 @@ class IndexArguments(RunArguments):
 
     def of_exploration(self) -> IndexArguments:
         """Return the arguments of the explored episodes."""
-        share = min(1.0, MOST_PAGES / self.num_pages) if self.pinned is None else 1.0
+        share = min(1.0, MAX_PAGES / self.num_pages) if self.pinned is None else 1.0
         num_pages = round(share * self.num_pages)
         return replace(self, num_pages=num_pages, bandwidth=share * self.bandwidth)
 

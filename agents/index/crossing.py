@@ -1,9 +1,8 @@
 r"""Samples of the value of a crawl, from signals and a model of staleness.
 
-Crawls do not alter a page's signals. So from any crawl on, the log tells how the level D_t would
-have risen had the page not been crawled again, and with it integral (d - D_t)^+ dt for any level d.
-Its mean over paths is U(d). The level must not depend on the path: it is one that the page had at
-an earlier crawl.
+Crawls do not change a page's signals. So the log shows how the level D_t would have risen after any
+crawl without the next one, and with it integral (d - D_t)^+ dt for any level d. The mean over paths
+is U(d). The level must not depend on the path: it is the page's level at an earlier crawl.
 """
 
 from __future__ import annotations
@@ -17,17 +16,18 @@ from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray, IntArray
 
 STEPS = 8
-"""Intervals of Simpson's rule between two signals, even."""
-HALVINGS = 40
+"""Number of intervals of Simpson's rule between two signals; it is even."""
+BISECTIONS = 40
 
 
 @inlined()
 def shortfall(
     table: FloatArray, page: int, begin: float, end: float, signals: float, level: float
 ) -> float:
-    """Return the integral of ``level`` - D_t from one age to another, without signals between.
+    """Return the integral of ``level`` minus a page's staleness D_t over ages without new signals.
 
-    D may rise fast at first: the integral is over the root of the time since ``begin``.
+    The ages are ``begin`` to ``end``. As D may rise fast at first, the integration variable is the
+    square root of the time since ``begin``.
     """
     total = 0.0
     for k in range(STEPS + 1):
@@ -48,9 +48,9 @@ def crossing_integral(
     level: float,
     window: float,
 ) -> float:
-    """Return the integral of (level - D_t)^+ over ages t up to ``window``.
+    """Return the integral over ages t up to ``window`` of how far staleness D_t is below ``level``.
 
-    ``ages`` are those at which the signals arrive, sorted; ``evidences`` is theirs.
+    ``ages`` are the sorted ages at which signals arrive, ``evidences`` the evidence of each.
     """
     reached = -math.log1p(-level)
     begin, signals, total = 0.0, 0.0, 0.0
@@ -62,7 +62,7 @@ def crossing_integral(
         end = min(ages[number], window) if number < ages.size else window
         if evidence(table, page, end, signals) >= reached:
             low, high = begin, end
-            for _ in range(HALVINGS):
+            for _ in range(BISECTIONS):
                 middle = 0.5 * (low + high)
                 if evidence(table, page, middle, signals) < reached:
                     low = middle
@@ -89,8 +89,8 @@ def crossing_integrals(
 ) -> FloatArray:
     """Return :func:`crossing_integral` of paths from crawls at ``start`` to ``end``, (n,).
 
-    ``times`` (k,) are those of signals, sorted by page and time, ``evidences`` (k,) theirs; those
-    of page i are from ``first[i]`` to ``first[i + 1]``.
+    ``times`` (k,) of signals are sorted by page and time, with their ``evidences`` (k,); page i has
+    the signals from ``first[i]`` to ``first[i + 1]``.
     """
     result = np.empty(page.size)
     for k in range(page.size):

@@ -1,9 +1,8 @@
-"""Two supervised fits that learn an index from what a crawler saw.
+"""Learn an index from the log of a crawler, by two supervised fits.
 
-The first is the staleness D of a page, by the likelihood of whether crawls found a change. The
-second is the value of a crawl at level D, by regression on integrals over the paths of D that the
-signals tell (:mod:`agents.index.crossing`). Neither needs a price, a budget or the
-truth.
+The first fits the staleness D of a page, by the likelihood of whether crawls saw a change. The
+second fits the value of a crawl at level D, by regression on integrals over the paths of D that
+signals show (:mod:`agents.index.crossing`). Neither needs a price, a budget or unseen changes.
 """
 
 from __future__ import annotations
@@ -41,25 +40,25 @@ from agents.index.recording import Record
 from crawl_envs.types import FloatArray, IntArray, Problem
 
 STALENESS_ROUNDS, VALUE_ROUNDS = 6, 12
-STEPS, PASSES = 1000, 10
-"""Most steps of a round, and most passes over the examples in it: few are not learned by heart."""
+STEPS, MAX_PASSES = 1000, 10
+"""Most steps of a round, and most passes over the examples in it, lest few be overfitted."""
 ROUNDS = STALENESS_ROUNDS + VALUE_ROUNDS + 2
-"""Rounds that :func:`learned` yields: these, and the starts of both fits."""
+"""Number of results that :func:`fit_index` yields: all rounds, and the starts of both fits."""
 FIRST_STALENESS = (0.0, -4.0, -4.0, 0.0, -4.0)
-"""Logarithms of the a_k at the start: about GREEDY-NCIS."""
+"""Logarithms of the first weights a_k of staleness, which give about GREEDY-NCIS."""
 FIRST_VALUE = (-0.5, -3.0, *(-2.0,) * (NUM_LEVELS - 2))
-"""Logarithms of the c_k at the start."""
+"""Logarithms of the first weights c_k of the crawl value."""
 WINDOW = 0.4
-"""Paths begin where at least this share of the log is ahead."""
+"""Least share of the log that must follow the start of a path."""
 LEVELS_PER_PATH = 2
 SPREAD = 0.3
 """Standard deviation of the logarithm of the evidence at a path's level, after the first level."""
-SMALLEST, LARGEST = 1e-4, 12.0
+MIN_EVIDENCE, MAX_EVIDENCE = 1e-4, 12.0
 """Range of the evidence at a path's level."""
 
 
 class History(NamedTuple):
-    """What a crawler saw and knew: a record that ends at ``end``, and its pages, with sources."""
+    """A record of crawls and signals up to time ``end``, and its pages with their parameters."""
 
     record: Record
     problem: Problem
@@ -67,33 +66,33 @@ class History(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Examples from a history: pages (n,), functions (n, O) and targets (n,)."""
+    """Examples from one history: each one's page (n,), functions (n, O) and target (n,)."""
 
     page: IntArray
     functions: FloatArray
     target: FloatArray
 
 
-def learned(
+def fit_index(
     histories: Sequence[History],
     hidden: int,
     learning_rate: float,
     rng: np.random.Generator,
     held_out: Sequence[History] = (),
 ) -> Iterator[Round]:
-    """Yield the rounds of the first fit, and then those of the second, each after its start.
+    """Fit both networks, and yield the starts and rounds of the first fit, then of the second.
 
-    The second fit uses the result of the first: of its last round, or of the one of least loss.
+    The second fit uses the first network with the smallest loss, or the last one without losses.
 
     Args:
-        histories: with all parameters of pages.
+        histories: logs with all parameters of pages.
         hidden: units of each hidden layer.
-        learning_rate: of Adam, at the start.
-        rng: for the start and the choice of examples.
-        held_out: histories to choose between rounds by; without any, losses are NaN.
+        learning_rate: initial step size of Adam.
+        rng: draws initial weights, minibatches and levels.
+        held_out: histories that select the best round; without any, losses are NaN.
     """
     starts = FIRST_STALENESS, FIRST_VALUE
-    staleness, value = (start_layers(len(INPUTS), hidden, each, rng) for each in starts)
+    staleness, value = (start_layers(len(INPUTS), hidden, start, rng) for start in starts)
 
     def fitted(
         layers: list[Array], loss: Loss, part_of: Callable[..., Part], rounds: int
@@ -101,14 +100,14 @@ def learned(
         networks = staleness, value
         examples = examples_of(histories, networks, part_of)
         tests = examples_of(held_out, networks, part_of) if held_out else None
-        steps = min(STEPS, -(-PASSES * examples.page.size // MINIBATCH))
+        steps = min(STEPS, -(-MAX_PASSES * examples.page.size // MINIBATCH))
         adam = partial(fit, learning_rate=learning_rate, rng=rng)
         return adam(layers, examples, tests, loss, rounds=rounds, steps=steps)
 
-    least, best = math.inf, staleness
+    best_loss, best = math.inf, staleness
     for number, loss in enumerate(fitted(staleness, LOG_LOSS, outcomes_of, STALENESS_ROUNDS)):
-        if loss < least:
-            least, best = loss, [layer.copy() for layer in staleness]
+        if loss < best_loss:
+            best_loss, best = loss, [layer.copy() for layer in staleness]
         yield Round("staleness", number, loss)
     staleness = best
     along_paths = partial(values_of, rng=rng)
@@ -122,19 +121,19 @@ def examples_of(
     networks: Sequence[Sequence[Array]],
     part_of: Callable[[History, FloatArray], Part],
 ) -> Examples:
-    """Return the examples of all histories, by the networks as they are."""
+    """Return the examples that ``part_of`` makes of all histories with the present networks."""
     exact = OutcomeNetworks(*(tuple(layer.astype(np.float64) for layer in n) for n in networks))
-    parts = [part_of(each, outcome_table(each.problem, exact)) for each in histories]
-    inputs = [page_inputs(each.problem) for each in histories]
-    first = np.cumsum([0, *(len(each) for each in inputs)])
-    pages = np.concatenate([part.page + at for part, at in zip(parts, first[:-1], strict=True)])
+    parts = [part_of(h, outcome_table(h.problem, exact)) for h in histories]
+    inputs = [page_inputs(history.problem) for history in histories]
+    first = np.cumsum([0, *map(len, inputs)])
+    pages = np.concatenate([part.page + k for part, k in zip(parts, first[:-1], strict=True)])
     functions = np.concatenate([part.functions for part in parts], dtype=np.float32)
     target = np.concatenate([part.target for part in parts], dtype=np.float32)
     return Examples(np.concatenate(inputs, dtype=np.float32), pages, functions, target)
 
 
 def outcomes_of(history: History, table: FloatArray) -> Part:
-    """Return the examples of the first fit: whether each crawl found a change."""
+    """Return the examples of the staleness fit: functions of crawls, and which saw a change."""
     record, bases = history.record, cast(Any, bases_of)
     evidence = (table[record.page, EVIDENCES:].T * record.signals).sum(axis=0)
     functions = np.stack(bases.py_func(table, record.page, record.elapsed, evidence), axis=1)
@@ -142,11 +141,11 @@ def outcomes_of(history: History, table: FloatArray) -> Part:
 
 
 def paths_of(history: History) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the order of crawls by page and time, and where paths begin.
+    """Sort a history's crawls by page and time, and find the crawls at which paths begin.
 
     Returns:
-        The order, (n,); the rank of each crawl on its page, in this order, (n,); the places in this
-        order of crawls at which paths begin, (k,).
+        The order, (n,); in this order, the rank of each crawl on its page, (n,), and the positions
+        of crawls at which paths begin, (k,).
     """
     record, rate = history.record, history.problem.change_rate
     assert rate is not None
@@ -158,10 +157,10 @@ def paths_of(history: History) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def values_of(history: History, table: FloatArray, rng: np.random.Generator) -> Part:
-    """Return the examples of the second fit: integrals along paths that begin at crawls.
+    """Return the examples of the value fit: integrals along paths that begin at crawls.
 
-    The first level of a path is that of an earlier crawl of its page, chosen at random, another one
-    is near that of another crawl.
+    The first level of a path is the level at a random earlier crawl of its page, the second is
+    near the level at another one.
     """
     record, end = history.record, history.end
     order, rank, paths = paths_of(history)
@@ -176,7 +175,7 @@ def values_of(history: History, table: FloatArray, rng: np.random.Generator) -> 
     for number in range(LEVELS_PER_PATH):
         earlier = paths - rank + (rng.random(page.size) * rank).astype(np.int64)
         away = SPREAD * min(number, 1) * rng.standard_normal(page.size)
-        level = np.clip(x[earlier] * np.exp(away), SMALLEST, LARGEST)
+        level = np.clip(x[earlier] * np.exp(away), MIN_EVIDENCE, MAX_EVIDENCE)
         total = crossing_integrals(table, page, start, -np.expm1(-level), end, *signals)
         functions = np.empty((page.size, NUM_LEVELS))
         write_levels(level, functions)

@@ -1,4 +1,4 @@
-"""The policy of a learned index."""
+"""The policy that crawls by a learned index."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from policies.ncis.greedy import SIGNAL_MODEL
 
 
 class LearnedIndex(SignalPolicy):
-    """Crawls the page of the largest index, which small networks compute page by page.
+    """Crawl the page with the largest index, which small networks compute for each page.
 
-    The same networks serve any number of pages. A signal counts by the evidence of its source.
-    The parameters of pages are their inputs, so the environment must reveal them.
+    The networks read the parameters of a page, so the environment must reveal them. The number of
+    pages may be any. A signal counts by the evidence of its source.
 
     Args:
         index: the weights, learned from outcomes of crawls.
-        **settings: as for :class:`policies.base.index.SignalPolicy`.
+        **settings: arguments of :class:`policies.base.index.SignalPolicy`.
 
     Raises:
         ValueError: as for :class:`policies.base.index.SignalPolicy`.

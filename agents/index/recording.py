@@ -20,7 +20,7 @@ from crawl_envs.worlds.rollouts import play_form
 
 SPREAD = 1.2
 """Standard deviation of the logarithm of a page's weight."""
-REDRAWN = 500
+WEIGHT_SLOTS = 500
 """Crawls between two draws of the weights."""
 CRAWLS, SIGNALS, SEQUENCE = range(3)
 """Places in ``shared``: numbers of crawls and signals recorded; then the pages to crawl."""
@@ -53,7 +53,7 @@ def on_birth_or_death(memory: Memory, page: int, time: float, alive: bool) -> No
 def learn(
     memory: Memory, page: int, time: float, elapsed: float, signals: FloatArray, changed: bool
 ) -> None:
-    """Record a crawl in ``groups``."""
+    """Write a crawl and its result to the next row of ``groups``."""
     row = memory.groups[int(memory.shared[CRAWLS])]
     row[0], row[1], row[2], row[3] = page, time, elapsed, changed
     row[4:] = signals
@@ -62,7 +62,7 @@ def learn(
 
 @compiled(ON_SIGNAL.signature)
 def on_signal(memory: Memory, page: IntArray, time: FloatArray, source: IntArray) -> None:
-    """Record signals in ``events``, and count those that find no place."""
+    """Write signals to ``events``, and count all signals, including those that do not fit."""
     events, shared = memory.events, memory.shared
     for k in range(page.shape[0]):
         number = int(shared[SIGNALS])
@@ -75,23 +75,23 @@ def on_signal(memory: Memory, page: IntArray, time: FloatArray, source: IntArray
 def score(
     memory: Memory, now: float, elapsed: FloatArray, alive: BoolArray, scores: FloatArray
 ) -> None:
-    """Choose the next page of the sequence."""
+    """Give the next page of the stored sequence score 1, and all other pages 0."""
     scores[:] = 0.0
     scores[int(memory.shared[SEQUENCE + int(memory.shared[CRAWLS])])] = 1.0
 
 
 def explored(num_pages: int, slots: int, rng: np.random.Generator) -> IntArray:
-    """Return pages at random, by weights exp(SPREAD z) that are redrawn every REDRAWN slots."""
+    """Draw a page for each slot, by weights exp(SPREAD z) that change every WEIGHT_SLOTS slots."""
     parts = []
-    for first in range(0, slots, REDRAWN):
+    for first in range(0, slots, WEIGHT_SLOTS):
         weight = np.exp(SPREAD * rng.standard_normal(num_pages))
-        size = min(REDRAWN, slots - first)
+        size = min(WEIGHT_SLOTS, slots - first)
         parts.append(rng.choice(num_pages, size, p=weight / weight.sum()))
     return np.concatenate(parts)
 
 
 def recorded(instance: Instance, horizon: float, slots: int, seed: int) -> Record:
-    """Return what a crawler sees that explores in the episode of a seed."""
+    """Crawl random pages in the episode of a seed, and return the record of crawls and signals."""
     pages = explored(instance.num_pages, slots, np.random.default_rng([seed, 3])).astype(np.float64)
     group, signals, capacity = np.zeros(instance.num_pages, np.int64), 4 * slots, 0
     while signals > capacity:

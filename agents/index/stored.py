@@ -1,4 +1,4 @@
-"""Learned weights as files, plain text: reading one runs no code."""
+"""Read and write learned weights as plain text; reading runs no code."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ INDEX = "index.json"
 
 @dataclass(frozen=True, eq=False)
 class StoredWeights:
-    """The weights of two networks with hidden layers of one size, and their training.
+    """The weights of two networks with hidden layers of the same size, and their training.
 
     Attributes:
-        weights: a row of numbers, finite, up to LARGEST in size.
-        made: how they were learned, plain values as JSON has them.
+        weights: a row of numbers, finite, up to MAX_WEIGHT in size.
+        made: arguments of the training, plain JSON values.
 
     Raises:
         ValueError: a weight outside its range, or a number of weights that fits no networks.
@@ -34,9 +34,9 @@ class StoredWeights:
     FILE: ClassVar[str]
     FORMAT: ClassVar[str]
     INPUTS: ClassVar[tuple[str, ...]]
-    LARGEST: ClassVar[float]
+    MAX_WEIGHT: ClassVar[float]
     count: ClassVar[staticmethod[[int], int]]
-    """The number of weights, by that of the units of each hidden layer."""
+    """Number of weights for H units of each hidden layer."""
 
     weights: FloatArray
     made: Mapping[str, Any] = field(default_factory=dict)
@@ -45,9 +45,9 @@ class StoredWeights:
         weights = np.array(self.weights, np.float64)
         if weights.ndim != 1:
             raise ValueError(f"weights must be numbers in a row, got shape {weights.shape}")
-        outside = weights[~(np.abs(weights) <= self.LARGEST)]
+        outside = weights[~(np.abs(weights) <= self.MAX_WEIGHT)]
         if outside.size:
-            bounds = f"[{-self.LARGEST:g}, {self.LARGEST:g}]"
+            bounds = f"[{-self.MAX_WEIGHT:g}, {self.MAX_WEIGHT:g}]"
             raise ValueError(f"weights must be finite and in {bounds}, got {outside[0]:g}")
         object.__setattr__(self, "weights", weights)
         if self.count(self.hidden) != weights.size:
@@ -59,7 +59,7 @@ class StoredWeights:
     @cached_property
     def hidden(self) -> int:
         """Units of each hidden layer, >= 1."""
-        return next(each for each in count(1) if self.count(each) >= self.weights.size)
+        return next(units for units in count(1) if self.count(units) >= self.weights.size)
 
     def to_json(self) -> str:
         """Return the text of the file; equal weights have equal texts."""
@@ -73,7 +73,7 @@ class StoredWeights:
         return json.dumps(values, indent=1) + "\n"
 
     def save(self, folder: str | Path) -> None:
-        """Write the file into a folder, made if need be; an existing one is replaced atomically.
+        """Write the file into a folder, created if necessary; replace an existing one atomically.
 
         Raises:
             OSError: it cannot be written.
@@ -83,7 +83,7 @@ class StoredWeights:
 
     @classmethod
     def read(cls, folder: str | Path) -> Self:
-        """Return what is in a folder.
+        """Return the weights in a folder.
 
         Raises:
             ValueError: there is no such file, or it is damaged, foreign, or for other inputs.
@@ -110,5 +110,5 @@ class StoredIndex(StoredWeights):
     FILE = INDEX
     FORMAT = "crawl-envs index 3"
     INPUTS = INPUTS
-    LARGEST = 1e6
+    MAX_WEIGHT = 1e6
     count = staticmethod(number_of_weights)

@@ -1,4 +1,4 @@
-"""Learning an index from outcomes of crawls: from arguments to a folder with the index."""
+"""Train an index on outcomes of crawls, and write it to a folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 import policies
 from agents.index.arguments import IndexArguments
-from agents.index.learning import ROUNDS, History, learned
+from agents.index.learning import ROUNDS, History, fit_index
 from agents.index.policy import LearnedIndex
 from agents.index.recording import recorded
 from agents.index.stored import INDEX, StoredIndex
@@ -25,19 +25,19 @@ from crawl_envs.types import FloatArray
 
 CYCLES = 24
 """Crawls per page of an explored episode."""
-RIVALS = ("GreedyNCIS", "GreedyNCISApprox", "GreedyCIS", "GreedyCISPlus", "Greedy", "RoundRobin")
-"""Policies to compare with; the best is the reference."""
+BASELINES = ("GreedyNCIS", "GreedyNCISApprox", "GreedyCIS", "GreedyCISPlus", "Greedy", "RoundRobin")
+"""Policies to compare with; the best of them is the reference."""
 ROUND = 30
 """Length of a round on the progress bar, in explored episodes."""
 TRAINING_SEEDS, VALIDATION_SEEDS = 2**40, 2**41
-"""Explored episodes have seeds in [2**40, 2**41), those of validations from 2**41 on."""
+"""First seeds of explored episodes and of validations."""
 
 
 class CurveRow(NamedTuple):
     """A validation: the round, and its measurements.
 
-    ``freshness`` of the index, ``reference`` that of the best of RIVALS, both means over the
-    episodes; ``seconds`` of wall time so far.
+    ``freshness`` of the index and of the ``reference``, the best of BASELINES, are means over the
+    episodes; ``seconds`` is the wall time so far.
     """
 
     round: int
@@ -59,8 +59,8 @@ def freshness_of(
     fresh = []
     for seed in seeds:
         instance = arguments.draw(seed)
-        for each in candidates:
-            policy = policies.make(each) if isinstance(each, str) else LearnedIndex(index=each)
+        for entry in candidates:
+            policy = policies.make(entry) if isinstance(entry, str) else LearnedIndex(index=entry)
             rollout = simulate(instance, policy, arguments.horizon, seed, requests=False)
             fresh.append(rollout.freshness)
     return np.array(fresh).reshape(len(seeds), len(candidates))
@@ -73,13 +73,13 @@ def learn_index(
     """Learn an index from outcomes of crawls, and write it to a folder.
 
     The folder gets ``config.json``, the arguments; ``curve.csv``, the validations after each round
-    of the second fit; and at the end ``index.json``, the best of these. The same arguments give the
-    same index, and one of the same arguments that is there is returned. Tests should use seeds
-    below 2**40, which no run plays.
+    of the second fit; and at the end ``index.json``, the best index. The same arguments give the
+    same index. If the folder has an index of these arguments, return it. Tests should use seeds
+    below 2**40, which no training uses.
 
     Args:
-        arguments: of the exploration and the fits.
-        out: the folder, made if need be.
+        arguments: arguments of the exploration and the fits.
+        out: the folder, created if necessary.
         progress: show a progress bar on standard error.
 
     Raises:
@@ -95,7 +95,7 @@ def learn_index(
     replace_text(out / CONFIG, arguments.to_json())
     write_rows(out / CURVE, CurveRow, ())
     episodes = -(-arguments.crawls // (CYCLES * arguments.of_exploration().num_pages))
-    with ProgressBar("{task.fields[gap]}", shown=progress) as bar:
+    with ProgressBar("{task.fields[gap]}", visible=progress) as bar:
         total = episodes + ROUND * ROUNDS
         task = bar.add_task("exploring", total=total, gap="")
         histories = []
@@ -114,20 +114,21 @@ def _fit(
     out: Path,
     tick: Callable[[str], None],
 ) -> FloatArray:
-    """Return the weights of the best validation; ``tick`` is told of each round."""
+    """Fit an index, and return the weights with the best validation; call ``tick`` per round."""
     started, best, best_freshness, gap = time.perf_counter(), np.zeros(0), -np.inf, ""
-    played, seeds = replace(arguments, bandwidth_spread=1.0), validation_seeds(arguments)
-    reference = RIVALS[int(np.argmax(freshness_of(played, RIVALS, seeds).mean(axis=0)))]
+    validation, seeds = replace(arguments, bandwidth_spread=1.0), validation_seeds(arguments)
+    reference = BASELINES[int(np.argmax(freshness_of(validation, BASELINES, seeds).mean(axis=0)))]
     rng = np.random.default_rng([arguments.seed, 2])
-    for each in learned(histories, arguments.hidden, arguments.learning_rate, rng):
-        if each.weights is not None:
-            rival = index_of(arguments, each.weights)
-            mine, theirs = freshness_of(played, [rival, reference], seeds).mean(axis=0)
+    for result in fit_index(histories, arguments.hidden, arguments.learning_rate, rng):
+        if result.weights is not None:
+            index = index_of(arguments, result.weights)
+            freshness, baseline = freshness_of(validation, [index, reference], seeds).mean(axis=0)
             seconds = round(time.perf_counter() - started, 3)
-            append_row(out / CURVE, CurveRow(each.number, float(mine), float(theirs), seconds))
-            gap = f"{mine - theirs:+.4f} against {reference}"
-            if mine > best_freshness:
-                best, best_freshness = each.weights, mine
+            row = CurveRow(result.number, float(freshness), float(baseline), seconds)
+            append_row(out / CURVE, row)
+            gap = f"{freshness - baseline:+.4f} against {reference}"
+            if freshness > best_freshness:
+                best, best_freshness = result.weights, freshness
         tick(gap)
     return best
 
@@ -145,12 +146,12 @@ def check_finished(out: Path, arguments: IndexArguments) -> None:
 
 
 def index_of(arguments: IndexArguments, weights: FloatArray) -> StoredIndex:
-    """Return an index of the given weights, with the arguments of its run."""
+    """Return an index with the given weights and the arguments of its training."""
     return StoredIndex(weights, json.loads(arguments.to_json()))
 
 
 def explore(arguments: IndexArguments, number: int) -> History:
-    """Return what a crawler sees that explores in an episode."""
+    """Explore episode ``number`` of the training by random crawls; return its history."""
     seed = TRAINING_SEEDS + (arguments.seed << 20) + number
     instance = arguments.of_exploration().draw(seed)
     slots = CYCLES * instance.num_pages

@@ -1,9 +1,9 @@
-r"""Networks for observations of pages, (m, F).
+"""Networks of Stable-Baselines3 agents on observations of pages, (m, F).
 
-Pages are exchangeable: the decision for a page depends on its row, and on the set of the others.
-``pages`` scores all rows with the same small network, whose size does not depend on the number of
-pages; ``mlp`` is Stable-Baselines3's perceptron on the scaled, flattened observation. Both read
-columns that :class:`agents.networks.scaling.PageScaling` has made free of units.
+The network ``pages`` scores every row with the same small network, so the number of pages may be
+any. A page's score depends on its row and on the set of all rows. ``mlp`` is Stable-Baselines3's
+perceptron on the flattened observation. Both read columns without units, from
+:class:`agents.networks.scaling.PageScaling`.
 
 Public modules: encoder, resizing, scaling.
 """

@@ -19,18 +19,17 @@ SCORE_GAIN = 0.01
 
 
 class PageCategorical(CategoricalDistribution):
-    """Draws one page by its logit.
+    """Draw one page by its logit.
 
-    The same distribution as Stable-Baselines3's, with fewer operations per step: arguments are not
-    checked, and a page is drawn as the first arrival of Poisson processes whose rates are the
-    pages' probabilities.
+    The distribution is that of Stable-Baselines3, with fewer operations per step: arguments are not
+    checked, and the page is the first arrival of Poisson processes with the probabilities as rates.
     """
 
     logs: Tensor
     """Logarithms of the probabilities, (N, m)."""
 
     def proba_distribution(self, action_logits: Tensor) -> PageCategorical:
-        """Take the logits, (N, m)."""
+        """Set the distribution to the one with given logits of pages, (N, m)."""
         self.logs = torch.log_softmax(action_logits, -1)
         return self
 
@@ -54,14 +53,14 @@ class PageCategorical(CategoricalDistribution):
 
 
 class PageScores:
-    """Makes an actor-critic policy of Stable-Baselines3 score pages; mixed in before its class.
+    """Make an actor-critic policy of Stable-Baselines3 score pages; a mixin before its class.
 
     Args:
-        *args: as for the policy.
-        batch: with the action ``scores``, crawls per decision, ``env.unwrapped.batch``: that many
-            pages are drawn in order by :class:`GumbelTop`. Without it scores are drawn from
-            normal distributions around the network's.
-        **kwargs: as for the policy.
+        *args: arguments of the policy.
+        batch: crawls per decision with the action ``scores``, ``env.unwrapped.batch``: the pages
+            that :class:`GumbelTop` draws. None: scores are drawn from normal distributions around
+            those of the network.
+        **kwargs: arguments of the policy.
 
     Raises:
         ValueError: ``batch`` with actions other than scores of pages, or outside [1, m].
@@ -82,7 +81,7 @@ class PageScores:
         super().__init__(*args, **kwargs)
 
     def _dead(self) -> float | None:
-        """Return the score of pages that do not exist, None where scores are means."""
+        """Return the score of pages that do not exist; None if scores are means of normals."""
         drawn = self.batch is not None or isinstance(self.action_space, Discrete | MultiBinary)
         return NEVER if drawn else None
 
@@ -100,7 +99,7 @@ class PageScores:
         )
 
     def _choose_draws(self) -> None:
-        """Replace the distribution of the actions where there is a better one."""
+        """Use :class:`GumbelTop` as the distribution of actions if ``batch`` is given."""
         if self.batch is not None:
             pages = self.observation_space.shape[:1]
             if not isinstance(self.action_space, Box) or self.action_space.shape != pages:
@@ -119,7 +118,7 @@ class PageScores:
 
 
 class PageActorCritic(PageScores, ActorCriticPolicy):
-    """For PPO and A2C: an actor and a critic on vectors per page."""
+    """The policy of PPO and A2C with an actor and a critic on a vector per page."""
 
     def _choose_draws(self) -> None:
         super()._choose_draws()

@@ -1,4 +1,4 @@
-"""One small network for all pages: a vector per page, a score per page, a value of them all."""
+"""The network ``pages``: a vector and a score for each page, and a value of the state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from agents.networks.scaling import PageScaling, mean_over
 
 NEVER = -1e9
-"""Score of a page that does not exist; finite, so that gradients are."""
+"""Score of a page that does not exist; it is finite so that gradients are finite."""
 
 
 class PageEncoder(BaseFeaturesExtractor):
@@ -18,11 +18,11 @@ class PageEncoder(BaseFeaturesExtractor):
 
     A page's vector is computed from its scaled row and from the mean of the first layer's outputs
     over all pages. Unlike a sum or a maximum, the mean over independent pages tends to a limit as
-    their number grows, so that a network trained on few pages acts well on many. (What matters of
-    the others is the value of a crawl elsewhere, a function of the distribution of pages.)
+    their number grows, so a network trained on few pages acts well on many. (The rest of the pages
+    matters by the value of a crawl there, a function of the distribution of pages.)
 
-    C is ``width``, and one more where pages can die: the last number says which pages exist, for
-    :class:`OnPages`.
+    C is ``width``, plus one where pages can die: for :class:`OnPages`, the last number is 1 if the
+    page exists.
     """
 
     def __init__(
@@ -44,31 +44,31 @@ class PageEncoder(BaseFeaturesExtractor):
 
 
 def joined(vectors: Tensor, alive: Tensor | None) -> Tensor:
-    """Return vectors per page, and which pages exist, as (N, m·C)."""
+    """Join the vectors of pages, and whether each page exists, to one row per lane, (N, m·C)."""
     if alive is not None:
         vectors = torch.cat([vectors, alive[..., None]], -1)
     return torch.flatten(vectors, 1)
 
 
 class OnPages(nn.Module):
-    """A network on what an encoder returns, for any number of pages."""
+    """The base of networks that read an encoder's output, for any number of pages."""
 
     def __init__(self, encoder: PageEncoder) -> None:
         super().__init__()
         self.width, self.mortal = encoder.width, encoder.scaling.mortal
 
     def by_page(self, encoded: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the vectors, (N, m, width), and which pages exist, (N, m), None for all."""
+        """Split encoded rows into vectors, (N, m, width), and which pages exist, (N, m) or None."""
         vectors = encoded.reshape(len(encoded), -1, self.width + self.mortal)
         return (vectors[..., :-1], vectors[..., -1]) if self.mortal else (vectors, None)
 
 
 class PerPage(OnPages):
-    """A number per page from its vector, (N, m·C) to (N, m).
+    """A layer that computes a number for each page from its vector, (N, m·C) to (N, m).
 
     Args:
         encoder: the source of the vectors.
-        dead: the number of a page that does not exist; None for that of its vector.
+        dead: the number of a page that does not exist; None to compute it from its vector.
     """
 
     def __init__(self, encoder: PageEncoder, dead: float | None) -> None:
@@ -77,7 +77,7 @@ class PerPage(OnPages):
         self.score = nn.Linear(encoder.width, 1)
 
     def forward(self, encoded: Tensor) -> Tensor:
-        """Return the numbers."""
+        """Return the number of each page, (N, m)."""
         vectors, alive = self.by_page(encoded)
         numbers: Tensor = self.score(vectors).squeeze(-1)
         if alive is None or self.dead is None:
@@ -86,15 +86,15 @@ class PerPage(OnPages):
 
 
 class PageHeads(PerPage):
-    """From vectors per page, (N, m·C), to a score per page, (N, m), and to a value's input.
+    """From a vector per page, (N, m·C), to a score per page, (N, m), and to the input of the value.
 
-    It replaces Stable-Baselines3's MlpExtractor. The scores are the actor's output itself: logits
-    of the pages (action ``page``, and the top pages of ``scores``), logits of their bits
-    (``refresh``), or means of normal distributions.
+    It replaces Stable-Baselines3's MlpExtractor. The scores are the actor's output: logits of the
+    pages (action ``page``, and the top pages of ``scores``), logits of their bits (``refresh``), or
+    means of normal distributions.
     """
 
     latent_dim_pi = 1
-    """The scores need no layer after them; size 1 keeps the discarded one small."""
+    """Size of Stable-Baselines3's layer after the scores; it is discarded, so it is small."""
 
     def __init__(self, encoder: PageEncoder, dead: float | None = NEVER) -> None:
         super().__init__(encoder, dead)
@@ -102,7 +102,7 @@ class PageHeads(PerPage):
         self.pooled = nn.Sequential(nn.Linear(encoder.width, encoder.width), nn.ReLU())
 
     def forward(self, encoded: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]  # two
-        """Return the scores and the value's input."""
+        """Return the score of each page, (N, m), and the input of the state's value, (N, width)."""
         return self.forward_actor(encoded), self.forward_critic(encoded)
 
     def forward_actor(self, encoded: Tensor) -> Tensor:

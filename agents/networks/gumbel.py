@@ -1,8 +1,8 @@
-"""Samples of the top pages: b of m without replacement, in order, as actions.
+"""Actions that sample b of m pages in order, without replacement.
 
-Adding a Gumbel number to each logit and taking the b largest draws b pages one after the other,
-each from the softmax over the remaining pages (Kool, van Hoof and Welling, "Stochastic Beams and
-Where to Find Them", 2019, section 3). The probability of the ordered sample is Plackett and Luce's,
+The b largest of the logits plus Gumbel noise are b pages, drawn one after the other from the
+softmax over the remaining pages (Kool, van Hoof and Welling, "Stochastic Beams and Where to Find
+Them", 2019, section 3). The probability of the ordered sample is Plackett and Luce's,
 
     P(p_1, ..., p_b) = prod over k of exp(s_{p_k}) / (sum over pages not among p_1 .. p_{k-1}).
 """
@@ -19,12 +19,12 @@ from agents.networks.encoder import NEVER
 
 
 class GumbelTop(Distribution):
-    """Draws the b pages to crawl by their logits, as actions of the form ``scores``.
+    """Draw the b pages to crawl by their logits, as actions of the form ``scores``.
 
     An action is (N, m): 1, 1 - 1/b, 1 - 2/b, ... for the pages in the order in which they were
-    drawn, -1 for all others; the environment crawls exactly the drawn pages, and the action shows
-    the order, on which the probability depends. Pages of logit NEVER are drawn only where no others
-    are left, and then have no part in the probability.
+    drawn, -1 for the rest. So the environment crawls the drawn pages, and the action shows their
+    order, on which the probability depends. Pages with the logit NEVER are drawn last; the
+    probability does not count them.
 
     Args:
         num_pages: m.
@@ -47,12 +47,12 @@ class GumbelTop(Distribution):
         return nn.Identity()
 
     def proba_distribution(self, action_logits: Tensor) -> GumbelTop:
-        """Take the logits, (N, m)."""
+        """Set the distribution to the one with given logits of pages, (N, m)."""
         self.logits = action_logits
         return self
 
     def _encoded(self, pages: Tensor) -> Tensor:
-        """Return the actions for ordered pages, (N, b)."""
+        """Return the actions that encode pages in their order of drawing, (N, b) to (N, m)."""
         actions = torch.full_like(self.logits, -1.0)
         return actions.scatter_(1, pages, self._steps.to(actions).expand_as(pages))
 
@@ -69,22 +69,22 @@ class GumbelTop(Distribution):
         return self._encoded(order[:, : self.batch])
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Return the logarithm of the probability of ordered samples, (N,)."""
+        """Return the log-probability of actions, which encode drawn pages in their order, (N,)."""
         pages = torch.topk(actions, self.batch, dim=1).indices
-        chosen = self.logits.gather(1, pages)
+        logits = self.logits.gather(1, pages)
         rest = torch.logsumexp(self.logits.scatter(1, pages, NEVER), 1, keepdim=True)
-        # Log-sum over the pages left before each draw.
-        left = torch.logcumsumexp(torch.cat([rest, chosen.flip(1)], 1), 1)[:, 1:].flip(1)
-        each = torch.where(chosen > 0.5 * NEVER, chosen - left, torch.zeros_like(chosen))
-        return each.sum(1)
+        # Log-sum over the remaining pages before each draw.
+        remaining = torch.logcumsumexp(torch.cat([rest, logits.flip(1)], 1), 1)[:, 1:].flip(1)
+        logs = torch.where(logits > 0.5 * NEVER, logits - remaining, torch.zeros_like(logits))
+        return logs.sum(1)
 
     def entropy(self) -> Tensor:
-        """Return the entropy of the first draw, (N,): that of all has no closed form."""
+        """Return the entropy of the first draw, (N,); that of all draws has no closed form."""
         logs = torch.log_softmax(self.logits, 1)
         return -(logs.exp() * logs).sum(1)
 
     def actions_from_params(self, action_logits: Tensor, deterministic: bool = False) -> Tensor:
-        """Return actions for logits."""
+        """Return a sample, or the likeliest action, for given logits."""
         return self.proba_distribution(action_logits).get_actions(deterministic=deterministic)
 
     def log_prob_from_params(self, action_logits: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""The page-scoring policy for MaskablePPO; importing it needs the package sb3-contrib."""
+"""The policy of MaskablePPO that scores pages; it needs the package sb3-contrib."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ from agents.networks.actor_critic import PageScores
 
 
 class MaskablePageActorCritic(PageScores, MaskableActorCriticPolicy):
-    """For MaskablePPO: an actor and a critic on vectors per page."""
+    """The policy of MaskablePPO with an actor and a critic on a vector per page."""

@@ -1,4 +1,4 @@
-"""A page-scoring policy with memory for RecurrentPPO; importing it needs sb3-contrib."""
+"""The policy of RecurrentPPO that scores pages with a memory; it needs sb3-contrib."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from agents.networks.encoder import PageHeads, joined
 
 
 class PageMemory(nn.Module):
-    """An LSTM with the same weights and a state of its own for every page.
+    """An LSTM with the same weights and a separate state for every page.
 
     Attributes:
-        lstm: of one page.
-        num_layers, hidden_size: of the states of all pages together, (layers, N, m·H).
+        lstm: the LSTM of one page.
+        num_layers, hidden_size: sizes of the states of all pages together, (layers, N, m·H).
     """
 
     def __init__(self, lstm: nn.LSTM, num_pages: int) -> None:
@@ -27,9 +27,9 @@ class PageMemory(nn.Module):
 
 
 class RecalledHeads(nn.Module):
-    """Heads on vectors per page and their memories, (N, m·C + m·H).
+    """The actor's and critic's heads on the pages' vectors and memories, (N, m·C + m·H).
 
-    A memory is added to the vector of its page, through a layer of its own, before ``PageHeads``.
+    A linear layer adds each memory to the vector of its page, before ``PageHeads``.
     """
 
     latent_dim_pi = PageHeads.latent_dim_pi
@@ -57,17 +57,17 @@ class RecalledHeads(nn.Module):
 
 
 class PageRecurrent(PageScores, RecurrentActorCriticPolicy):
-    """For RecurrentPPO: scores pages by their rows and by a memory of each page.
+    """The policy of RecurrentPPO that scores pages by their rows and a memory of each.
 
-    The input of the LSTM is the vector of the page, and all pages have the same weights, so that it
-    can learn from what crawls of a page found how fast that page changes. The state of a page that
-    dies is that of the one born in its place.
+    The input of the LSTM is the vector of the page, so it can learn from the results of crawls how
+    fast the page changes. All pages have the same weights. A page that is born keeps the state of
+    the dead page in its row.
 
     Arguments are those of sb3-contrib's policy; the features extractor must be
     :class:`agents.networks.encoder.PageEncoder`, and ``net_arch`` empty.
 
     Raises:
-        ValueError: a critic without an LSTM, neither its own nor the actor's.
+        ValueError: the critic has no LSTM, and does not share the actor's.
     """
 
     lstm_actor: Any
@@ -97,7 +97,7 @@ class PageRecurrent(PageScores, RecurrentActorCriticPolicy):
     ) -> tuple[Tensor, Any]:
         """Return the vectors of the pages followed by their memories, and the LSTM's states.
 
-        Pages are further sequences for it: (N·T, m, C) becomes (N·m·T, C).
+        For the LSTM, each page is a sequence: (N·T, m, C) becomes (N·m·T, C).
         """
         vectors, _ = self.mlp_extractor.heads.by_page(features)
         lanes, pages = lstm_states[0].shape[1], vectors.shape[1]

@@ -1,7 +1,7 @@
-"""Policies of the network ``pages`` for other numbers of pages, and in other units of time.
+"""Use a trained ``pages`` network with another number of pages, or another unit of time.
 
-The weights are the same for every number of pages, but a policy of Stable-Baselines3 is tied to the
-spaces that it was built on. The network measures time in units of T = m / R, its own.
+The weights fit any number of pages, but a policy of Stable-Baselines3 is tied to its spaces. The
+network measures time in units of the T = m / R of its training.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def resized(policy: Any, observation_space: Box, action_space: Space[Any], batch
     """Return a policy with the same weights for another number of pages, m.
 
     Args:
-        policy: of Stable-Baselines3, for the action page, scores or refresh.
-        observation_space: of (m, F).
-        action_space: of the same form of actions.
+        policy: a policy of Stable-Baselines3, for the action page, scores or refresh.
+        observation_space: the new space, (m, F).
+        action_space: the new space, of the same form of actions.
         batch: pages per action of the form ``scores``, in [1, m].
     """
     policy, num_pages = copy.copy(policy), observation_space.shape[0]
@@ -48,7 +48,7 @@ def in_units(
 ) -> NDArray[Any]:
     """Return observations, (N, m, F), with times multiplied by each lane's ratio, (N,).
 
-    Rates are divided by it.
+    Rates are divided by the ratio.
     """
     if np.all(ratios == 1.0):
         return rows
@@ -58,7 +58,7 @@ def in_units(
 
 
 def scores_of(policy: Any, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return what the actor of an actor-critic gives each page, (N, m, F) to (N, m)."""
+    """Return the scores of an actor-critic's actor, (N, m), for observations (N, m, F)."""
     with torch.no_grad():
         encoded = policy.pi_features_extractor(torch.from_numpy(np.ascontiguousarray(rows)))
         scores: NDArray[np.float32] = policy.mlp_extractor.forward_actor(encoded).numpy()

@@ -1,4 +1,4 @@
-"""Actor and critics on pages, for SAC with the action ``scores``."""
+"""The policy of SAC that scores pages, for the action ``scores``."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from torch import Tensor, nn
 from agents.networks.encoder import OnPages, PageEncoder, PerPage
 from agents.networks.scaling import mean_over
 
-LOWEST = -10.0
-"""Score, before it is squashed, of a page that does not exist."""
+DEAD_SCORE = -10.0
+"""Unsquashed score of a page that does not exist."""
 
 
 class PageActor(Actor):
-    """Draws a score for every page, from a squashed normal distribution of its own."""
+    """Draw a score for every page from its squashed normal distribution."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{**kwargs, "features_dim": 1})  # its layers are replaced
         self.features_dim = kwargs["features_dim"]
         encoder = self.features_extractor
         assert isinstance(encoder, PageEncoder)
-        self.mu = PerPage(encoder, LOWEST)
+        self.mu = PerPage(encoder, DEAD_SCORE)
         self.log_std = PerPage(encoder, 0.0)  # type: ignore[assignment]  # a module, too
 
 
 class PageQ(OnPages):
-    """The value of a set of scores, (N, m·C + m) to (N, 1).
+    """A critic: the value of giving scores to all pages, (N, m·C + m) to (N, 1).
 
     Each page's vector and score enter a layer, the mean over all pages a second one.
     """
@@ -43,19 +43,19 @@ class PageQ(OnPages):
         self.value = nn.Linear(width, 1)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Return the values."""
+        """Return the value of the scores in each lane, (N, 1)."""
         num_pages = inputs.shape[1] // (self.width + self.mortal + 1)
         vectors, alive = self.by_page(inputs[:, :-num_pages])
         scores = inputs[:, -num_pages:]
         rows = torch.relu(self.rows(torch.cat([vectors, scores[..., None]], -1)))
         context = self.all(mean_over(rows, alive))
-        both = torch.relu(self.alone(rows) + context[:, None])
-        value: Tensor = self.value(mean_over(both, alive))
+        combined = torch.relu(self.alone(rows) + context[:, None])
+        value: Tensor = self.value(mean_over(combined, alive))
         return value
 
 
 class PageCritic(ContinuousCritic):
-    """SAC's critics, on pages."""
+    """The critics of SAC, each a :class:`PageQ`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -68,7 +68,7 @@ class PageCritic(ContinuousCritic):
 
 
 class PageSAC(SACPolicy):
-    """For SAC: a score per page, and critics on pages.
+    """The policy of SAC with a score per page, and critics on pages.
 
     Arguments are those of ``SACPolicy``; the features extractor must be :class:`PageEncoder`, and
     ``net_arch`` is not used.
@@ -78,13 +78,13 @@ class PageSAC(SACPolicy):
         super().__init__(*args, **{**kwargs, "net_arch": []})
 
     def make_actor(self, features_extractor: BaseFeaturesExtractor | None = None) -> Actor:
-        """Return the actor."""
+        """Build the actor that draws a score per page."""
         kwargs = self._update_features_extractor(self.actor_kwargs, features_extractor)
         return PageActor(**kwargs).to(self.device)
 
     def make_critic(
         self, features_extractor: BaseFeaturesExtractor | None = None
     ) -> ContinuousCritic:
-        """Return the critics."""
+        """Build the critics, which value the scores of all pages."""
         kwargs = self._update_features_extractor(self.critic_kwargs, features_extractor)
         return PageCritic(**kwargs).to(self.device)

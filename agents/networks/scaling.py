@@ -1,13 +1,13 @@
-"""Observations free of units, for networks.
+"""Scale observations to numbers without units, for networks.
 
-An observation holds times up to the horizon, counts up to a thousand and rates up to a million.
-With T = m / R the time in which every page could be crawled once,
+An observation has times up to the horizon, counts up to a thousand and rates up to a million.
+T = m / R is the time in which every page can be crawled once:
 
 =====================  ============================================================
 column                 scaled
 =====================  ============================================================
 ``elapsed``            L(elapsed / T)
-``age_0``              L(age / T); -1, where there is no such copy, as an age of 0
+``age_0``              L(age / T); -1, for no copy, counts as an age of 0
 ``change_rate``        L(change rate · T)
 ``false_signal_rate``  L(false-signal rate · T)
 ``importance``         L(importance / mean importance)
@@ -18,14 +18,13 @@ any other              sign(x) log(1 + abs(x))
 =====================  ============================================================
 
 where L(x) = log(1 + 100 x) - 3 is a logarithm down to a hundredth, and finite at 0: crawl values
-are products of powers, and rates spread over decades. No information is lost (only ratios of
-importances matter to the best action; ``divergence_0`` says whether there is a copy of ``age_0``),
-and the unit of time does not matter. Columns of several sources (``recall_1``) and copies are
-scaled like those of one. Other columns must be free of units themselves:
-there is no running mean, so that a model is the same function at the start of training, at its end,
-and on new environments.
+are products of powers, and rates spread over decades. No information is lost: only ratios of
+importances matter to the best action, and ``divergence_0`` shows whether ``age_0`` has a copy. The
+unit of time does not matter. Columns of several sources (``recall_1``) and copies are scaled like
+those of one. Any other column must have no unit. There is no running mean: a model is the same
+function at the start of training, at its end, and on new environments.
 
-With a column ``alive``, means are over pages that exist, and T is the time in which those could be
+With a column ``alive``, means are over pages that exist, and T is the time in which these can be
 crawled once.
 """
 
@@ -41,16 +40,16 @@ from torch import Tensor, nn
 from crawl_envs.types.arguments import real
 
 DECADES = 100.0
-"""Logarithms become linear below 1 / DECADES."""
+"""Scaled values become linear in the observation, not logarithmic, below 1 / DECADES."""
 MIDDLE = 3.0
-"""Subtracted from logarithms, so that usual values are around 0."""
+"""Constant subtracted from logarithms, so that typical values are around 0."""
 RECALL_BOUND = 1.02
-"""Recalls 0 and 1 remain distinct from 0.01 and 0.99, not from 0.001 and 0.999."""
-LEAST_WEIGHT = 1e-12
+"""Bound at which recalls 0 and 1 differ from 0.01 and 0.99, though hardly from 0.001 and 0.999."""
+MIN_MEAN = 1e-12
 """Lower bound of the mean importance as a divisor."""
 PLAIN = ("changed", "alive", "complete", "recall")
 POWERS = {"elapsed": 1, "age": 1, "change_rate": -1, "false_signal_rate": -1, "importance": 0}
-"""Power of T in the divisor of the columns that L scales."""
+"""Power of the cycle T in the divisor of each column that is scaled by a logarithm."""
 
 
 def base_name(feature: str) -> str:
@@ -60,7 +59,7 @@ def base_name(feature: str) -> str:
 
 
 class PageScaling(nn.Module):
-    """Scales observations, (N, m, F) to (N, m, F); it has no weights.
+    """Scale observations, (N, m, F) to (N, m, F), without weights.
 
     Attributes:
         cycle: the time T = m / R.
@@ -98,15 +97,15 @@ class PageScaling(nn.Module):
         self._column = {name: column for column, name in enumerate(names)}
         self.mortal = "alive" in names
         self._recalls = [k for k, name in enumerate(names) if name == "recall"]
-        others = {*names} - {*POWERS, *PLAIN, "signals"}
-        self._others = [k for k, name in enumerate(names) if name in others]
+        signed = {*names} - {*POWERS, *PLAIN, "signals"}
+        self._signed = [k for k, name in enumerate(names) if name in signed]
 
     def alive(self, observations: Tensor) -> Tensor | None:
-        """Return which pages exist, (N, m) in {0, 1}; None where all do."""
+        """Return 1 for each page that exists and 0 for others, (N, m); None if all pages exist."""
         return (observations[..., self._column["alive"]] > 0.5).float() if self.mortal else None
 
     def _gains(self, observations: Tensor) -> Tensor:
-        """Return the factors under the logarithm in each lane, (N, F)."""
+        """Return the factor of each column before its logarithm, in each lane, (N, F)."""
         alive = self.alive(observations)
         gains = self.gain.repeat(len(observations), 1)
         if alive is not None:
@@ -114,7 +113,7 @@ class PageScaling(nn.Module):
             gains /= share**self.power
         if "importance" in self._column:
             column = self._column["importance"]
-            gains[:, column] /= mean_over(observations[..., column], alive).clamp_min(LEAST_WEIGHT)
+            gains[:, column] /= mean_over(observations[..., column], alive).clamp_min(MIN_MEAN)
         return gains
 
     def forward(self, observations: Tensor) -> Tensor:
@@ -124,7 +123,7 @@ class PageScaling(nn.Module):
         for k in self._recalls:
             odds = (2.0 / RECALL_BOUND) * observations[..., k] - 1.0 / RECALL_BOUND
             scaled[..., k] = torch.atanh_(odds)
-        for k in self._others:
+        for k in self._signed:
             column = observations[..., k]
             scaled[..., k] = torch.sign(column) * torch.log1p(torch.abs(column))
         return scaled

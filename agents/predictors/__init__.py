@@ -1,9 +1,8 @@
-"""Predictors of events of an offer within a day: price change, click, impression.
+"""Predictors of an offer's price change, click or impression within a day.
 
-After Han et al. 2020, section 3.3. Importing the package imports neither torch nor scikit-learn:
-:func:`load` does, when a predictor needs them. A folder of predictors has the file of one for each
-task, ``price.npz``, ``click.npz`` and ``impression.npz``, and ``provenance.json``, which says how
-they were made.
+Source: Han et al. 2020, section 3.3. Importing the package imports neither torch nor scikit-learn:
+:func:`load` does, when a predictor needs them. A folder of predictors has a file for each task,
+``price.npz``, ``click.npz`` and ``impression.npz``, and ``provenance.json``: how they were trained.
 
 Public modules: examples, predicted_rates, predictor.
 """
@@ -59,7 +58,7 @@ def load(predictors: str | Path | Mapping[str, Predictor]) -> dict[str, Predicto
         raise ValueError(
             f"predictors must be a folder, a name or a mapping by task, got {predictors!r}"
         )
-    given = {name: getattr(each, "task", each) for name, each in predictors.items()}
-    if given != {task: task for task in TASKS}:
-        raise ValueError(f"predictors must be one each of {', '.join(TASKS)}, got {given}")
+    tasks = {name: getattr(value, "task", value) for name, value in predictors.items()}
+    if tasks != {task: task for task in TASKS}:
+        raise ValueError(f"predictors must be one each of {', '.join(TASKS)}, got {tasks}")
     return dict(predictors)

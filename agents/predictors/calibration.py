@@ -1,4 +1,4 @@
-"""Calibration of probabilities of a model that was trained on a biased sample."""
+"""Calibrate the probabilities of a model that was trained on a biased sample."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RIDGE = 1e-9
 
 
 class Calibration(NamedTuple):
-    """Maps a model's log-odds z to ``slope * z + shift``; the order of examples is kept."""
+    """Map a model's log-odds z to ``slope * z + shift``; the order of examples stays."""
 
     slope: float = 1.0
     shift: float = 0.0
@@ -27,17 +27,17 @@ class Calibration(NamedTuple):
 def calibrate(log_odds: FloatArray, labels: BoolArray) -> Calibration:
     """Return the slope >= 0 and the shift of maximum likelihood, a logistic regression.
 
-    A sample in which positives are k times as frequent, given everything else, multiplies the odds
-    by k; a shift of -log k undoes that, the correction of the intercept of King and Zeng (2001,
-    Logistic regression in rare events data). The shift is estimated here from an unbiased sample,
-    not from the two shares of positives. So it is also right, near 0, for a sample that depends on
-    the past where past data are features of the model; the shares would then be far off. The slope
-    corrects a model that was stopped early or overfits, which AUC does not show (Platt 1999,
-    Probabilistic outputs for support vector machines). At the maximum of the likelihood, the mean
-    probability is the share of positives.
+    With positives k times as frequent in a sample, all else equal, odds are k times as large. A
+    shift of -log k corrects that: the intercept of King and Zeng (2001, Logistic regression in rare
+    events data). The shift is estimated here from an unbiased sample instead of the two shares of
+    positives. So it is also right, near 0, for a sample that depends on past data which the model
+    reads; the shares would then be far off. The slope corrects a model that stopped early or
+    overfits, which AUC does not show (Platt 1999, Probabilistic outputs for support vector
+    machines). At the maximum of the likelihood, the mean probability is the share of positives.
 
-    Log-odds, (n,), are of the model, on examples sampled as those to predict; their labels, (n,)
-    bool, have both classes.
+    Args:
+        log_odds: the model's log-odds, (n,), on examples sampled like those to predict.
+        labels: labels of these examples, (n,) bool, of both classes.
     """
     from sklearn.linear_model import LogisticRegression  # slow to import
 

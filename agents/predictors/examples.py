@@ -1,6 +1,6 @@
-"""Tables of examples: features of offers when a day begins, and labels of the day.
+"""Make tables of examples: features of offers at the start of a day, and labels of the day.
 
-Features and labels are those of Han et al. 2020, Figure 2.
+Source: Han et al. 2020, Figure 2.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 FloatColumns = NDArray[np.float32]
 Sample = Callable[[OfferFeatures, np.random.Generator], IntArray]
-"""Returns pages of a day, sorted, without repeats, from the features of that day alone."""
+"""Function that draws pages of a day, sorted and distinct, from the features of that day alone."""
 
 COUNTED = {
     "change_frequency": HISTORY_DAYS,
     "days_since_change": 1,
     **{f"{what}_{days}": days for what in ("clicks", "impressions") for days in (1, 7, 14, 30)},
 }
-"""Days d of each history feature, in the order of HISTORY_FEATURES: its rate per day times d is a
+"""Days d of each history feature, in the order of HISTORY_FEATURES: its daily rate times d is a
 count."""
 
 
@@ -38,15 +38,15 @@ class Columns(NamedTuple):
 
     Attributes:
         history: log(1 + count) of each history feature, in the order of HISTORY_FEATURES,
-            (n, 10) float32; counts are heavy-tailed. (n, 0) where they are left out.
-        metadata: ids in the order of METADATA_FEATURES, (n, 7) int32; (n, 0) where left out.
+            (n, 10) float32, since counts are heavy-tailed; (n, 0) without history.
+        metadata: ids in the order of METADATA_FEATURES, (n, 7) int32; (n, 0) without metadata.
     """
 
     history: FloatColumns
     metadata: NDArray[np.int32]
 
-    def of(self, features: str) -> Columns:
-        """Return the columns of ``metadata``, ``history`` or ``both``."""
+    def select(self, features: str) -> Columns:
+        """Return these columns with only ``metadata``, only ``history``, or ``both``."""
         history, metadata = self
         return Columns(
             history if features != "metadata" else history[:, :0],
@@ -59,7 +59,7 @@ Table: TypeAlias = tuple[Columns, BoolArray]
 
 
 def columns_of(offers: OfferFeatures, pages: IntArray | slice = slice(None)) -> Columns:
-    """Return the columns of offers when a day begins; of some ``pages``, (n,), or of all."""
+    """Return the feature columns of offers when a day begins, for some ``pages``, (n,), or all."""
     ids = [array[pages] for array in offers.metadata]
     counts = [getattr(offers, name)[pages] * np.float32(days) for name, days in COUNTED.items()]
     weekday = np.full(len(ids[0]), offers.day_of_week, np.int32)

@@ -1,11 +1,11 @@
-"""The paper's network: embedded ids and scaled history through three hidden layers.
+"""A predictor by a neural network: embedded ids and scaled history through three hidden layers.
 
 Han et al. 2020, section 3.3: hidden layers of 256, 128 and 64 rectified units, cross-entropy,
-Adagrad, L1 and L2 of 0.001. The paper does not give the embeddings' dimension (8 here), the batch
-and the step size (those of TensorFlow's DNNClassifier, 0.05 and squares from 0.1), and whether the
-penalties are relative to the sum or the mean of the loss. At that time the classifier summed the
-loss over a batch (TensorFlow r1.12, reduction ``SUM``), so the sum is the default. Relative to the
-mean, the same number is a penalty stronger by the number of rows of a batch.
+Adagrad, L1 and L2 of 0.001. The paper omits the dimension of the embeddings (8 here), the batch and
+the step size (TensorFlow's DNNClassifier: 0.05, squares from 0.1), and whether the penalties are
+relative to the sum or the mean of the loss. The classifier then summed the loss over a batch
+(TensorFlow r1.12, reduction ``SUM``), so the sum is the default. Relative to the mean, the same
+penalty is stronger by the number of rows of a batch.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from agents.predictors.ids import Arrays, Vocabulary
 from agents.sb3.torch_threads import threads
 from crawl_envs.types.arguments import one_of, real, share, whole
 
-ROWS_AT_ONCE = 8_192
-PREDICTING_THREADS = 2
+CHUNK_ROWS = 8_192
+PREDICTION_THREADS = 2
 FIRST_SQUARES = 0.1
-"""Initial value of the accumulated squares, that of TensorFlow."""
+"""Initial value of Adagrad's accumulated squares, the same as in TensorFlow."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +58,12 @@ class NetworkSettings:
     patience: int = 2
     """Passes without a better validation AUC before training stops, >= 1."""
     least: int = 5
-    """Minimal number of examples of an id with a row of its own, >= 1."""
+    """Minimal number of examples of an id with a separate row, >= 1."""
     forget: float = 0.01
-    """Probability that an id counts as unknown in a batch, in [0, 1]: trains the shared rows."""
+    """Probability that an id counts as unknown in a batch, in [0, 1], to train the shared rows."""
     threads: int = 1
-    """Threads of torch for training, >= 1; the same seed and number give the same network. On a
-    busy machine, one is faster than several."""
+    """Threads of torch for training, >= 1; the same seed and number give the same network. One is
+    faster than several on a busy machine."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.hidden, tuple | list):
@@ -90,9 +90,9 @@ def proximal_adagrad(
     s = learning_rate / √A, a weight w becomes u = w - s·g and then
     sign(u)·max(\|u\| - s·l1, 0) / (1 + s·l2) (Duchi and Singer 2009, Efficient online and batch
     learning using forward backward splitting; also TensorFlow's ProximalAdagradOptimizer). Weights
-    and squares are changed in place, and gradients are cleared. In the table of embeddings, the
-    first of the weights, only ``rows`` take part, those of a batch's ids, so that other batches do
-    not shrink the rows of rare ids.
+    and squares change in place, and gradients are cleared. In the table of embeddings, the first of
+    the weights, only ``rows`` change: the rows of the batch's ids. So the penalties do not shrink
+    the rows of rare ids in every batch.
     """
     touched = torch.zeros(len(weights[0]), 1).index_fill_(0, rows.flatten(), 1.0)
     for weight, square in zip(weights, squares, strict=True):
@@ -112,7 +112,7 @@ class Network:
     """A trained network.
 
     Attributes:
-        vocabulary: the ids with rows of their own.
+        vocabulary: the ids with separate rows.
         weights: the table of embeddings, (rows, dimension), then the weights (in, out) and the
             biases (out,) of each layer.
     """
@@ -122,9 +122,9 @@ class Network:
 
     @classmethod
     def fit(cls, settings: NetworkSettings, train: Table, validation: Table, seed: int) -> Network:
-        """Return the network of the pass over a training table with the best validation AUC.
+        """Train on a table, and return the network after the pass with the best validation AUC.
 
-        Tables have labels of both classes. The seed is that of weights, order and forgetting.
+        Tables have labels of both classes. The seed draws weights, order and forgotten ids.
         """
         from sklearn.metrics import roc_auc_score  # slow to import
 
@@ -137,30 +137,30 @@ class Network:
         sizes = vocabulary.size, history.shape[1], rows.shape[1]
         network = cls(vocabulary, initial(settings, *sizes, generator))
         squares = [torch.full_like(weight, FIRST_SQUARES) for weight in network.weights]
-        best, kept, waited = -1.0, network.weights, 0
+        best, best_weights, waited = -1.0, network.weights, 0
         with threads(settings.threads):
             for _ in range(settings.epochs):
                 order = torch.randperm(len(labels), generator=generator)
                 for batch in torch.split(order, settings.batch):
                     forgotten = torch.rand(rows[batch].shape, generator=generator) < settings.forget
-                    known = torch.where(forgotten, shared, rows[batch])
-                    odds = network._forward(history[batch], known)
+                    batch_rows = torch.where(forgotten, shared, rows[batch])
+                    odds = network._forward(history[batch], batch_rows)
                     loss = functional.binary_cross_entropy_with_logits(
                         odds, labels[batch], reduction=settings.reduction
                     )
                     loss.backward()  # type: ignore[no-untyped-call]  # torch has no types for it
-                    proximal_adagrad(network.weights, squares, known, settings)
+                    proximal_adagrad(network.weights, squares, batch_rows, settings)
                 score = roc_auc_score(validation[1], network.log_odds(validation[0]))
                 waited += 1
                 if score > best:
                     best, waited = score, 0
-                    kept = [weight.detach().clone() for weight in network.weights]
+                    best_weights = [weight.detach().clone() for weight in network.weights]
                 elif waited == settings.patience:
                     break
-        return cls(vocabulary, kept)
+        return cls(vocabulary, best_weights)
 
     def _forward(self, history: Tensor, rows: Tensor) -> Tensor:
-        """Return log-odds, (n,)."""
+        """Return the log-odds of n examples from scaled history and rows of ids, (n,)."""
         table, *layers = self.weights
         values = torch.cat([history, functional.embedding(rows, table).flatten(1)], dim=1)
         for position in range(0, len(layers), 2):
@@ -175,24 +175,24 @@ class Network:
 
         @torch.inference_mode()
         def fill(start: int) -> None:
-            part = slice(start, start + ROWS_AT_ONCE)
+            part = slice(start, start + CHUNK_ROWS)
             rows = torch.from_numpy(self.vocabulary.rows(columns.metadata[part]))
             history = torch.from_numpy(np.ascontiguousarray(columns.history[part]))
             odds[part] = self._forward(history, rows).numpy()
 
         # one thread of torch per part is faster than several
-        with threads(1), ThreadPoolExecutor(PREDICTING_THREADS) as pool:
-            list(pool.map(fill, range(0, len(odds), ROWS_AT_ONCE)))
+        with threads(1), ThreadPoolExecutor(PREDICTION_THREADS) as pool:
+            list(pool.map(fill, range(0, len(odds), CHUNK_ROWS)))
         return odds
 
     def arrays(self) -> Arrays:
-        """Return what :meth:`take` reads."""
+        """Return the weights and known ids as arrays by name, to be stored in a file."""
         weights = {f"model_weight_{i}": weight.numpy() for i, weight in enumerate(self.weights)}
         return {**self.vocabulary.arrays(), **weights}
 
     @classmethod
     def take(cls, settings: NetworkSettings, arrays: Arrays, history: int, ids: int) -> Network:
-        """Return the network in a file; KeyError if an array is missing."""
+        """Build a network from the arrays of a file; KeyError if an array is missing."""
         numbers = range(2 * len(settings.hidden) + 3)
         weights = [torch.from_numpy(arrays[f"model_weight_{number}"]) for number in numbers]
         return cls(Vocabulary.take(arrays, ids), weights)
@@ -201,7 +201,7 @@ class Network:
 def initial(
     settings: NetworkSettings, rows: int, history: int, ids: int, generator: torch.Generator
 ) -> list[Tensor]:
-    """Return initial weights: embeddings small, layers by Glorot's uniform law, biases 0."""
+    """Return initial weights: small embeddings, layers by Glorot's uniform law, biases 0."""
     dimension = settings.dimension
     weights = [torch.randn((rows, dimension), generator=generator) * dimension**-0.5]
     for shape in itertools.pairwise((history + ids * dimension, *settings.hidden, 1)):

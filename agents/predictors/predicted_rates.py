@@ -1,4 +1,4 @@
-"""Predicted probabilities as the rates of strategies."""
+"""Use predicted probabilities as the rates of policies."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from policies.offers.rates import OfferRates
 
 
 class PredictedRates:
-    """Probabilities of a click, an impression and a price change within the day (section 3.3).
+    """Predict the rates of clicks, impressions and price changes within a day.
 
-    A source of rates for :mod:`policies`: mu, v and Delta of Han et al. 2020, predicted from the
-    features of offers when the day begins. Rates are cached by feature table until one of another
-    day comes, so that several lanes on the same day share the cache.
+    A source of rates for :mod:`policies`: mu, v and Delta of Han et al. 2020, section 3.3, from the
+    features of offers at the start of the day. Rates are cached by feature table until the next
+    day, so lanes on the same day share the cache.
 
     Args:
-        predictors: one of each task, or their folder or name.
+        predictors: one for each task, or their folder or name.
 
     Raises:
         ValueError: a task is missing, or there is no such folder or name.
@@ -29,7 +29,7 @@ class PredictedRates:
     def __init__(self, predictors: Mapping[str, Predictor] | str | Path) -> None:
         self.predictors = load(predictors)
         self._day: int | None = None
-        self._kept: dict[int, tuple[OfferFeatures, OfferRates]] = {}
+        self._cache: dict[int, tuple[OfferFeatures, OfferRates]] = {}
 
     def __call__(self, tracker: Tracker) -> OfferRates:
         """Return the rates of the day, read-only arrays.
@@ -41,11 +41,11 @@ class PredictedRates:
         if offers is None:
             raise ValueError("tracker.offers must be the features of a day, got None")
         if offers.day != self._day:
-            self._day, self._kept = offers.day, {}
-        if id(offers) not in self._kept:  # keep the table, so that no other gets its id
+            self._day, self._cache = offers.day, {}
+        if id(offers) not in self._cache:  # the cache holds the table, so its id stays unique
             tasks = {"click": "click", "impression": "impression", "change": "price"}
             rates = {name: self.predictors[task].predict(offers) for name, task in tasks.items()}
             for array in rates.values():
                 array.setflags(write=False)
-            self._kept[id(offers)] = offers, OfferRates(**rates)
-        return self._kept[id(offers)][1]
+            self._cache[id(offers)] = offers, OfferRates(**rates)
+        return self._cache[id(offers)][1]

@@ -1,4 +1,4 @@
-"""Predictor of one task, by its features and its model."""
+"""The predictor of one task: train, predict, save and load."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from crawl_envs.types.offer_features import HISTORY_FEATURES, METADATA_FEATURES,
 
 FORMAT = 1
 DAMAGE = (AttributeError, EOFError, IndexError, OSError, RuntimeError, TypeError, ValueError)
-"""Errors from reading a damaged or other file, beside those of its compression."""
+"""Errors that reading a damaged or foreign file may raise, without errors of decompression."""
 
 
 class Predictor:
-    """Predicts whether an offer's price changes, or whether it is clicked or shown, within a day.
+    """Predict whether an offer changes its price, is clicked, or is shown within a day.
 
     Odds are calibrated on the validation table, a uniform sample
     (:func:`agents.predictors.calibration.calibrate`): probabilities are used as rates, and training
-    tables may be weighted by clicks. The probabilities are biased where the validation days differ
-    from the predicted days, as by their season.
+    tables may be weighted by clicks. The probabilities are biased if the validation days differ
+    from the predicted days, for example by their season.
 
     Args:
         task: ``price``, ``click`` or ``impression``.
@@ -43,13 +43,13 @@ class Predictor:
             :class:`agents.predictors.trees.TreeSettings` that differ from the defaults.
 
     Raises:
-        ValueError: an unknown name, a setting that the model does not have or outside its range.
+        ValueError: an unknown name, or a setting that is unknown or outside its range.
 
     Attributes:
-        calibration: correction of the model's log-odds; after :meth:`fit`. That of the shipped
-            predictors was fitted on the first days of January, as in the paper, which are winter
-            sales in the market's calendar: on the later test days price changes are predicted
-            some 8 % too often (the network .0519, observed .0480).
+        calibration: correction of the model's log-odds; after :meth:`fit`. The shipped predictors
+            were calibrated on the first days of January, as in the paper. These are winter sales
+            in the market's calendar, so on the later test days price changes are predicted some
+            8 % too often (the network .0519, observed .0480).
         validation_auc: AUC on the validation table; after :meth:`fit`.
     """
 
@@ -73,10 +73,10 @@ class Predictor:
         self._fitted: tuple[Scaling, Any] | None = None
 
     def fit(self, train: Examples, validation: Examples) -> Predictor:
-        """Train, choose by validation AUC, calibrate the odds, and return the predictor itself.
+        """Train, select by validation AUC, calibrate the odds, and return the predictor itself.
 
         Args:
-            train: a sample that depends on the past alone.
+            train: a sample that depends only on the past.
             validation: a uniform sample of later days.
 
         Raises:
@@ -90,12 +90,12 @@ class Predictor:
                 f"validation must be later than day {train.day.max()}, the last of training, "
                 f"got day {validation.day.min()}"
             )
-        scaling, tables = Scaling.learn(train.columns.of(self.features)), []
+        scaling, tables = Scaling.learn(train.columns.select(self.features)), []
         for examples in (train, validation):
             labels = examples.labels(self.task)
             if labels.all() or not labels.any():
                 raise ValueError(f"labels must hold both classes, got {len(labels)} of one")
-            tables.append((scaling(examples.columns.of(self.features)), labels))
+            tables.append((scaling(examples.columns.select(self.features)), labels))
         model = self._kind.fit(self.settings, *tables, self.seed)
         columns, labels = tables[1]
         odds = model.log_odds(columns)
@@ -110,11 +110,11 @@ class Predictor:
             ValueError: the predictor was not fitted.
         """
         columns = offers.columns if isinstance(offers, Examples) else columns_of(offers)
-        scaling, model = self._known()
-        return self.calibration(model.log_odds(scaling(columns.of(self.features))))
+        scaling, model = self._trained()
+        return self.calibration(model.log_odds(scaling(columns.select(self.features))))
 
-    def _known(self) -> tuple[Scaling, Any]:
-        """Return what was learned: the scaling of columns, and a network or trees."""
+    def _trained(self) -> tuple[Scaling, Any]:
+        """Return the scaling of columns, and the trained network or trees."""
         if self._fitted is None:
             raise ValueError(f"the predictor of {self.task!r} must be fitted or loaded first")
         return self._fitted
@@ -126,7 +126,7 @@ class Predictor:
             ValueError: the predictor was not fitted.
             OSError: it cannot be written.
         """
-        scaling, model = self._known()
+        scaling, model = self._trained()
         header: dict[str, Any] = {"format": FORMAT}
         header |= {name: getattr(self, name) for name in ("task", "features", "model", "seed")}
         header |= {"settings": asdict(self.settings), "calibration": self.calibration}
@@ -144,7 +144,7 @@ class Predictor:
         """
         try:
             with Path(path).open("rb") as file, NpzFile(file, allow_pickle=False) as arrays:
-                return cls._of(dict(arrays))
+                return cls._from_arrays(dict(arrays))
         except FileNotFoundError:
             raise ValueError(f"there is no predictor at {path}") from None
         except KeyError as error:
@@ -153,8 +153,8 @@ class Predictor:
             raise ValueError(f"{path} is damaged or no predictor: {error}") from None
 
     @classmethod
-    def _of(cls, arrays: Arrays) -> Predictor:
-        """Return the predictor of a file."""
+    def _from_arrays(cls, arrays: Arrays) -> Predictor:
+        """Build a predictor from the arrays of a file."""
         header = json.loads(str(arrays["header"]))
         if header["format"] != FORMAT:
             raise ValueError(f"its format must be {FORMAT}, got {header['format']!r}")
@@ -170,7 +170,7 @@ class Predictor:
 
 
 def kind_of(model: str) -> tuple[Any, Any]:
-    """Return the class of a model and that of its settings; import its packages."""
+    """Import and return the class of a model, ``network`` or ``trees``, and of its settings."""
     if model == "network":
         from agents.predictors.network import Network, NetworkSettings  # imports torch
 

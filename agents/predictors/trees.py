@@ -1,8 +1,8 @@
-"""Gradient-boosted trees, the modern alternative to the paper's network.
+"""A predictor by gradient-boosted trees, the modern alternative to the paper's network.
 
-Trees are grown by scikit-learn (HistGradientBoostingClassifier), and stored as plain arrays, so
-that files can be read under any version of it, or without it. Ids, which may exceed its 255
-categories, are replaced by target statistics; so is each pair of merchant and weekday, since the
+scikit-learn grows the trees (HistGradientBoostingClassifier). They are stored as plain arrays, so
+any version of it can read the files, and prediction does not need it. Target statistics replace
+ids, which may exceed its 255 categories. They also replace pairs of merchant and weekday, since
 separate statistics of merchants and weekdays do not identify the days of a merchant.
 """
 
@@ -20,7 +20,7 @@ from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import real, whole
 
-CHOICES = 10
+NUM_CANDIDATES = 10
 """Number of candidates for the number of trees; the best validation AUC decides."""
 
 
@@ -58,10 +58,10 @@ class TreeSettings:
 
 
 def with_weekdays(ids: NDArray[np.int32]) -> IntArray:
-    """Return ids with one more column: pairs of the last two, merchant and weekday.
+    """Append a column of ids of pairs of merchant and weekday, the last two columns, to ids.
 
-    Ids are in the order of :data:`crawl_envs.types.offer_features.METADATA_FEATURES`, or (n, 0),
-    which has no pairs. A negative merchant gives a negative pair.
+    Ids are in the order of :data:`crawl_envs.types.offer_features.METADATA_FEATURES`; ids (n, 0)
+    have no pairs. A negative merchant gives a negative pair.
     """
     wide = ids.astype(np.int64)
     return np.hstack([wide, 7 * wide[:, -2:-1] + wide[:, -1:]])
@@ -73,8 +73,8 @@ def target_statistics(
     """Return the smoothed share of positives of each of ``size`` rows of a vocabulary.
 
     A row with k positives in n examples has (k + s·q) / (n + s), with q the overall share of
-    positives and s the strength. (So has scikit-learn's TargetEncoder, whose look-up takes 20 times
-    as long, and whose folds are others.)
+    positives and s the strength. (scikit-learn's TargetEncoder does the same with other folds, and
+    looks up 20 times as slowly.)
     """
     counts = np.bincount(rows.ravel(), minlength=size)
     positives = np.bincount(rows[labels].ravel(), minlength=size)
@@ -85,30 +85,31 @@ def target_statistics(
 def across_folds(
     rows: NDArray[np.int32], labels: BoolArray, size: int, settings: TreeSettings, seed: int
 ) -> FloatColumns:
-    """Return the statistics of the training table itself, (n, c), by its rows and labels.
+    """Return the target statistics of the training table's own ids, (n, c), without leaks.
 
-    The statistics of a fold come from the other folds. Otherwise a rare id would leak its label.
+    The statistics of each fold come from the labels of the other folds, so that rare ids do not
+    reveal their labels.
     """
     fold = np.random.default_rng(seed).integers(0, settings.folds, len(rows))
     table = np.empty(rows.shape, np.float32)
     for number in range(settings.folds):
         inside = fold == number
-        others = rows[~inside], labels[~inside]
-        table[inside] = target_statistics(*others, size, settings.strength)[rows[inside]]
+        outside = rows[~inside], labels[~inside]
+        table[inside] = target_statistics(*outside, size, settings.strength)[rows[inside]]
     return table
 
 
 def inputs(columns: Columns, vocabulary: Vocabulary, shares: FloatArray) -> FloatColumns:
-    """Return the inputs of trees, (n, c) float32: history, and ``shares`` in place of ids."""
+    """Return the inputs of trees, (n, c) float32: history columns, and the ``shares`` of ids."""
     rows = vocabulary.rows(with_weekdays(columns.metadata))
     return np.hstack([columns.history, shares[rows].astype(np.float32)])
 
 
 class Nodes(NamedTuple):
-    """Nodes of all trees in one list, each before its children.
+    """Nodes of all trees in one list, with parents before children.
 
-    A row goes left where its ``feature`` is <= the ``threshold``, and has the ``value`` of its
-    leaf. In leaves ``left`` is -1. ``roots`` are the first nodes of the trees.
+    A row goes left if its ``feature`` is <= the ``threshold``, and gets the ``value`` of its leaf.
+    In leaves ``left`` is -1. ``roots`` are the first nodes of the trees.
     """
 
     roots: IntArray
@@ -119,8 +120,8 @@ class Nodes(NamedTuple):
     value: FloatArray
 
     @classmethod
-    def of(cls, trees: list[NDArray[Any]]) -> Nodes:
-        """Return the nodes of trees of scikit-learn 1.5 to 1.9, arrays with named columns."""
+    def read(cls, trees: list[NDArray[Any]]) -> Nodes:
+        """Convert the trees of scikit-learn 1.5 to 1.9, arrays with named columns, to nodes."""
         sizes = np.array([len(tree) for tree in trees], np.int64)
         roots = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         nodes, offset = np.concatenate(trees), np.repeat(roots, sizes)
@@ -132,7 +133,7 @@ class Nodes(NamedTuple):
         return cls(roots, feature, threshold.copy(), left, right, nodes["value"].copy())
 
     def check(self, columns: int) -> None:
-        """Raise ValueError unless each row of a number of columns reaches a leaf of each tree."""
+        """Raise ValueError unless every row of so many columns reaches a leaf of every tree."""
         size, inner = len(self.value), np.flatnonzero(self.left != -1)
         bounds = (
             (self.roots, 0, size),
@@ -140,8 +141,8 @@ class Nodes(NamedTuple):
             (self.left[inner], inner + 1, size),
             (self.right[inner], inner + 1, size),
         )
-        fit = all(((least <= each) & (each < bound)).all() for each, least, bound in bounds)
-        if not fit or any(array.shape != (size,) for array in self[1:]):
+        valid = all(((low <= array) & (array < high)).all() for array, low, high in bounds)
+        if not valid or any(array.shape != (size,) for array in self[1:]):
             raise ValueError("model_node must be trees: nodes before their children, of columns")
 
 
@@ -149,7 +150,7 @@ class Nodes(NamedTuple):
 def add_trees(table: FloatColumns, nodes: Nodes, out: FloatArray) -> None:
     """Add the values of the leaves of rows, (n, c), to ``out``, (n,).
 
-    scikit-learn, which needs its own class of trees for it, takes 1.4 times as long.
+    scikit-learn takes 1.4 times as long, and needs its class of trees.
     """
     for row in range(len(table)):
         for root in nodes.roots:
@@ -166,8 +167,8 @@ class Trees:
 
     Attributes:
         vocabulary: the known ids.
-        shares: target statistics in place of ids, by row of the vocabulary, (rows,) float64.
-        nodes: of the trees.
+        shares: target statistics for ids, by row of the vocabulary, (rows,) float64.
+        nodes: nodes of the trees.
         baseline: log-odds without trees.
     """
 
@@ -178,9 +179,9 @@ class Trees:
 
     @classmethod
     def fit(cls, settings: TreeSettings, train: Table, validation: Table, seed: int) -> Trees:
-        """Grow trees on a table, and keep as many as have the best validation AUC.
+        """Grow trees on a table, and keep the number with the best validation AUC.
 
-        Tables have labels of both classes. The seed is that of folds.
+        Tables have labels of both classes. The seed draws the folds.
         """
         from sklearn.ensemble import HistGradientBoostingClassifier  # slow to import
         from sklearn.metrics import roc_auc_score
@@ -189,8 +190,8 @@ class Trees:
         (history, metadata), labels = train
         crossed = with_weekdays(metadata)
         vocabulary = Vocabulary.learn(crossed)
-        known = vocabulary.rows(crossed), labels, vocabulary.size
-        shares = target_statistics(*known, settings.strength)
+        examples = vocabulary.rows(crossed), labels, vocabulary.size
+        shares = target_statistics(*examples, settings.strength)
         grown = HistGradientBoostingClassifier(
             max_iter=settings.trees,
             max_leaf_nodes=settings.leaves,
@@ -200,14 +201,14 @@ class Trees:
             early_stopping=False,
             random_state=seed,
         )
-        sizes = set(np.linspace(0, settings.trees, CHOICES + 1).astype(int))
+        sizes = set(np.linspace(0, settings.trees, NUM_CANDIDATES + 1).astype(int))
         later = inputs(validation[0], vocabulary, shares)
         with threadpool_limits(limits=settings.threads, user_api="openmp"):
-            grown.fit(np.hstack([history, across_folds(*known, settings, seed)]), labels)
+            grown.fit(np.hstack([history, across_folds(*examples, settings, seed)]), labels)
             stages = enumerate(grown.staged_decision_function(later), 1)
             scores = {size: roc_auc_score(validation[1], z) for size, z in stages if size in sizes}
         best = max(scores, key=scores.__getitem__)
-        nodes = Nodes.of([tree[0].nodes for tree in grown._predictors[:best]])
+        nodes = Nodes.read([tree[0].nodes for tree in grown._predictors[:best]])
         return cls(vocabulary, shares, nodes, float(grown._baseline_prediction.item()))
 
     def log_odds(self, columns: Columns) -> FloatArray:
@@ -217,7 +218,7 @@ class Trees:
         return odds
 
     def arrays(self) -> Arrays:
-        """Return what :meth:`take` reads."""
+        """Return the trees as arrays by name, to be stored in a file."""
         return {
             **self.vocabulary.arrays(),
             "model_shares": self.shares,
@@ -227,9 +228,9 @@ class Trees:
 
     @classmethod
     def take(cls, settings: TreeSettings, arrays: Arrays, history: int, ids: int) -> Trees:
-        """Return the trees in a file; KeyError or ValueError if it is damaged."""
-        known = ids + 1 if ids else 0  # with each merchant on each weekday
+        """Build trees from the arrays of a file; KeyError or ValueError if they are damaged."""
+        columns = ids + 1 if ids else 0  # with the pairs of merchant and weekday
         nodes = Nodes(*(arrays[f"model_node_{name}"] for name in Nodes._fields))
-        nodes.check(history + known)
+        nodes.check(history + columns)
         baseline = float(arrays["model_baseline"])
-        return cls(Vocabulary.take(arrays, known), arrays["model_shares"], nodes, baseline)
+        return cls(Vocabulary.take(arrays, columns), arrays["model_shares"], nodes, baseline)

@@ -1,4 +1,4 @@
-"""Training and loading agents of Stable-Baselines3.
+"""Train and load agents of Stable-Baselines3.
 
 Public modules: algorithms, arguments, belief_columns, bridge, comparison, curve, hyperparameters,
 lanes, loading, model_file, own_classes, torch_threads, training, validation.

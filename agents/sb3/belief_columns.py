@@ -1,8 +1,8 @@
-"""Observations with columns of a belief about the staleness of pages, for networks.
+"""Add columns of a belief about the staleness of pages to observations, for networks.
 
 Observations cover the time since a page's last crawl. The belief of :class:`policies.BeliefNCIS`
-also covers earlier times and other pages, since it learns from every crawl and signal: with its
-columns a network without memory can act where rates are unknown, or drift.
+also learns from earlier crawls and signals, and from other pages. With its columns, a network
+without memory can act where rates are unknown or drift.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from crawl_envs.types import BoolArray
 from policies import BeliefNCIS, Bound, bind
 
 COLUMNS = ("belief_evidence", "belief_expected_changes", "belief_change_rate")
-"""Evidence x, expected changes B, and the change rate times T = m / R: all free of units."""
-HIGHEST = 1e3
+"""Columns of a page's evidence, expected changes, and change rate times T = m / R; no units."""
+MAX_COLUMN = 1e3
 """Upper bound of the columns."""
 
 
@@ -35,18 +35,19 @@ def with_belief(rows: NDArray[np.float32], belief: Bound, core: Any) -> NDArray[
     """
     more = np.empty((*rows.shape[:-1], len(COLUMNS)), np.float32)
     for lane in range(len(rows)):
-        known = belief.update(lane).beliefs(core.tracker(lane))
+        beliefs = belief.update(lane).beliefs(core.tracker(lane))
         cycle = cycle_of(core.lanes.problem(lane))
-        columns = known["evidence"], known["expected_changes"], cycle * known["change_rate"]
-        more[lane] = np.minimum(np.stack(columns, axis=-1), HIGHEST)
+        rates = cycle * beliefs["change_rate"]
+        columns = beliefs["evidence"], beliefs["expected_changes"], rates
+        more[lane] = np.minimum(np.stack(columns, axis=-1), MAX_COLUMN)
     return np.concatenate([rows, more], axis=-1)
 
 
 class BeliefColumns(VecEnvWrapper):
-    """Appends COLUMNS to the observations of a bridge, (N, m, F) to (N, m, F + 3).
+    """Append COLUMNS to the observations of a bridge, (N, m, F) to (N, m, F + 3).
 
-    The ``terminal_observation`` of a lane that ends has the belief of the decision before, since
-    the lane has already started its next episode. A step takes some 30 us per lane more.
+    The ``terminal_observation`` of a lane has the belief of the decision before, since the lane has
+    already started its next episode. A step takes some 30 us more per lane.
 
     Args:
         venv: a bridge of this suite, wrapped or not.
@@ -63,7 +64,7 @@ class BeliefColumns(VecEnvWrapper):
         box = venv.observation_space
         more = (*box.shape[:-1], len(COLUMNS))
         low = np.concatenate([box.low, np.zeros(more, np.float32)], axis=-1)
-        high = np.concatenate([box.high, np.full(more, HIGHEST, np.float32)], axis=-1)
+        high = np.concatenate([box.high, np.full(more, MAX_COLUMN, np.float32)], axis=-1)
         super().__init__(venv, observation_space=Box(low, high, dtype=np.float32))
         self.belief = bind(BeliefNCIS(**belief), core)
         self.features = (*core.features, *COLUMNS)

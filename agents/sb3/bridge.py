@@ -1,4 +1,4 @@
-"""The suite's vector environments as vector environments of Stable-Baselines3.
+"""Make the suite's vector environments vector environments of Stable-Baselines3.
 
 Stable-Baselines3 does not accept Gymnasium vector environments; its DummyVecEnv steps single
 environments one after the other. :class:`CrawlVecEnv` wraps a native vector environment, with the
@@ -23,18 +23,18 @@ from crawl_envs.envs.vector import CrawlVectorEnv
 from crawl_envs.types import BoolArray
 
 Indices = int | Iterable[int] | None
-"""One lane, several, or all (None)."""
-KEPT = (VectorRewardWrapper, NormalizeReward, RecordEpisodeStatistics)
-"""Vector wrappers that act under a CrawlVecEnv: of rewards, and of statistics of episodes."""
+"""Type of a choice of lanes: one, several, or all (None)."""
+ALLOWED_WRAPPERS = (VectorRewardWrapper, NormalizeReward, RecordEpisodeStatistics)
+"""Vector wrappers allowed inside a CrawlVecEnv: of rewards, and of statistics of episodes."""
 
 
 def _inner(vector: Any) -> CrawlVectorEnv:
-    """Return the environment inside of wrappers that are kept; ValueError for any other."""
+    """Return the environment inside ALLOWED_WRAPPERS; ValueError for another wrapper."""
     core = vector
     while isinstance(core, VectorWrapper):
-        if not isinstance(core, KEPT):
+        if not isinstance(core, ALLOWED_WRAPPERS):
             raise ValueError(
-                "vector must have no wrappers but of rewards and RecordEpisodeStatistics, got "
+                "vector must have no wrappers except of rewards and RecordEpisodeStatistics, got "
                 f"{type(core).__name__}: wrap the CrawlVecEnv in a VecEnvWrapper instead"
             )
         core = core.env
@@ -53,22 +53,21 @@ def _inner(vector: Any) -> CrawlVectorEnv:
 class CrawlVecEnv(VecEnv):
     """A native vector environment as a Stable-Baselines3 VecEnv of N lanes.
 
-    Observations are (N, m, F) float32, or as ``observation=`` says, rewards (N,) float32, dones
-    (N,) bool, all new arrays.
-    The info of a lane that ends has ``terminal_observation``, ``TimeLimit.truncated`` and
-    the environment's info of the step; the infos of all other lanes are
-    ``{"TimeLimit.truncated": False}``. Use VecMonitor for episode statistics. Policies of the
-    suite bind to it as to any environment: ``policies.make("GreedyNCIS", bridge)``; what they read,
-    such as ``tracker``, are attributes of ``vector``, which the bridge has, too.
+    Observations are (N, m, F) float32, or in the form of ``observation=``; rewards (N,) float32,
+    dones (N,) bool. All are new arrays. The info of a lane that ends has ``terminal_observation``,
+    ``TimeLimit.truncated`` and the environment's info of the step; other infos are
+    ``{"TimeLimit.truncated": False}``. Use VecMonitor for episode statistics. Policies of the suite
+    bind to the bridge as to any environment: ``policies.make("GreedyNCIS", bridge)``. The bridge
+    has the attributes of ``vector`` that they read, such as ``tracker``.
 
-    ``seed`` and ``set_options`` are for the next reset; ``{"instance": Instance}`` pins one.
+    ``seed`` and ``set_options`` act at the next reset; ``{"instance": Instance}`` pins one.
 
     Attributes:
         vector: the native vector environment inside.
 
     Args:
-        vector: made with ``autoreset_mode="SameStep"``, and ``copy=True``, its default; wrapped
-            or not by :data:`KEPT`. The infos of lanes that end get the statistics of episodes.
+        vector: made with ``autoreset_mode="SameStep"`` and ``copy=True``, its default; optionally
+            in :data:`ALLOWED_WRAPPERS`, whose statistics enter the infos of lanes that end.
         full_infos: return a full info for every lane at every step, like DummyVecEnv; slower.
 
     Raises:
@@ -92,14 +91,14 @@ class CrawlVecEnv(VecEnv):
         """Start an episode in all lanes and return the observations of N lanes.
 
         Raises:
-            ValueError: an unknown option, an instance that does not fit, or one for some lanes
-                only.
+            ValueError: an unknown option, an instance that does not fit, or an option for some
+                lanes only.
         """
         seeds: Any = self._seeds if any(seed is not None for seed in self._seeds) else None
         names = {name: None for options in self._options for name in options}
         for name in names:
             if not all(name in options for options in self._options):
-                raise ValueError(f"option {name!r} must be given to all lanes or to none")
+                raise ValueError(f"option {name!r} must be set for all lanes or for none")
         options = {name: [options[name] for options in self._options] for name in names}
         self._reset_seeds()
         self._reset_options()
@@ -117,7 +116,7 @@ class CrawlVecEnv(VecEnv):
         """Step all lanes; those that end start their next episode.
 
         Raises:
-            ValueError: an action outside its space; nothing is changed in this case.
+            ValueError: an action outside its space; then nothing changes.
         """
         observations, rewards, terminated, truncated, info = self._stepped.step(self._actions)
         dones, cut = terminated | truncated, truncated & ~terminated
@@ -151,16 +150,16 @@ class CrawlVecEnv(VecEnv):
 
     # Stable-Baselines3's access to single environments
 
-    def _chosen(self, indices: Indices) -> list[Lane]:
+    def _lanes(self, indices: Indices) -> list[Lane]:
         return [self.vector.views[number] for number in self._get_indices(indices)]
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
         """Return an attribute of each lane; AttributeError if there is none."""
-        return [getattr(lane, attr_name) for lane in self._chosen(indices)]
+        return [getattr(lane, attr_name) for lane in self._lanes(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
         """Set an attribute of each lane; AttributeError if it is one of the environment."""
-        for lane in self._chosen(indices):
+        for lane in self._lanes(indices):
             lane.assign(attr_name, value)
 
     def env_method(
@@ -175,12 +174,12 @@ class CrawlVecEnv(VecEnv):
     def env_is_wrapped(
         self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Indices = None
     ) -> list[bool]:
-        """Return False for each lane: lanes have no wrappers of their own."""
-        return [False for _ in self._chosen(indices)]
+        """Return False for each lane: single lanes have no wrappers."""
+        return [False for _ in self._lanes(indices)]
 
 
 def lane_info(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
-    """Return one lane's part of a vector environment's info, as of a single environment."""
+    """Return one lane's part of a vector environment's info, as a single environment has it."""
     return {
         name: values[lane]
         for name, values in info.items()
@@ -189,7 +188,7 @@ def lane_info(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
 
 
 def statistics(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
-    """Return what wrappers add to the info of a lane that ends: a mapping of numbers by name."""
+    """Return the statistics that wrappers add to the info of a lane that ends, by name."""
     return {
         name: {key: values[lane].item() for key, values in added.items()}
         for name, added in info.items()

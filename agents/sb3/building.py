@@ -1,4 +1,4 @@
-"""Models built from the arguments of a run and the traits of its environment."""
+"""Build models from the arguments of a run and the traits of its environment."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from crawl_envs.spaces.actions import (
 )
 from crawl_envs.types.arguments import one_of, real, whole
 
-MOST_NUMBERS = 2**26
-"""Most numbers in an observation of a model."""
+MAX_NUMBERS = 2**26
+"""Maximal number of values in an observation of a model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class ModelTraits:
     features: tuple[str, ...]
     """Names of the observation's columns, F of them."""
     num_pages: int
-    """Number of pages m, >= 1; m · F is at most MOST_NUMBERS."""
+    """Number of pages m, >= 1; m · F is at most MAX_NUMBERS."""
     action_form: str
     """One of ACTION_FORMS."""
     cycle: float
@@ -53,38 +53,38 @@ class ModelTraits:
     batch: int = 1
     """Pages per action of the form ``scores``, in [1, m]."""
     highest: float = 1.0
-    """Highest rate of the form ``rates``, >= 1."""
+    """Maximal rate of the form ``rates``, >= 1."""
 
     def __post_init__(self) -> None:
         names = self.features
-        listed = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
-        if not listed or not names:
-            raise ValueError(f"features must be names of columns, one at least, got {names!r:.80}")
+        valid = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+        if not valid or not names:
+            raise ValueError(f"features must be one or more names of columns, got {names!r:.80}")
         object.__setattr__(self, "features", tuple(names))
-        whole("num_pages", self.num_pages, 1, MOST_NUMBERS // len(names))
+        whole("num_pages", self.num_pages, 1, MAX_NUMBERS // len(names))
         one_of("action_form", self.action_form, ACTION_FORMS)
         real("cycle", self.cycle, above=0.0)
         real("highest", self.highest, least=1.0)
         self.action_space()
 
     @classmethod
-    def of(cls, env: Any, cycle: float) -> ModelTraits:
-        """Return the traits of an environment, single, vector or bridge, at a given ``cycle``.
+    def read(cls, env: Any, cycle: float) -> ModelTraits:
+        """Return the traits of an environment, single, vector or bridge, with a ``cycle``.
 
         Raises:
-            ValueError: it is no crawling environment, or its observations are no tables.
+            ValueError: it is no crawling environment, or its observations are not tables.
         """
         core = getattr(env, "unwrapped", env)
         if not hasattr(core, "features"):
             raise ValueError(f"env must be a crawling environment, got {env!r}")
-        seen = getattr(core, "single_observation_space", core.observation_space)
+        space = getattr(core, "single_observation_space", core.observation_space)
         acts = getattr(core, "single_action_space", core.action_space)
-        if len(seen.shape or ()) != 2:
-            raise ValueError(f"env must have observation 'table' for an agent, got {seen}")
+        if len(space.shape or ()) != 2:
+            raise ValueError(f"env must have observation 'table' for an agent, got {space}")
         form = core.action_form
         return cls(
             features=core.features,
-            num_pages=seen.shape[0],
+            num_pages=space.shape[0],
             action_form=form,
             cycle=float(cycle),
             batch=core.batch if form == "scores" else 1,
@@ -112,37 +112,36 @@ def schedule_arguments(arguments: TrainArguments, observation_bytes: int) -> dic
     """Return the arguments of an algorithm's class for rollouts, batches and updates.
 
     They are those of :mod:`agents.sb3.hyperparameters`, adapted to the size of the run: a rollout
-    has as many minibatches as the recommended one, and no more steps than the run. What a class of
-    one's own does not take is left out.
+    has as many minibatches as the recommended one, and no more steps than the run. Arguments that a
+    user's class does not take are omitted.
     """
-    taken = parameters_of(algorithm_class(arguments.algorithm))
-    made = _schedule(arguments, observation_bytes)
-    return {name: value for name, value in made.items() if name in taken}
+    names = parameters_of(algorithm_class(arguments.algorithm))
+    settings = _schedule(arguments, observation_bytes)
+    return {name: value for name, value in settings.items() if name in names}
 
 
 def _schedule(arguments: TrainArguments, observation_bytes: int) -> dict[str, Any]:
-    """Return the arguments of :func:`schedule_arguments`, whatever the class takes."""
-    like = rules_of(arguments.algorithm)
-    recommended = hyperparameters.defaults(like)
-    made = hyperparameters.model_arguments(like)
+    """Return the arguments of :func:`schedule_arguments`, also those that a class may lack."""
+    base = rules_of(arguments.algorithm)
+    recommended = hyperparameters.defaults(base)
+    settings = hyperparameters.model_arguments(base)
     lanes, steps = arguments.lanes, arguments.steps
-    if like in OFF_POLICY:
-        size = min(steps, made["buffer_size"], REPLAY_BYTES // (2 * observation_bytes))
-        made["buffer_size"] = max(size, lanes)
-        made["learning_starts"] = min(made["learning_starts"], steps // 10)
-        most = made["gradient_steps"]
-        made["gradient_steps"] = min(max(lanes * most // recommended["lanes"], 1), most)
-        if "target_update_interval" in made:
-            made["target_update_interval"] = max(made["target_update_interval"], 10 * lanes)
-        return made
+    if base in OFF_POLICY:
+        size = min(steps, settings["buffer_size"], REPLAY_BYTES // (2 * observation_bytes))
+        settings["buffer_size"] = max(size, lanes)
+        settings["learning_starts"] = min(settings["learning_starts"], steps // 10)
+        updates = settings["gradient_steps"]
+        settings["gradient_steps"] = min(max(lanes * updates // recommended["lanes"], 1), updates)
+        if "target_update_interval" in settings:
+            settings["target_update_interval"] = max(settings["target_update_interval"], 10 * lanes)
+        return settings
     length = max(min(arguments.rollout, steps // lanes), 2)
-    most = recommended["rollout"] if like == "a2c" else length
-    made["n_steps"] = min(length, most)
-    if "batch_size" in made:
+    settings["n_steps"] = min(length, recommended["rollout"]) if base == "a2c" else length
+    if "batch_size" in settings:
         size = length * lanes
-        minibatches = round(recommended["lanes"] * recommended["rollout"] / made["batch_size"])
-        made["batch_size"] = size // minibatches if size % minibatches == 0 else size
-    return made
+        minibatches = round(recommended["lanes"] * recommended["rollout"] / settings["batch_size"])
+        settings["batch_size"] = size // minibatches if size % minibatches == 0 else size
+    return settings
 
 
 def build_model(
@@ -151,7 +150,7 @@ def build_model(
     """Build an untrained model.
 
     Its attribute ``crawl_traits`` has the traits, and ``reward_scale`` the scale of its rewards,
-    that of ``env`` if it has one.
+    from ``env`` if it has one.
 
     Args:
         arguments: arguments of the run; ``start`` is not used.
@@ -180,7 +179,7 @@ def build_model(
     model: Any = kind(
         env=env, seed=arguments.seed, device="cpu", _init_setup_model=env is not None, **kwargs
     )
-    if env is None:  # the rest of what Stable-Baselines3 takes from an environment
+    if env is None:  # set what Stable-Baselines3 reads from an environment
         model.observation_space = traits.observation_space()
         model.action_space = traits.action_space()
         model.n_envs = arguments.lanes

@@ -1,4 +1,4 @@
-"""Comparison of agents and policies on the same seeds and events."""
+"""Compare agents and policies on the same seeds and events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agents.sb3.lanes import make_lanes
 from crawl_envs.types import FloatArray, Policy
 
 FIRST_SEED = 1_000_000
-"""First seed of evaluations, away from those that agents are usually trained on."""
+"""First seed of evaluations, far from typical seeds of trainings."""
 
 
 def mean_rewards(
@@ -27,14 +27,14 @@ def mean_rewards(
 ) -> FloatArray:
     """Return the mean reward per step of one episode on each seed, (episodes,).
 
-    The episodes are those of Stable-Baselines3's ``evaluate_policy``, all lanes in step. With the
-    reward ``freshness`` the mean is the importance-weighted share of fresh page time, an estimate
-    of the share of requests served fresh.
+    Stable-Baselines3's ``evaluate_policy`` runs the episodes in parallel lanes. With the reward
+    ``freshness`` the mean is the importance-weighted share of fresh page time, an estimate of the
+    share of requests served fresh.
 
     Args:
         build: makes the policy from the vector environment of the lanes, as
             ``lambda env: policies.make(name, env)``.
-        arguments: of the environment; the seed is not used.
+        arguments: arguments of the environment; the seed is not used.
         episodes: number of seeds, ``seed``, ``seed + 1``, ...; >= 1.
         seed: the first seed.
         deterministic: passed on to the policy.

@@ -1,4 +1,4 @@
-"""The learning curve: rows of a CSV file, written during training, and a progress bar."""
+"""Write the learning curve, a CSV file, and show a progress bar during training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from agents.progress import COUNT, ProgressBar
-from agents.runs import append_row, kept_rows
+from agents.runs import append_row, trim_rows
 
 SHOW_SECONDS = 0.2
 """Minimal time between two updates of the progress bar."""
@@ -21,10 +21,10 @@ SHOW_SECONDS = 0.2
 class CurveRow(NamedTuple):
     """A point of the learning curve.
 
-    ``steps`` so far, over all lanes; ``mean_reward`` per step, over all lanes and the last steps,
-    as many as an episode has, so that episode starts have the same weight in all rows (the first
-    row comes after a whole episode, or at the end of the run);
-    ``seconds`` of wall time so far, including earlier runs.
+    ``steps`` are those of all lanes so far. ``mean_reward`` per step is over all lanes and the last
+    steps, as many as an episode has, so episode starts have the same weight in all rows; the first
+    row comes after a whole episode, or at the end of the run. ``seconds`` is the wall time so far,
+    with that of earlier runs.
     """
 
     steps: int
@@ -40,10 +40,10 @@ def rollout_steps(model: Any) -> int:
 
 
 class CurveCallback(BaseCallback):
-    """Appends rows to a learning curve while an algorithm learns.
+    """Append rows to a learning curve while an algorithm learns.
 
     Args:
-        path: the CSV file; rows beyond the present step are dropped.
+        path: the CSV file; rows after the present step are dropped.
         every: steps between rows, >= 1.
         steps: total number of steps, which the progress bar rounds up to rollouts.
         progress: show a progress bar on standard error.
@@ -56,13 +56,13 @@ class CurveCallback(BaseCallback):
         super().__init__()
         self.path, self.every, self.steps = path, every, steps
         self._recent: deque[float] = deque()
-        self._shown = 0.0
+        self._shown_at = 0.0
         texts = (f"{COUNT} steps", "reward {task.fields[reward]}", "{task.fields[beside]}")
-        self._bar = ProgressBar(*texts[: 3 if beside else 2], shown=progress)
+        self._bar = ProgressBar(*texts[: 3 if beside else 2], visible=progress)
         self._task, self._beside = TaskID(0), beside
 
     def _on_training_start(self) -> None:
-        last = kept_rows(self.path, CurveRow, self.num_timesteps)[-1:]
+        last = trim_rows(self.path, CurveRow, self.num_timesteps)[-1:]
         self._since = last[0].steps if last else 0
         self._started = time.perf_counter() - (last[0].seconds if last else 0.0)
         slots = self.training_env.env_method("num_slots", indices=0)[0]
@@ -77,17 +77,17 @@ class CurveCallback(BaseCallback):
         )
 
     def _end(self) -> int:
-        """Return the steps after which the algorithm ends, in whole rollouts."""
+        """Return the step count at which training ends, rounded up to whole rollouts."""
         rollout, done = rollout_steps(self.model), self.num_timesteps
         return done + -(-(self.steps - done) // rollout) * rollout
 
     def _on_step(self) -> bool:
         lanes: Any = self.training_env  # ScaledRewards
         self._recent.append(float(lanes.raw.mean()))
-        seen_whole = len(self._recent) == self._recent.maxlen
-        if seen_whole and self.num_timesteps - self._since >= self.every:
+        complete = len(self._recent) == self._recent.maxlen
+        if complete and self.num_timesteps - self._since >= self.every:
             self._add_row()
-        if time.perf_counter() - self._shown >= SHOW_SECONDS:
+        if time.perf_counter() - self._shown_at >= SHOW_SECONDS:
             self._show()
         return True
 
@@ -102,10 +102,10 @@ class CurveCallback(BaseCallback):
         append_row(self.path, row)
 
     def _show(self) -> None:
-        self._shown = time.perf_counter()
+        self._shown_at = time.perf_counter()
         self._bar.update(self._task, completed=self.num_timesteps, reward=f"{self._mean():.4f}")
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Write the last row, and close the progress bar, also after an interrupt."""
         if self._recent:
             if self.num_timesteps > self._since:

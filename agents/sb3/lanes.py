@@ -1,4 +1,4 @@
-"""Environments of runs: lanes that step together, in training with fewer pages if asked."""
+"""Make the environments of runs: lanes that step together."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
     Args:
         arguments: arguments of the run.
         lanes: number of lanes.
-        training: draw a new instance for every episode, unless ``env_args`` overrides it, and have
-            ``train_pages`` pages.
+        training: use ``train_pages`` pages, and draw a new instance for every episode, except if
+            ``env_args`` overrides it.
 
     Raises:
         ValueError: an unknown id, invalid arguments of the environment or the instance, or an
@@ -40,7 +40,7 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
     table = {"observation": "table"} if env_id in crawl_envs.PRESETS else {}
     try:
         spec = make_env(env_id, **arguments.env_args).spec  # or ValueError
-        env_args = {"resample": training, **table, **_given(arguments, training)}
+        env_args = {"resample": training, **table, **_env_args(arguments, training)}
         if spec is not None and spec.vector_entry_point is not None:
             vector = gym.make_vec(env_id, num_envs=lanes, autoreset_mode="SameStep", **env_args)
         else:
@@ -50,8 +50,7 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
     env = CrawlVecEnv(vector)
     if training and arguments.train_pages not in (0, env.lanes.num_pages):
         raise ValueError(
-            f"train_pages must be 0 where {env_id} has pages of its own, got "
-            f"{arguments.train_pages}"
+            f"train_pages must be 0 because {env_id} fixes its pages, got {arguments.train_pages}"
         )
     if env.lanes.observation_form != "table":
         raise ValueError(f"env_args must have observation 'table', got {env_args['observation']!r}")
@@ -68,79 +67,80 @@ def first_problem(env: CrawlVecEnv) -> Problem:
 
 
 def cycle_of(problem: Problem) -> float:
-    """Return the time T = m / R in which every page could be crawled once."""
+    """Return the time T = m / R in which every page can be crawled once."""
     return float(problem.num_pages / problem.bandwidth)
 
 
 def pages_in_words(arguments: TrainArguments) -> str:
-    """Say on how many pages an agent is trained, and on how many it is ranked."""
+    """Return a sentence with the numbers of pages on which an agent is trained and ranked."""
     problem = first_problem(make_lanes(arguments, 1, training=False))
-    few = arguments.train_pages or problem.num_pages
-    return f"trained on {few} pages at m / R = {cycle_of(problem):g}; ranked on {problem.num_pages}"
+    pages, cycle = arguments.train_pages or problem.num_pages, cycle_of(problem)
+    return f"trained on {pages} pages at m / R = {cycle:g}; ranked on {problem.num_pages}"
 
 
 PAGES = 20
-"""Pages in training by default: an agent learns faster what a page is worth than on more."""
+"""Default pages in training: an agent learns the value of a page faster on few pages."""
 
 
 def recommended(
-    algorithm: str = "ppo", env_id: str = hyperparameters.FALLBACK, **own: Any
+    algorithm: str = "ppo", env_id: str = hyperparameters.FALLBACK, **changes: Any
 ) -> TrainArguments:
-    """Return the recommended arguments of a run, updated by ``own``: one rule for all ids.
+    """Return the recommended arguments of a run, updated by ``changes``: the same rule for all ids.
 
-    They are those of :mod:`agents.sb3.hyperparameters`, with ``train_pages`` PAGES where the agent
-    and the environment can have another number, and more of their own; and ``gamma`` such that the
-    time scale of rewards is a cycle, in which every page could be crawled once: 1 - 1 / m with one
-    crawl per step on m pages.
+    They are those of :mod:`agents.sb3.hyperparameters`, except two. ``train_pages`` is PAGES if the
+    environment has more, and both it and the agent allow another number. ``gamma`` makes the time
+    scale of rewards a cycle, in which every page can be crawled once: 1 - 1 / m with one crawl per
+    step on m pages.
 
     Raises:
         ValueError: as :class:`TrainArguments` and :func:`make_lanes`.
     """
-    known = hyperparameters.defaults(algorithm)
-    arguments = TrainArguments(**{**known, "algorithm": algorithm, "env_id": env_id, **own})
-    env = make_lanes(arguments, 1, training="train_pages" in own)
+    defaults = hyperparameters.defaults(algorithm)
+    arguments = TrainArguments(**{**defaults, "algorithm": algorithm, "env_id": env_id, **changes})
+    env = make_lanes(arguments, 1, training="train_pages" in changes)
     free = arguments.any_size and arguments.instance is None and env.action_form in SLOT_FORMS
     recorded = env.lanes.tape is not None
-    if "train_pages" not in own and free and not recorded and env.lanes.num_pages > PAGES:
+    if "train_pages" not in changes and free and not recorded and env.lanes.num_pages > PAGES:
         arguments = replace(arguments, train_pages=PAGES)
         env = make_lanes(arguments, 1, training=True)
-    if "gamma" in own:
+    if "gamma" in changes:
         return arguments
     problem = first_problem(env)
     spacing = env.batch / problem.bandwidth if math.isnan(env.epoch) else env.epoch
     return replace(arguments, gamma=round(max(1.0 - spacing / cycle_of(problem), 0.0), 6))
 
 
-def _given(arguments: TrainArguments, training: bool) -> dict[str, Any]:
-    """Return the arguments of the environment, in training those with ``train_pages`` pages.
+def _env_args(arguments: TrainArguments, training: bool) -> dict[str, Any]:
+    """Return the arguments of the environment, with ``train_pages`` pages in training.
 
-    Bandwidths and crawls per step are in proportion to the pages.
+    Bandwidths and crawls per step are proportional to the pages.
     """
-    given = dict(arguments.env_args)
+    env_args = dict(arguments.env_args)
     if not (training and arguments.train_pages):
-        return given
-    env = make_env(arguments.env_id, **given)
+        return env_args
+    env = make_env(arguments.env_id, **env_args)
     env.reset(seed=0)
     core: Any = env.unwrapped
     problem, pages = core.problem, arguments.train_pages
     share = pages / problem.num_pages
-    fixed = {**crawl_envs.PRESETS.get(arguments.env_id, ("", {}))[1], **given}
-    given |= {"num_pages": pages, "bandwidth": problem.bandwidth * share}
+    fixed = {**crawl_envs.PRESETS.get(arguments.env_id, ("", {}))[1], **env_args}
+    env_args |= {"num_pages": pages, "bandwidth": problem.bandwidth * share}
     if "batch" in fixed:
-        given["batch"] = max(1, round(fixed["batch"] * share))
+        env_args["batch"] = max(1, round(fixed["batch"] * share))
     if "bandwidth_steps" in fixed:
-        given["bandwidth_steps"] = [(time, rate * share) for time, rate in fixed["bandwidth_steps"]]
-    return given
+        steps = [(time, rate * share) for time, rate in fixed["bandwidth_steps"]]
+        env_args["bandwidth_steps"] = steps
+    return env_args
 
 
 def _vector(env: gym.Env[Any, Any], lanes: int) -> CrawlVectorEnv:
-    """Return a batch of a single environment, for ids without a vector entry point.
+    """Return a vector of a single environment, for ids without a vector entry point.
 
     Its class has the accessors of the single one.
 
     Raises:
         ValueError: the environment has wrappers, a limit of steps or overridden methods, which the
-            batch would not have.
+            vector would lack.
     """
     core, beyond = env.unwrapped, beyond_lanes(env)
     assert isinstance(core, CrawlEnv)

@@ -1,15 +1,15 @@
-"""The file of a model, ``model.zip``: a description in JSON, and plain arrays.
+"""Read and write the file of a model, ``model.zip``: a description in JSON, and plain arrays.
 
 The member :data:`DESCRIPTION` has the arguments of the run, the traits of its environment
 (:class:`agents.sb3.building.ModelTraits`), the progress of the run and the scale of its rewards.
-Every other member is an array in NumPy's format ``.npy``: the weights of the policy, the state of
-its optimisers, and further variables. Learning rates, clip ranges and other settings follow from
-the arguments.
+The rest are arrays in NumPy's format ``.npy``: the weights of the policy, the state of its
+optimisers, and further variables. Learning rates, clip ranges and other settings follow from the
+arguments.
 
 A model is rebuilt from the description, and each array is loaded after a check of its shape.
-Nothing is unpickled, and no name in a file is imported, so opening a file of unknown origin runs no
-code of its author. A file saved by Stable-Baselines3 itself has no description and is refused.
-Members of other names are not used.
+Nothing is unpickled, and no name in a file is imported, so a file of unknown origin runs no code of
+its author. A file saved by Stable-Baselines3 itself has no description and raises an error. Members
+of other names are not used.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ COUNTS = ("_episode_num", "_n_calls", "_n_updates", "clone_rounds", "num_timeste
 RATE = "exploration_rate"
 """The only attribute of dqn that changes in a run and is not a count."""
 MOMENTS = 6
-"""Numbers of a scale of rewards."""
+"""Number of moments that describe a scale of rewards."""
 
 
 class Description(NamedTuple):
@@ -138,8 +138,8 @@ def load_model(path: Path, env: Any = None) -> tuple[BaseAlgorithm, TrainArgumen
         ValueError: there is no such file, it is damaged, not a model file, or does not fit ``env``.
     """
     arguments, traits, progress, rewards = read_description(path)
-    if env is not None and ModelTraits.of(env, traits.cycle) != traits:
-        raise ValueError(f"env must have {traits}, got {ModelTraits.of(env, traits.cycle)}")
+    if env is not None and ModelTraits.read(env, traits.cycle) != traits:
+        raise ValueError(f"env must have {traits}, got {ModelTraits.read(env, traits.cycle)}")
     with in_one_line(path, "cannot be loaded"), zipfile.ZipFile(path) as archive:
         model: Any = build_model(arguments, traits, env)
         _take_arrays(model, archive)
@@ -152,12 +152,12 @@ def load_model(path: Path, env: Any = None) -> tuple[BaseAlgorithm, TrainArgumen
 
 @contextlib.contextmanager
 def in_one_line(path: Path, problem: str) -> Iterator[None]:
-    """Raise all errors with a file of an agent as a ValueError of one line."""
+    """Convert any error inside the block, which reads an agent's file, to a one-line ValueError."""
     try:
         yield
     except FileNotFoundError:
         raise ValueError(f"there is no agent at {path}") from None
-    except Exception as error:  # a foreign file can make zipfile, NumPy, torch raise anything
+    except Exception as error:  # a foreign file can raise any error in zipfile, NumPy or torch
         text = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{path} {problem}: {text}") from None
 
@@ -177,7 +177,7 @@ def _learned(model: BaseAlgorithm) -> dict[str, Any]:
 
 
 def _take_arrays(model: BaseAlgorithm, archive: zipfile.ZipFile) -> None:
-    """Load the arrays of a file into a new model; optimisers keep their own settings.
+    """Load the arrays of a file into a new model; optimisers keep their settings.
 
     Raises:
         ValueError: an array has another shape.
@@ -188,18 +188,18 @@ def _take_arrays(model: BaseAlgorithm, archive: zipfile.ZipFile) -> None:
         if "param_groups" in state:
             state["state"] = _optimiser_state(archive, name, attrgetter(name)(model))
         else:
-            for key, own in state.items():
-                state[key] = torch.from_numpy(_array(archive, f"{name}/{key}", own.shape))
+            for key, value in state.items():
+                state[key] = torch.from_numpy(_array(archive, f"{name}/{key}", value.shape))
     model.set_parameters(parameters, device="cpu")
     for name in model._get_torch_save_params()[1]:
-        own = getattr(model, name)
-        own.data.copy_(torch.from_numpy(_array(archive, f"variables/{name}", own.shape)))
+        value = getattr(model, name)
+        value.data.copy_(torch.from_numpy(_array(archive, f"variables/{name}", value.shape)))
 
 
 def _optimiser_state(
     archive: zipfile.ZipFile, name: str, optimizer: torch.optim.Optimizer
 ) -> dict[int, dict[str, Any]]:
-    """Return the state of an optimiser; it has none for weights never updated."""
+    """Return the state of an optimiser; weights that were never updated have none."""
     weights = [weight for group in optimizer.param_groups for weight in group["params"]]
     state: dict[int, dict[str, Any]] = {}
     for member in archive.namelist():

@@ -1,4 +1,4 @@
-"""Classes of one's own, ``module:Class``, by names that are looked up and never imported."""
+"""Look up a user's class by its name, ``module:Class``, without importing its module."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def own_class(argument: str, name: str, base: type) -> type[Any]:
-    """Return the class ``name`` of a module that is imported already.
+    """Return the class ``name`` of a module that is already imported.
 
-    A name can come from a file of unknown origin, so that its module is not imported here.
+    The name can come from a file of unknown origin, so its module is not imported here.
 
     Raises:
         ValueError: there is no such class, or it is not derived from ``base``.

@@ -1,4 +1,4 @@
-"""Rewards of similar size in every environment, for training."""
+"""Scale rewards to a similar size in every environment, for training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crawl_envs.types import BoolArray
 
 
 class RewardScale:
-    """Running moments of rewards, and of the discounted returns of what exceeds their mean."""
+    """Running moments of rewards, and of the discounted returns of rewards minus their mean."""
 
     def __init__(self) -> None:
         self.rewards, self.returns = RunningMeanStd(shape=()), RunningMeanStd(shape=())
@@ -25,8 +25,8 @@ class RewardScale:
         """Learn from the rewards of a step; return them scaled, and the new discounted sums, (N,).
 
         Args:
-            rewards: of all lanes, (N,).
-            sums: discounted sums before this step of what exceeded the mean, (N,); 0 at first.
+            rewards: rewards of all lanes, (N,).
+            sums: discounted sums of rewards minus their mean before this step, (N,); 0 at first.
             gamma: discount per step.
         """
         self.rewards.update(rewards)
@@ -35,33 +35,33 @@ class RewardScale:
         return self.scaled(rewards), sums
 
     def scaled(self, rewards: NDArray[Any]) -> NDArray[np.float32]:
-        """Return rewards in this scale."""
-        left = rewards - self.rewards.mean
-        return (left / np.sqrt(self.returns.var + 1e-8)).astype(np.float32)
+        """Return rewards minus their mean, over the deviation of discounted returns."""
+        centred = rewards - self.rewards.mean
+        return (centred / np.sqrt(self.returns.var + 1e-8)).astype(np.float32)
 
     def moments(self) -> list[float]:
         """Return mean, variance and count of rewards, then of returns."""
-        both = (self.rewards, self.returns)
-        return [float(value) for one in both for value in (one.mean, one.var, one.count)]
+        pair = (self.rewards, self.returns)
+        return [float(value) for part in pair for value in (part.mean, part.var, part.count)]
 
     def restore(self, moments: Sequence[float]) -> None:
-        """Set what :meth:`moments` returned."""
-        for one, first in ((self.rewards, 0), (self.returns, 3)):
-            one.mean, one.var = np.array(moments[first]), np.array(moments[first + 1])
-            one.count = moments[first + 2]
+        """Set the moments, as :meth:`moments` returns them."""
+        for part, first in ((self.rewards, 0), (self.returns, 3)):
+            part.mean, part.var = np.array(moments[first]), np.array(moments[first + 1])
+            part.count = moments[first + 2]
 
 
 class ScaledRewards(VecEnvWrapper):
-    """Subtracts the running mean of rewards, and divides by a running deviation.
+    """Subtract the running mean of rewards, and divide by a running deviation.
 
-    The deviation is that of the discounted returns of what is left, so that values are of the
-    order of one. Subtracting the mean changes no best action, since episodes do not end early; it
-    spares the critic a constant that is large beside what actions change. Both are estimated over
-    all lanes and steps so far. Infos keep the plain rewards of episodes (VecMonitor inside).
+    The deviation is that of the discounted returns of centred rewards, so values are of the order
+    of one. Subtracting the mean changes no best action, since episodes do not end early; it removes
+    a constant that is large relative to the effect of actions. Both are estimated over all lanes
+    and steps so far. Infos keep the plain rewards of episodes (VecMonitor inside).
 
     Attributes:
         scale: the moments so far.
-        raw: rewards of the last step as the environment gave them, (N,).
+        raw: unscaled rewards of the last step, (N,).
 
     Args:
         venv: the lanes.

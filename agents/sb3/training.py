@@ -1,4 +1,4 @@
-"""Training of agents, with output folders that :func:`agents.load` reads."""
+"""Train agents, and write folders that :func:`agents.load` reads."""
 
 from __future__ import annotations
 
@@ -46,21 +46,20 @@ def train(
     reward per step, wall seconds). The model is saved every ``checkpoint_steps`` and at the end,
     also on an interrupt. Files are replaced atomically, and curve rows are written immediately.
 
-    A resumed run continues from the saved model, its optimiser, its step count and its scale of
-    rewards. Episodes start again from seeds derived from the run's seed and that count, and DQN and
-    SAC refill their replay buffers: it differs from an uninterrupted run, but is itself
-    reproducible.
+    A resumed run continues from the saved model, its optimiser, step count and scale of rewards.
+    Episodes restart with seeds from the run's seed and the step count, and DQN and SAC refill their
+    replay buffers. So it differs from an uninterrupted run, but it is reproducible.
 
     Args:
         arguments: arguments of the run.
         out: the folder, created if necessary.
         resume: continue the run in ``out``, if it has a saved model.
-        until: end after that many steps already, to go on later; None: after ``arguments.steps``.
+        until: number of steps after which to stop, to resume later; None: ``arguments.steps``.
         progress: show a progress bar on standard error.
-        beside: text in the bar beside the mean reward, for example a level to reach.
+        beside: text after the mean reward in the bar, for example a level to reach.
         tensorboard: also write the logs of Stable-Baselines3 to ``tensorboard`` in the folder.
-        validation: episodes on held-out seeds that are played about 20 times in a run
-            (``validation.csv``); 0 for none.
+        validation: episodes of each of about 20 validations on held-out seeds
+            (``validation.csv``); 0 for no validation.
         callbacks: further callbacks of Stable-Baselines3.
 
     Returns:
@@ -73,7 +72,7 @@ def train(
     """
     out, until = Path(out), arguments.steps if until is None else until
     path = out / MODEL
-    resuming = goes_on(out, resume)
+    resuming = can_resume(out, resume)
     if resuming:
         arguments.check_resumes(read_arguments(path))
     env = make_lanes(arguments, arguments.lanes, training=True)
@@ -93,25 +92,25 @@ def train(
         if falls:
             part, last = until / arguments.steps, rollout_steps(model) / arguments.steps
             model.lr_schedule = partial(falling, size, part, last)
-        left = until - model.num_timesteps
+        remaining = until - model.num_timesteps
         try:
-            if left > 0:
-                model.learn(left, callback=every_step, reset_num_timesteps=False)
+            if remaining > 0:
+                model.learn(remaining, callback=every_step, reset_num_timesteps=False)
                 save()
         except KeyboardInterrupt:
             save()
             raise
         finally:
-            curve.close()
+            curve.finish()
     return Agent(model, arguments)
 
 
-def goes_on(out: Path, resume: bool) -> bool:
-    """Return whether a folder holds an agent to go on with; ValueError without ``resume``."""
-    found = (out / MODEL).exists()
-    if found and not resume:
-        raise ValueError(f"{out} holds an agent already; resume it, or choose another folder")
-    return found
+def can_resume(out: Path, resume: bool) -> bool:
+    """Return whether a folder has an agent to resume; ValueError if ``resume`` is False."""
+    exists = (out / MODEL).exists()
+    if exists and not resume:
+        raise ValueError(f"{out} holds an agent already; resume it, or name another folder")
+    return exists
 
 
 def make_folder(out: Path) -> None:
@@ -130,7 +129,7 @@ def fresh_model(env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlgorithm:
         ValueError: the weights of this agent do not fit.
     """
     env.seed(arguments.seed)
-    traits = ModelTraits.of(env, cycle_of(first_problem(env)))
+    traits = ModelTraits.read(env, cycle_of(first_problem(env)))
     pin(env, arguments)
     if arguments.belief:
         traits = replace(traits, features=(*traits.features, *COLUMNS))
@@ -156,8 +155,8 @@ def _resumed(path: Path, env: CrawlVecEnv, arguments: TrainArguments) -> BaseAlg
 def falling(size: float, part: float, last: float, remaining: float) -> float:
     """Return a step size that falls from ``size`` to 0 at the end of a run.
 
-    Of the run, the share ``part`` is made now, of which the share ``remaining`` is left. An update
-    comes after its rollout, the share ``last`` of the run: it has the step size of its beginning,
-    so that a run of one update learns, too.
+    The present call trains the first share ``part`` of the run, of which the share ``remaining``
+    remains. A rollout is the share ``last`` of the run. An update has the step size of the start of
+    its rollout, so a run of one update learns, too.
     """
     return size * min(max(1.0 - (1.0 - remaining) * part + last, 0.0), 1.0)

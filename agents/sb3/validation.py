@@ -1,4 +1,4 @@
-"""Validation during training: rewards on seeds that are not trained on."""
+"""Validate during training, on seeds that are not trained on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from stable_baselines3.common.callbacks import BaseCallback
 
-from agents.runs import append_row, kept_rows
+from agents.runs import append_row, trim_rows
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import mean_rewards
 from agents.sb3.loading import Agent
@@ -15,9 +15,9 @@ from crawl_envs.evaluation import mean_and_half_width
 
 VALIDATION = "validation.csv"
 VALIDATION_SEED = 2_000_000
-"""First seed of validations, away from those of training and of evaluations."""
-TIMES = 20
-"""Validations of a run, about; fewer if it has fewer updates."""
+"""First seed of validations, far from the seeds of training and evaluations."""
+NUM_VALIDATIONS = 20
+"""Approximate number of validations of a run; fewer if it has fewer updates."""
 
 
 class ValidationRow(NamedTuple):
@@ -29,25 +29,25 @@ class ValidationRow(NamedTuple):
 
 
 class ValidationCallback(BaseCallback):
-    """Plays the best actions on held-out seeds: at the start, after updates, and at the end.
+    """Evaluate the best actions on held-out seeds: at the start, after updates, and at the end.
 
     Rows go to a CSV file, and the mean to the logger of Stable-Baselines3, as
     ``validation/mean_reward``.
 
     Args:
-        path: the CSV file; rows beyond the present step are dropped.
-        arguments: of the run.
+        path: the CSV file; rows after the present step are dropped.
+        arguments: arguments of the run.
         episodes: number of seeds.
     """
 
     def __init__(self, path: Path, arguments: TrainArguments, episodes: int) -> None:
         super().__init__()
         self.path, self.arguments, self.episodes = path, arguments, episodes
-        self.every = max(1, arguments.steps // TIMES)
+        self.every = max(1, arguments.steps // NUM_VALIDATIONS)
 
     def _on_training_start(self) -> None:
-        kept = kept_rows(self.path, ValidationRow, self.num_timesteps)
-        self._next = self.num_timesteps + (self.every if kept else 0)
+        earlier_rows = trim_rows(self.path, ValidationRow, self.num_timesteps)
+        self._next = self.num_timesteps + (self.every if earlier_rows else 0)
 
     def _on_rollout_start(self) -> None:
         if self.num_timesteps >= self._next:

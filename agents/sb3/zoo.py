@@ -1,4 +1,4 @@
-"""The arguments of networks that RL-Zoo evaluates in the recommended settings."""
+"""Provide the network arguments of the recommended settings to RL-Zoo."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def policy_kwargs(
 ) -> dict[str, Any]:
     """Return the arguments of the recommended policy, for an environment made with ``env_args``.
 
-    RL-Zoo evaluates the call of this function in the files. It makes an environment to get the
-    names of its columns.
+    RL-Zoo evaluates the call of this function in its files. The function makes an environment to
+    read the names of its columns.
 
     Args:
         algorithm: one of ALGORITHMS.
@@ -33,6 +33,6 @@ def policy_kwargs(
     core.reset(seed=0)
     cycle = cycle_of(core.problem)
     batch = core.batch if core.action_form == "scores" else None
-    made = network_arguments(algorithm, network(algorithm), core.features, cycle, width, batch)
-    kwargs: dict[str, Any] = made["policy_kwargs"]
+    policy = network_arguments(algorithm, network(algorithm), core.features, cycle, width, batch)
+    kwargs: dict[str, Any] = policy["policy_kwargs"]
     return kwargs

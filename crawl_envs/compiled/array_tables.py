@@ -37,7 +37,7 @@ SmallArray: TypeAlias = NDArray[np.int32]
 
 
 class Field(NamedTuple):
-    """An array of a State: its name, element type, and axes, by name or of fixed length."""
+    """Name, element type and axes of one array of a specification; an axis is a name or length."""
 
     name: str
     dtype: np.dtype[Any]
@@ -45,7 +45,7 @@ class Field(NamedTuple):
 
 
 def fields_of(specification: type) -> tuple[Field, ...]:
-    """Read the arrays from the annotations of a specification."""
+    """Return the Field of each array that a specification, a NamedTuple, declares by its types."""
     hints = get_type_hints(specification, include_extras=True)
     return tuple(
         Field(
@@ -58,7 +58,7 @@ def fields_of(specification: type) -> tuple[Field, ...]:
 
 
 def axes_of(fields: Sequence[Field]) -> tuple[str, ...]:
-    """Return the names of all axes of arrays."""
+    """Return the names of all axes of the arrays, each once."""
     axes = (axis for field in fields for axis in field.axes)
     return tuple(dict.fromkeys(axis for axis in axes if isinstance(axis, str)))
 
@@ -66,9 +66,9 @@ def axes_of(fields: Sequence[Field]) -> tuple[str, ...]:
 def zeros(
     fields: Sequence[Field], lengths: Mapping[str, int], initial: Mapping[str, Any] | None = None
 ) -> Iterator[NDArray[Any]]:
-    """Yield arrays with axes of the given lengths, 0 if none is given.
+    """Yield a new array for each field; ``lengths`` has the length of each axis, else 0.
 
-    They are of zeros, but those with a value in ``initial``, by name.
+    The arrays have zeros, or the value that ``initial`` has for the name of an array.
     """
     for name, dtype, axes in fields:
         array = np.zeros([lengths.get(a, 0) if isinstance(a, str) else a for a in axes], dtype)
@@ -83,9 +83,9 @@ def resized(
     lengths: Mapping[str, int],
     initial: Mapping[str, Any],
 ) -> Iterator[NDArray[Any]]:
-    """Yield copies of arrays with some axes lengthened.
+    """Yield copies of arrays whose axes have new ``lengths``; the old entries are kept.
 
-    An array of the same shape is yielded itself. New entries are as in :func:`zeros`.
+    An array whose shape stays is yielded itself. New entries are as in :func:`zeros`.
     """
     every: dict[Any, Any] = lengths_of(arrays, fields) | dict(lengths)
     for array, field in zip(arrays, fields, strict=True):
@@ -97,7 +97,7 @@ def resized(
 
 
 def lengths_of(arrays: Sequence[NDArray[Any]], fields: Sequence[Field]) -> dict[str, int]:
-    """Return the lengths of all axes; ValueError if arrays disagree about one."""
+    """Return the length of each axis by name; ValueError if arrays do not fit their fields."""
     lengths: dict[str, int] = {}
     for array, (name, dtype, axes) in zip(arrays, fields, strict=True):
         if array.dtype != dtype or array.ndim != len(axes) or not array.flags.c_contiguous:
@@ -111,7 +111,7 @@ def lengths_of(arrays: Sequence[NDArray[Any]], fields: Sequence[Field]) -> dict[
 def table_of(
     arrays: Sequence[NDArray[Any]], lengths: dict[str, int], kinds: Kinds | None = None
 ) -> IntArray:
-    """Return the table of arrays: the lengths of the axes, then the addresses of the arrays.
+    """Return the table of arrays: lengths of axes and then addresses, as one argument for kernels.
 
     ``lengths`` come from :func:`lengths_of`. The dtype of the table is the first of ``kinds`` whose
     axes are all empty, or int64.
@@ -128,7 +128,7 @@ def table_of(
 
 
 class StateType(types.Type):
-    """The type of arrays with a specification in compiled code: the address of their table.
+    """The type of a specification's arrays in compiled code: the address of their table.
 
     Functions pass the address. An array is made where it is read, from loads that the compiler may
     move and merge, because a table does not change.
@@ -153,12 +153,12 @@ extending.register_model(StateType)(extending.models.OpaqueModel)
 
 
 class StateAttributes(Template):  # type: ignore[misc]  # numba has no types
-    """The attributes of a table in compiled code: its arrays."""
+    """The attributes of a StateType in compiled code: the arrays of its table, by name."""
 
     key = StateType
 
     def generic_resolve(self, kind: Any, name: str) -> Any:
-        """Return the type of an array."""
+        """Return the Numba type of the array called ``name``, or None."""
         return kind.arrays.get(name)
 
 
@@ -166,7 +166,7 @@ extending.infer_getattr(StateAttributes)
 
 
 def _array_of(context: Any, builder: Any, kind: Any, table: Any, name: str) -> Any:
-    """Make an array from its table."""
+    """Generate the code that makes array ``name`` from the lengths and addresses in a table."""
     array_type, axes = kind.arrays[name], kind.shapes[name]
     array = make_array(array_type)(context, builder)
     words = builder.bitcast(table, cgutils.intp_t.as_pointer())
@@ -190,12 +190,12 @@ extending.lower_getattr_generic(StateType)(_array_of)
 
 
 def type_of(name: str, fields: Sequence[Field], table: Any, kinds: Kinds) -> StateType:
-    """Return the type of the arrays of a table, by the type of the table."""
+    """Return the StateType of a table; the table's dtype tells which axes are empty."""
     return StateType(name, fields, kinds.get(as_dtype(table.dtype).type, ()))
 
 
 def read_table(kind: StateType, table: Any) -> Any:
-    """Return the signature and the code generator of an intrinsic that reads a table."""
+    """Return signature and code generator of an intrinsic that reads a table as a StateType."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         words = make_array(signature.args[0])(context, builder, arguments[0]).data

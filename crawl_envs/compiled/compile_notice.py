@@ -12,7 +12,7 @@ event: Any = untyped_event
 Listener: Any = event.Listener
 
 PATIENCE = 2.0
-"""Seconds of compilation before the line."""
+"""Seconds of compilation after which the line is printed."""
 LINE = "crawl_envs: compiling the simulator, once after installation or a change; up to a minute"
 
 
@@ -24,7 +24,7 @@ class CompileNotice(Listener):  # type: ignore[misc]  # numba has no types
         self._timer: threading.Timer | None = None
 
     def on_start(self, event: Any) -> None:
-        """Start the timer at the outermost compilation."""
+        """Start the timer when the outermost compilation starts."""
         self._running += 1
         if self._running == 1 and not self._printed and people_look():
             self._timer = threading.Timer(PATIENCE, self._say)
@@ -32,7 +32,7 @@ class CompileNotice(Listener):  # type: ignore[misc]  # numba has no types
             self._timer.start()
 
     def on_end(self, event: Any) -> None:
-        """Stop the timer after the outermost compilation."""
+        """Stop the timer when the outermost compilation ends."""
         self._running -= 1
         if self._running == 0 and self._timer is not None:
             self._timer.cancel()

@@ -33,14 +33,14 @@ SIGNAL_WEIGHT = types.FunctionType(
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("crawl_envs", "policies", "agents")
-"""Packages with kernels."""
+"""Packages of this project whose files can have kernels."""
 
 IMPORT = re.compile(r"^\s*from ([\w.]+) import (\([^)]*\)|.*)|^\s*import ([\w.]+)", re.MULTILINE)
 
 
 @cache
 def imports_of(file: Path) -> frozenset[Path]:
-    """Return the files of the checkout from which a Python file imports names."""
+    """Return the files of this checkout from which a given Python file imports names."""
     modules = []
     for package, names, module in IMPORT.findall(file.read_text("utf-8")):
         modules += [module or package]
@@ -51,7 +51,7 @@ def imports_of(file: Path) -> frozenset[Path]:
 
 
 def sources_of(file: Path) -> set[Path]:
-    """Return a file and all files of the checkout that it imports, directly or not.
+    """Return a Python file and all files of this checkout that it imports, directly or not.
 
     A cell of a notebook is no file: it may import any file with kernels.
     """
@@ -85,7 +85,7 @@ def kernel_of(function: Function, **options: Any) -> Any:
 
 @cache
 def warn_of_no_cache() -> None:
-    """Warn, once, that compiled code is not kept."""
+    """Warn once that compiled code is not cached on disk, so that it is compiled at every start."""
     warnings.warn(
         "compiled code cannot be kept on disk, so every process compiles the simulator again: "
         "set NUMBA_CACHE_DIR to a folder that can be written",
@@ -119,9 +119,9 @@ def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Func
 
 
 def inlined(needs: str = "", **options: Any) -> Callable[[Function], Function]:
-    """Declare a function that only kernels call: compiled and cached as a part of them.
+    """Declare a function that only kernels call, which is compiled and cached as a part of them.
 
-    ``needs`` is of :class:`crawl_envs.compiled.inlining.Inlined`.
+    ``needs`` names an array, see :class:`crawl_envs.compiled.inlining.Inlined`.
     """
 
     def decorate(function: Function) -> Function:
@@ -141,7 +141,7 @@ def check_compilation() -> None:
 
 
 def ready(kernel: Any) -> Any:
-    """Compile a kernel for its declared signature, once, and return it."""
+    """Compile a kernel once for its declared signature, and return the kernel."""
     if kernel.signature is not None:
         check_compilation()
         kernel.compile(kernel.signature)

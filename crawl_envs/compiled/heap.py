@@ -15,7 +15,7 @@ from crawl_envs.compiled.compiling import compiled, inlined
 
 
 class IndexedHeap(NamedTuple):
-    """Entries ordered by due time; the lowest number is first among equal times."""
+    """The arrays of a heap of entries ordered by due time, equal times by lowest number."""
 
     due: FloatArray  # due time of each entry, inf for never, (n,)
     entries: IntArray  # the heap in the first ``size[0]`` places, the first entry at place 0, (n,)
@@ -25,27 +25,27 @@ class IndexedHeap(NamedTuple):
 
 @compiled()
 def empty_heap(length: int) -> IndexedHeap:
-    """Return a heap for ``length`` entries, none of them due."""
+    """Return a heap with room for the entries 0 to ``length`` - 1, none of which has a due time."""
     never, outside = np.full(length, np.inf), np.full(length, -1)
     return IndexedHeap(never, np.arange(length), outside, np.zeros(1, np.int64))
 
 
 @inlined(forceinline=True)
 def comes_before(due: FloatArray, first: int, second: int) -> bool:
-    """Return whether the first of two entries is due before the second."""
+    """Return whether entry ``first`` is due before entry ``second``; equal times go by number."""
     return bool(due[first] < due[second] or (due[first] == due[second] and first < second))
 
 
 @inlined(forceinline=True)
 def put(heap: IndexedHeap, entry: int, hole: int) -> None:
-    """Put an entry at a place of the heap."""
+    """Put an entry at a place of the heap, and note the place."""
     heap.entries[hole] = entry
     heap.place[entry] = hole
 
 
 @inlined(forceinline=True)
 def sift(heap: IndexedHeap, entry: int, hole: int) -> None:
-    """Fill a hole of the heap with an entry, after moving the hole to the right place."""
+    """Put an entry into the heap: move ``hole`` up or down to the right place, and fill it."""
     due, entries, size = heap.due, heap.entries, heap.size[0]
     while hole > 0 and comes_before(due, entry, entries[(hole - 1) // 2]):
         put(heap, entries[(hole - 1) // 2], hole)
@@ -63,7 +63,7 @@ def sift(heap: IndexedHeap, entry: int, hole: int) -> None:
 
 @inlined(forceinline=True)
 def set_due(heap: IndexedHeap, entry: int, time: float) -> None:
-    """Set the due time of an entry, which may be infinite."""
+    """Set the due time of an entry; an infinite time removes the entry from the heap."""
     heap.due[entry] = time
     hole = heap.place[entry]
     if math.isinf(time):
@@ -84,5 +84,5 @@ def set_due(heap: IndexedHeap, entry: int, time: float) -> None:
 
 @inlined(forceinline=True)
 def first_due(heap: IndexedHeap) -> float:
-    """Return the due time of the first entry, inf if there is none."""
+    """Return the due time of the entry that is due first, or inf if the heap is empty."""
     return float(heap.due[heap.entries[0]]) if heap.size[0] > 0 else math.inf

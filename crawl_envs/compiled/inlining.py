@@ -35,7 +35,7 @@ register_pass: Any = compiler_machinery.register_pass
 
 
 class NoAddresses:
-    """The code generator of a library without machine code, whose globals have no addresses."""
+    """A code generator for libraries without machine code; their globals get no addresses."""
 
     def __init__(self, generator: Any) -> None:
         self._generator = generator
@@ -48,7 +48,7 @@ class NoAddresses:
 
 
 class InlinedLibrary(Library):  # type: ignore[misc]  # numba has no types
-    """Code that is optimised and compiled as a part of its callers."""
+    """Intermediate code of a function that is optimised and compiled as a part of its callers."""
 
     @property
     def codegen(self) -> NoAddresses:
@@ -73,21 +73,21 @@ class InlinedLibrary(Library):  # type: ignore[misc]  # numba has no types
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class InlinedLowering(Lowering):  # type: ignore[misc]
-    """Translation to LLVM into an :class:`InlinedLibrary`."""
+    """The compilation step that translates a function to LLVM into an :class:`InlinedLibrary`."""
 
     _name = "inlined_lowering"
 
     def run_pass(self, state: Any) -> bool:
-        """Translate a function."""
+        """Translate a function to LLVM code, without optimisation and machine code."""
         state.library = InlinedLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         return bool(super().run_pass(state))
 
 
 class InlinedCompiler(Compiler):  # type: ignore[misc]
-    """Numba's passes, with another translation."""
+    """Numba's compiler with :class:`InlinedLowering` as its translation to LLVM."""
 
     def define_pipelines(self) -> list[Any]:
-        """Return the sequence of passes."""
+        """Return the sequence of compilation passes, with the translation replaced."""
         passes = Builder.define_nopython_pipeline(self.state)
         passes.passes = [
             (InlinedLowering if step is Lowering else step, name) for step, name in passes.passes
@@ -97,21 +97,21 @@ class InlinedCompiler(Compiler):  # type: ignore[misc]
 
 
 class KnownFlags(Flags):  # type: ignore[misc]
-    """Options of a compilation, which are collected once.
+    """Options of a compilation, which are collected once instead of at every comparison.
 
     Numba compares them at each operation that it types, and collects them for each comparison,
     which took a tenth of the first use of a family.
     """
 
     def values(self) -> dict[str, Any]:
-        """Return the options by name."""
+        """Return the compilation options as a dictionary by name."""
         if "collected" not in vars(self):
             self.collected: dict[str, Any] = super().values()
         return self.collected
 
 
 class PartCompiler(FunctionCompiler):  # type: ignore[misc]
-    """The compiler of a function that is not called where a table lacks what it needs."""
+    """The compiler of a function that does nothing where a table lacks the array it needs."""
 
     needs = ""
 
@@ -155,14 +155,14 @@ class Inlined(Dispatcher):  # type: ignore[misc]
         self._compiler.needs = needs
 
     def add_overload(self, result: Any) -> None:
-        """Keep a result for callers; calls from Python do not see it."""
+        """Keep a compiled result for callers in compiled code; calls from Python do not use it."""
         self.overloads[tuple(result.signature.args)] = result
 
     @cached_property
     def alone(self) -> Any:
-        """The function as a separate kernel."""
+        """The function compiled as a separate kernel, for calls from Python."""
         return self._kernel(self.py_func)
 
     def _compile_for_args(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the function that a call from Python calls."""
+        """Return the compiled function that a call from Python with these arguments runs."""
         return self.alone

@@ -36,39 +36,39 @@ from crawl_envs.compiled.array_tables import (
 from crawl_envs.compiled.compiling import inlined
 
 GUARD = 1e-12
-"""Relative distance below a bar, for values that decrease by rounding."""
+"""Rounding tolerance of a value below a bar, relative to the bar."""
 
 TOP_PAGES = 16
-"""Pages above a new first bar."""
+"""Number of pages that are to be above a new first bar."""
 
 MAX_FILL = 3
-"""Factor of the intended number of pages above a bar, at which the bar is raised."""
+"""A bar is raised if this many times the intended number of pages are above it."""
 
 FULL_SCAN_BATCHES = 20
-"""Number of batches of pages up to which every page is compared."""
+"""Up to this many batches of pages, every page is compared at each choice."""
 
 THREE_BAR_PAGES = 20_000
-"""Number of pages from which three bars need fewer values than two."""
+"""From this number of pages on, three bars need fewer values than two."""
 
 MIN_SLEEP = 4.0
-"""Shortest sleep that is worth its cost, in choices."""
+"""Shortest sleep of a page that saves time, as a number of choices."""
 
 BOUND_CHOICES = 6.0
-"""Choices for which the values of the top are bounded at once."""
+"""Number of choices over which a bound of a value in the top holds."""
 
 MIN_SIGNALS, SHORTENING = 0.25, 0.7
-"""Expected signals from which a sleep allows for them, and the factor of its length then."""
+"""If more signals are expected, a sleep allows for them and is shortened by the factor."""
 
 MAX_TRIES, RELATIVE_TOLERANCE, MAX_GROWTH = 4, 0.02, 5.0
-"""Tries to lengthen a sleep, its tolerated relative error, and the largest growth per try."""
+"""Most tries to lengthen a sleep, relative tolerance of its end, most growth per try."""
 
 MAX_DOUBLINGS = 16
 
 MAX_AGES = 8.0
-"""Longest guess of the time left, in ages of the copy."""
+"""Longest guess of the time until a value reaches a bar, in ages of the copy."""
 
 TOP = 0
-"""Level of the pages above the first bar; those below all bars have the number of bars."""
+"""Level of pages above the first bar; pages below all bars have the number of bars."""
 
 ASLEEP, ABSENT = -1, -2
 
@@ -77,18 +77,18 @@ PAGE = np.dtype(
         # time of the last crawl, and total weight of the signals since then
         ("last_crawl", np.float64),
         ("counted", np.float64),
-        # weight of signals up to which a page sleeps
+        # total weight of signals above which the page wakes
         ("signal_limit", np.float64),
         # place among the members, or ASLEEP, or ABSENT; and level
         ("place", np.int32),
         ("level", np.int32),
     ]
 )
-"""A page; what a signal needs is in one line of the cache."""
+"""The record of a page; a signal needs only one line of the cache to update it."""
 
 
 class Point(NamedTuple):
-    """A value at a time."""
+    """The value of a page at one time."""
 
     time: float
     value: float
@@ -99,7 +99,7 @@ LEVEL = np.dtype([("bar", np.float64), ("end", np.int64)])
 
 SEARCH = np.dtype(
     [
-        # numbers of queued wakes and of values so far
+        # number of queued wakes, and of evaluations of values so far
         ("queued", np.int64),
         ("evaluated", np.int64),
         # pages that are chosen at one time, the most of late; choices since the last restart;
@@ -107,14 +107,14 @@ SEARCH = np.dtype(
         ("batch", np.int64),
         ("choices", np.int64),
         ("doublings", np.int64),
-        # values of the last raise of the bars, and of the choices since then
+        # evaluations at the last raise of the bars, and for the choices since then
         ("raising", np.int64),
         ("choosing", np.int64),
-        # end of the queue, its length in time, and end of the bounds ``upper``
+        # time up to which wakes are queued, span of the queue, time up to which ``upper`` holds
         ("horizon", np.float64),
         ("span", np.float64),
         ("until", np.float64),
-        # 1 + a page whose value was NaN; 0 if there was none
+        # 1 + the page whose value was NaN; 0 if no value was NaN
         ("undefined", np.int64),
         # time of the last choice, and mean time between choices
         ("last", np.float64),
@@ -124,7 +124,7 @@ SEARCH = np.dtype(
 
 
 class LazyArgmax(NamedTuple):
-    """What the values of m pages are computed from, and the state of the search among them."""
+    """The parameters of the values of m pages, and the state of the search for the largest."""
 
     # the table of the value: a row per page, and perhaps rows that pages share
     parameters: Annotated[FloatArray, np.float64, "rows P"]
@@ -150,10 +150,10 @@ INITIAL = {"pages": (0.0, 0.0, 0.0, ABSENT, 0), "wake": math.inf, "upper": math.
 def new_lazy_argmax(
     parameters: FloatArray, num_pages: int, start: float = 0.0, grows: bool = False
 ) -> LazyArgmax:
-    """Return a search without pages, for up to m pages, from a time on.
+    """Return a search for up to ``num_pages`` pages, without pages yet, from time ``start`` on.
 
-    ``parameters`` is the table of the value, (>= m, P), which others write. ``grows`` says that
-    the search may get room for many more pages.
+    ``parameters`` is the table of the value, (>= m, P), which others write. ``grows`` says that the
+    search may get room for many more pages.
     """
     bars = 3 if grows or num_pages >= THREE_BAR_PAGES else 2
     lengths = {"m": num_pages, "room": num_pages // 8 + 64, "levels": bars}
@@ -165,18 +165,18 @@ def new_lazy_argmax(
 
 
 def with_room(lazy: LazyArgmax, num_pages: int, width: int) -> LazyArgmax:
-    """Return the search, with its state, in arrays for m pages and parameters of a width."""
+    """Return a copy of a search with room for ``num_pages`` pages of ``width`` parameters each."""
     lengths = {"m": num_pages, "rows": num_pages, "P": width, "room": num_pages // 8 + 64}
     return LazyArgmax(*resized(lazy, FIELDS, lengths, INITIAL))
 
 
 def lazy_table(lazy: LazyArgmax) -> IntArray:
-    """Return the table of a search; see :mod:`crawl_envs.compiled.array_tables`."""
+    """Return the table of a search, the form in which compiled code receives its arrays."""
     return table_of(lazy, lengths_of(lazy, FIELDS))
 
 
 def _lazy_at(typing_context: Any, table: Any) -> Any:
-    """Turn a table into the search of compiled code."""
+    """Type the intrinsic that turns a table of addresses into the search of compiled code."""
     return read_table(LAZY, table)
 
 
@@ -186,13 +186,13 @@ lazy_at: Any = intrinsic(_lazy_at)
 
 @inlined(forceinline=True)
 def below(lazy: LazyArgmax) -> int:
-    """Return the level of the pages below all bars."""
+    """Return the level of the pages that are below all bars: the number of bars."""
     return int(lazy.levels.shape[0])
 
 
 @inlined(forceinline=True)
 def value_at(lazy: LazyArgmax, value: Any, page: int, time: float, signals: float = 0.0) -> float:
-    """Return the value of a page at a time, after more signals; for NaN -inf, and record it."""
+    """Return a page's value at a time, after more signals of weight ``signals``; -inf for NaN."""
     lazy.search[0].evaluated += 1
     elapsed, counted = time - lazy.pages[page].last_crawl, lazy.pages[page].counted + signals
     current = value(lazy.parameters, page, elapsed, counted)
@@ -204,13 +204,13 @@ def value_at(lazy: LazyArgmax, value: Any, page: int, time: float, signals: floa
 
 @inlined(forceinline=True)
 def is_below(current: float, bar: float) -> bool:
-    """Return whether a value is below a bar by more than rounding."""
+    """Return whether a value is below a bar by more than the rounding tolerance GUARD."""
     return current < bar - GUARD * abs(bar)
 
 
 @inlined(forceinline=True)
 def put_member(lazy: LazyArgmax, page: int, place: int, bound: float) -> None:
-    """Put a page at a place among the members, with a bound of its value."""
+    """Put a page at place ``place`` of the members, with ``bound`` as the bound of its value."""
     lazy.members[place], lazy.pages[page].place = page, place
     if place < lazy.upper.shape[0]:
         lazy.upper[place] = bound
@@ -218,7 +218,7 @@ def put_member(lazy: LazyArgmax, page: int, place: int, bound: float) -> None:
 
 @inlined(forceinline=True)
 def shift(lazy: LazyArgmax, place: int, hole: int) -> None:
-    """Put the member at a place into a hole."""
+    """Move the member at place ``place`` to place ``hole``, together with its bound."""
     if place != hole:
         bound = lazy.upper[place] if place < lazy.upper.shape[0] else math.inf
         put_member(lazy, lazy.members[place], hole, bound)
@@ -226,7 +226,7 @@ def shift(lazy: LazyArgmax, place: int, hole: int) -> None:
 
 @inlined()
 def move(lazy: LazyArgmax, page: int, to: int) -> None:
-    """Move a page to a level, through the one between."""
+    """Move a page from its level to level ``to``, through the levels between them."""
     record, levels = lazy.pages[page], lazy.levels
     level, hole = record.level, record.place
     if hole < 0:
@@ -248,7 +248,7 @@ def move(lazy: LazyArgmax, page: int, to: int) -> None:
 
 @inlined()
 def push(lazy: LazyArgmax, time: float, page: int) -> None:
-    """Add a wake to the queue; without room, end the queue before it."""
+    """Add the wake of a page at a time to the queue; if the queue is full, end it there."""
     due, due_page, search = lazy.due, lazy.due_page, lazy.search[0]
     hole = search.queued
     if hole == due.shape[0]:
@@ -264,7 +264,7 @@ def push(lazy: LazyArgmax, time: float, page: int) -> None:
 
 @inlined()
 def pop(lazy: LazyArgmax) -> None:
-    """Remove the first wake of the queue."""
+    """Remove the earliest wake from the queue, a binary heap by time."""
     due, due_page, search = lazy.due, lazy.due_page, lazy.search[0]
     search.queued -= 1
     size, hole = search.queued, 0
@@ -282,7 +282,7 @@ def pop(lazy: LazyArgmax) -> None:
 
 @inlined()
 def sleep(lazy: LazyArgmax, page: int, until: float, signals: float) -> None:
-    """Let a page sleep until a time or until more signals arrive."""
+    """Let a page sleep until time ``until``, or until signals of weight over ``signals`` arrive."""
     lazy.wake[page], lazy.pages[page].signal_limit = until, lazy.pages[page].counted + signals
     if until <= lazy.search[0].horizon:
         push(lazy, until, page)
@@ -290,7 +290,7 @@ def sleep(lazy: LazyArgmax, page: int, until: float, signals: float) -> None:
 
 @inlined(forceinline=True)
 def crossing(bar: float, first: Point, second: Point, third: Point) -> float:
-    """Return a guess of the time when the parabola through three points reaches a bar."""
+    """Return a guess of when a value, a parabola through three points, reaches a bar."""
     since, before = third.time - second.time, 0.0
     slope = (third.value - second.value) / since
     if not slope > 0.0:
@@ -309,10 +309,10 @@ def crossing(bar: float, first: Point, second: Point, third: Point) -> float:
 def sleeps(
     lazy: LazyArgmax, value: Any, page: int, now: float, current: float, step: float, bar: float
 ) -> bool:
-    """Let a page sleep below a bar, if it stays there for some time; return whether it does.
+    """Let a page sleep if its value stays below a bar for some time; return whether it sleeps.
 
-    ``step`` is a guess of the time left, which the values at it and before correct. If signals are
-    likely, the page sleeps shorter, but not only until the next signal.
+    ``step`` is a guess of that time, which later values correct. ``current`` is the value now. If
+    signals are likely, the page sleeps shorter, and the sleep allows for some signals.
     """
     min_sleep = MIN_SLEEP * lazy.search[0].pace
     age = now - lazy.pages[page].last_crawl
@@ -346,7 +346,7 @@ def sleeps(
 
 @inlined(forceinline=True)
 def time_left(lazy: LazyArgmax, page: int, now: float, current: float, bar: float) -> float:
-    """Return a guess of the time in which a page reaches a bar: the value's line through 0."""
+    """Return a guess of the time until a value, a line from 0 at the crawl, reaches a bar."""
     age = now - lazy.pages[page].last_crawl
     if current > 0.0:
         return float(age * min(bar / current - 1.0, MAX_AGES))
@@ -355,13 +355,13 @@ def time_left(lazy: LazyArgmax, page: int, now: float, current: float, bar: floa
 
 @inlined()
 def rise(lazy: LazyArgmax, value: Any, page: int, now: float) -> None:
-    """Place a page that slept, by its current value."""
+    """Place a page whose sleep ended at the level that fits its value at time ``now``."""
     place_by(lazy, value, page, now, value_at(lazy, value, page, now))
 
 
 @inlined()
 def place_by(lazy: LazyArgmax, value: Any, page: int, now: float, current: float) -> None:
-    """Move a page up to the first level where it can sleep, by its current value, or to the top."""
+    """Move a page of value ``current`` up to the first level where it can sleep, or to the top."""
     level = lazy.pages[page].level
     while level > TOP:
         bar = lazy.levels[level - 1].bar
@@ -378,7 +378,7 @@ def place_by(lazy: LazyArgmax, value: Any, page: int, now: float, current: float
 
 @inlined()
 def count_signal(lazy: LazyArgmax, value: Any, page: int, weight: float, now: float) -> None:
-    """Add the weight of a signal to a page, present or absent, and place it again."""
+    """Add the weight of a signal to a page; if the page is in the search, update its level."""
     record = lazy.pages[page]
     record.counted += weight
     if record.place == ABSENT or weight == 0.0:
@@ -392,9 +392,9 @@ def count_signal(lazy: LazyArgmax, value: Any, page: int, weight: float, now: fl
 
 @inlined()
 def add(lazy: LazyArgmax, value: Any, page: int, now: float, guess: float = 0.0) -> None:
-    """Add a page, or place it again after a change of any kind.
+    """Add a page to the search, or place it again after any change of its value.
 
-    ``guess`` is one of the time until it is chosen, 0 for none; the value is near 0 then.
+    ``guess`` is a guess of the time until it is chosen, if its value is near 0; 0 for no guess.
     """
     move(lazy, page, below(lazy))
     bar = lazy.levels[below(lazy) - 1].bar
@@ -405,9 +405,9 @@ def add(lazy: LazyArgmax, value: Any, page: int, now: float, guess: float = 0.0)
 
 @inlined()
 def count_crawl(lazy: LazyArgmax, value: Any, page: int, now: float) -> None:
-    """Reset the age and the signals of a page, and place it again.
+    """Note a crawl of a page: set its age and signals to 0, and place it again in the search.
 
-    Its age at this crawl is the first guess of the time until its next one.
+    Its age at this crawl is the first guess of the time until its next crawl.
     """
     record = lazy.pages[page]
     age = now - record.last_crawl
@@ -417,14 +417,14 @@ def count_crawl(lazy: LazyArgmax, value: Any, page: int, now: float) -> None:
 
 @inlined()
 def remove(lazy: LazyArgmax, page: int) -> None:
-    """Remove a page, if it is there."""
+    """Remove a page from the search; nothing changes if it is absent."""
     move(lazy, page, below(lazy))
     lazy.pages[page].place, lazy.wake[page] = ABSENT, math.inf
 
 
 @inlined()
 def kth_largest(values: FloatArray, k: int) -> float:
-    """Return the k-th largest of n values, -inf if k > n; values are reordered (quickselect)."""
+    """Return the k-th largest of n values, -inf if k > n; quickselect reorders ``values``."""
     low, high = 0, values.shape[0] - 1
     if k > values.shape[0]:
         return -math.inf
@@ -450,7 +450,7 @@ def kth_largest(values: FloatArray, k: int) -> float:
 
 @inlined(forceinline=True)
 def level_size(lazy: LazyArgmax, level: int) -> int:
-    """Return the number of pages above a new bar: all of them where batches are large."""
+    """Return how many pages are to be above a level's new bar; all pages if batches are large."""
     search, num_pages = lazy.search[0], lazy.wake.shape[0]
     if num_pages <= FULL_SCAN_BATCHES * search.batch:
         return int(num_pages + 1)
@@ -464,7 +464,7 @@ def level_size(lazy: LazyArgmax, level: int) -> int:
 
 @inlined()
 def restart(lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Set all bars by the values of all pages."""
+    """Evaluate all pages, and set all bars and the levels of all pages by their values."""
     search, levels, num_pages = lazy.search[0], lazy.levels, lazy.wake.shape[0]
     if search.choices < num_pages // 4:
         search.doublings = min(search.doublings + 1, MAX_DOUBLINGS)
@@ -484,10 +484,10 @@ def restart(lazy: LazyArgmax, value: Any, now: float) -> None:
 
 @inlined()
 def place_again(lazy: LazyArgmax, value: Any, now: float, pages: Any, level: int) -> bool:
-    """Set the bars up to that of a level by the values of the pages above it, and place these.
+    """Set the bars up to ``level`` by the values of ``pages``, which are above it, and place these.
 
-    No bar is lowered below the one of the level; return False, and change nothing, if the first
-    would be.
+    No bar is lowered below that of ``level``. If the first bar would be, nothing changes and the
+    result is False; else it is True.
     """
     current = np.empty(pages.shape[0])
     for place in range(pages.shape[0]):
@@ -507,7 +507,7 @@ def place_again(lazy: LazyArgmax, value: Any, now: float, pages: Any, level: int
 
 @inlined()
 def lower_bars(lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Lower bars by the values of few pages; restart where those above all bars are used up."""
+    """Lower the first bars by the values of few pages; evaluate all pages if that is not enough."""
     for level in range(TOP + 1, below(lazy)):
         if place_again(lazy, value, now, lazy.members[: lazy.levels[level].end].copy(), level):
             return
@@ -516,7 +516,7 @@ def lower_bars(lazy: LazyArgmax, value: Any, now: float) -> None:
 
 @inlined()
 def raise_bars(lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Raise bars that too many pages exceed, where it saves time.
+    """Raise the bars that too many pages exceed, where this saves time.
 
     Pages that will exceed a bar within ``MIN_SLEEP`` choices are above it too, a batch per choice.
     """
@@ -533,7 +533,7 @@ def raise_bars(lazy: LazyArgmax, value: Any, now: float) -> None:
 
 @inlined()
 def queue_wakes(lazy: LazyArgmax, max_wakes: int) -> bool:
-    """Queue the wakes until the horizon; return whether they are at most ``max_wakes``."""
+    """Queue the wakes up to the search's horizon; return False if there are over ``max_wakes``."""
     search = lazy.search[0]
     search.queued = 0
     for page in range(lazy.wake.shape[0]):
@@ -546,7 +546,7 @@ def queue_wakes(lazy: LazyArgmax, max_wakes: int) -> bool:
 
 @inlined()
 def fill_queue(lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Wake the pages that are due, and queue those that are due until the next horizon."""
+    """Wake the pages whose wake has passed, and queue the wakes up to a new horizon."""
     search = lazy.search[0]
     search.horizon = -math.inf
     for page in range(lazy.wake.shape[0]):
@@ -564,7 +564,7 @@ def fill_queue(lazy: LazyArgmax, value: Any, now: float) -> None:
 
 @inlined()
 def wake_pages(lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Place the pages again that have slept long enough."""
+    """Wake the pages whose sleep has ended by time ``now``, and place them by their values."""
     search = lazy.search[0]
     if now > search.horizon:
         fill_queue(lazy, value, now)
@@ -577,7 +577,7 @@ def wake_pages(lazy: LazyArgmax, value: Any, now: float) -> None:
 
 @inlined()
 def bound_top(lazy: LazyArgmax, value: Any, now: float) -> int:
-    """Bound the values of the top for some choices; return the place of the largest bound."""
+    """Bound the values of the top's pages for some choices; return the largest bound's place."""
     search, upper, first = lazy.search[0], lazy.upper, 0
     bounded = min(lazy.levels[TOP].end, upper.shape[0])
     if now > search.until:
@@ -594,10 +594,10 @@ def bound_top(lazy: LazyArgmax, value: Any, now: float) -> int:
 
 @inlined()
 def best_of_top(lazy: LazyArgmax, value: Any, now: float) -> tuple[int, float]:
-    """Return the page of the top with the largest value, the lowest among equals, and its value.
+    """Return the page of the largest value in the top, the lowest if several, and that value.
 
-    Pages are evaluated if their bound reaches the largest value so far, that of the largest bound
-    first.
+    Pages are evaluated only if their bound reaches the largest value so far. The page of the
+    largest bound comes first.
     """
     first = bound_top(lazy, value, now)
     best, largest = -1, -math.inf
@@ -615,7 +615,7 @@ def best_of_top(lazy: LazyArgmax, value: Any, now: float) -> tuple[int, float]:
 
 @inlined()
 def pass_time(lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Move the pages that are above a bar by now."""
+    """Move the search to time ``now``: wake pages that may exceed a bar, and raise bars."""
     search = lazy.search[0]
     if now > search.last:
         pace = now - search.last
@@ -627,7 +627,7 @@ def pass_time(lazy: LazyArgmax, value: Any, now: float) -> None:
 
 @inlined()
 def best_page(lazy: LazyArgmax, value: Any, now: float) -> int:
-    """Return the page of the largest value, the lowest among equals; -1 if there is none."""
+    """Return the page of the largest value at time ``now``, the lowest if several; -1 if none."""
     search = lazy.search[0]
     while True:
         pass_time(lazy, value, now)

@@ -9,7 +9,7 @@ from typing import Any
 from crawl_envs.types import BoolArray, Instance, Problem
 
 SHARED = ("features", "spec", "render_mode", "action_form", "batch", "epoch", "metadata")
-"""Attributes that all lanes have alike."""
+"""Attributes of the vector environment that are the same for all its lanes."""
 
 
 class Lane:
@@ -41,7 +41,7 @@ class Lane:
         raise AttributeError(f"a lane of {type(self._vector).__name__} has no attribute {name!r}")
 
     def assign(self, name: str, value: Any) -> None:
-        """Set a new attribute; AttributeError for those and arguments of the environment."""
+        """Set a new attribute of the lane; AttributeError for one that the environment has."""
         if hasattr(type(self), name) or hasattr(self._vector, name):
             raise AttributeError(
                 f"{name!r} of a lane cannot be set: it is the environment's, so give it to "
@@ -57,18 +57,18 @@ class Lane:
 
     @property
     def instance(self) -> Instance:
-        """The true instance, for oracles and tests."""
+        """The true parameters of the lane's pages, for oracles and tests."""
         instance: Instance = self._vector.lanes.instance(self._number)
         return instance
 
     @property
     def problem(self) -> Problem:
-        """The public part of the instance."""
+        """What policies may know of the lane's instance."""
         problem: Problem = self._vector.lanes.problem(self._number)
         return problem
 
     def action_masks(self) -> BoolArray:
-        """Return a new mask of the choices that may be made, as of a single environment."""
+        """Return a new mask of the choices that may be made, as a single environment returns it."""
         masks: BoolArray = self._vector.action_masks()[self._number]
         return masks
 
@@ -77,5 +77,5 @@ class Lane:
         return self._vector.frame(self._number)
 
     def get_wrapper_attr(self, name: str) -> Any:
-        """Return an attribute, as ``gymnasium.Env`` does."""
+        """Return the attribute ``name``, as ``gymnasium.Env`` does for wrappers."""
         return getattr(self, name)

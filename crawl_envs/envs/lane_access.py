@@ -23,7 +23,7 @@ from crawl_envs.worlds.lanes import Lanes
 
 
 def check_limit(limit: int | None, lanes: Lanes) -> int | None:
-    """Check a limit on the steps of an episode; return None if it has no effect.
+    """Return a limit on an episode's steps after checking it; None if it has no effect.
 
     Args:
         limit: None and -1 for no limit, as for ``gymnasium.make``.
@@ -71,13 +71,13 @@ class LaneAccess:
         self._histories: defaultdict[int, History] = defaultdict(History)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute; AttributeError for an argument, once the environment is made."""
+        """Set an attribute; AttributeError for an argument after the environment is made."""
         if self._spec is not None or self._np_random is not None:
             self.check_attribute(name)
         super().__setattr__(name, value)
 
     def check_attribute(self, name: str) -> None:
-        """Raise AttributeError for an argument, which only the constructor reads."""
+        """Raise AttributeError for a name that is an argument, which only the constructor reads."""
         if name.startswith("_") or name in vars(self):
             return
         classes = (*type(self).__mro__, *getattr(type(self), "single", object).__mro__)
@@ -139,12 +139,12 @@ class LaneAccess:
         self.lanes.declare(change_rate, lane)
 
     def _check_lane(self, lane: int) -> None:
-        """Raise ValueError unless there is such a lane; ResetNeeded before its first reset."""
+        """Raise ValueError for a lane that does not exist, ResetNeeded before its first reset."""
         if type(lane) is not int or not 0 <= lane < self.lanes.num_lanes:
             self.lanes.instance(lane)
 
     def tracker(self, lane: int = 0) -> Tracker:
-        """Return the current knowledge of the tracker of a lane, as new arrays."""
+        """Return what the tracker of a lane knows now, in new arrays."""
         return self.lanes.tracker(lane)
 
     def last_log(self, lane: int = 0) -> CrawlLog:
@@ -180,7 +180,7 @@ class LaneAccess:
         return self.lanes.num_slots(lane)
 
     def get_state(self) -> dict[str, Any]:
-        """Return a copy of the complete state."""
+        """Return a copy of the environment's complete state, for :meth:`set_state`."""
         return {**self.lanes.get_state(), "np_random": self.np_random.bit_generator.state}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -206,7 +206,7 @@ class LaneAccess:
     def _reset_arguments(
         self, seed: Any, options: Any
     ) -> tuple[BoolArray, list[int | None], list[Instance | None]]:
-        """Return the mask of lanes to reset, and a seed and an instance, or None, per lane."""
+        """Check the arguments of a reset; return the mask of lanes, their seeds and instances."""
         if not isinstance(options, Mapping | None):
             raise ValueError(f"options must be None or a mapping, got {options!r}")
         count, remaining = self.num_lanes, dict(options or {})
@@ -232,7 +232,7 @@ class LaneAccess:
         return lane_mask, self._lane_seeds(seed), instances
 
     def _lane_seeds(self, seed: Any) -> list[int | None]:
-        """Return the seed of each lane; None continues its streams."""
+        """Return a seed for each lane; a lane with seed None continues its random streams."""
         count = self.num_lanes
         if isinstance(seed, Sequence | np.ndarray) and not isinstance(seed, str):
             if len(seed) != count:
@@ -266,7 +266,7 @@ class LaneAccess:
         return picture(scene, history, size)
 
     def scene(self, lane: int = 0) -> Scene:
-        """Return what a rendering of a lane shows.
+        """Return the data that a rendering of a lane shows at this moment.
 
         Raises:
             gymnasium.error.ResetNeeded: before the first reset.

@@ -13,7 +13,7 @@ CHECKS = (OrderEnforcing, PassiveEnvChecker)
 
 
 def overrides(core: CrawlEnv) -> tuple[str, ...]:
-    """Return the methods and spaces of :class:`CrawlEnv` that a subclass replaces.
+    """Return the names of what a subclass of :class:`CrawlEnv` redefines: methods and spaces.
 
     Other changes, such as those of arguments, lanes or the objective, act in batches too.
     """
@@ -27,7 +27,7 @@ def overrides(core: CrawlEnv) -> tuple[str, ...]:
 
 
 def _is_method(name: str) -> bool:
-    """Return whether CrawlEnv has a method or a property of that name."""
+    """Return whether the class CrawlEnv has a method or a property called ``name``."""
     attribute = getattr(CrawlEnv, name, None)
     return callable(attribute) or isinstance(attribute, property)
 

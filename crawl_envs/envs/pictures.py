@@ -56,14 +56,14 @@ LEGEND = (
 
 
 class Cells(NamedTuple):
-    """What cells show, arrays over cells.
+    """What the cells of a picture show; each array has one entry per cell.
 
     Attributes:
         alive: share of pages that exist, in [0, 1].
         similarity: share of the copies of these pages that is right, or 1 minus their penalty.
         crawled: 2 if a page was crawled that had changed, 1 if one that had not, else 0.
         right: signals of changed pages: 2 if one just arrived, 1 if one is older, else 0.
-        wrong: signals of pages that have not changed, likewise.
+        wrong: signals of pages that have not changed, in the same numbers.
     """
 
     alive: FloatArray
@@ -74,7 +74,7 @@ class Cells(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Places in a picture, in pixels: of cells of ``pitch``, of the words below, of the curve."""
+    """The places of a picture's parts in pixels: cells of size ``pitch``, words, and the curve."""
 
     width: int
     height: int
@@ -87,13 +87,13 @@ class Layout(NamedTuple):
 
     @property
     def num_cells(self) -> int:
-        """Number of cells that there is room for."""
+        """Number of cells that fit into the picture."""
         return self.columns * self.rows
 
 
 @lru_cache(maxsize=32)
 def layout_of(num_pages: int, size: tuple[int, int]) -> Layout:
-    """Return the layout with the largest cells that fit.
+    """Return the layout of a picture of ``size`` that shows pages in the largest cells that fit.
 
     Raises:
         ValueError: a size that is too small.
@@ -116,7 +116,7 @@ def layout_of(num_pages: int, size: tuple[int, int]) -> Layout:
 
 
 def cells_of(scene: Scene, num_cells: int) -> tuple[IntArray, Cells]:
-    """Return the cell of every page, (m,), and what cells show."""
+    """Assign each page to one of at most ``num_cells`` cells, (m,), and return what cells show."""
     importance, alive = scene.instance.importance, scene.tracker.alive
     num_pages, log = importance.size, scene.log
     num_cells = min(num_cells, num_pages)
@@ -136,7 +136,7 @@ def cells_of(scene: Scene, num_cells: int) -> tuple[IntArray, Cells]:
 
 @lru_cache(maxsize=64)
 def _disc(pitch: int, share: float) -> tuple[IntArray, IntArray]:
-    """Return the pixels of a disc in the middle of a cell, rows and columns, (1, k) each."""
+    """Return rows and columns of the pixels of a disc in the middle of a cell, (1, k) each."""
     middle = (pitch - 1) / 2
     across = np.arange(pitch) - middle
     radius = max(share * pitch / 2, 0.8)
@@ -146,7 +146,7 @@ def _disc(pitch: int, share: float) -> tuple[IntArray, IntArray]:
 
 @lru_cache(maxsize=64)
 def _ring(pitch: int) -> tuple[IntArray, IntArray]:
-    """Return the pixels of the frame of a cell, likewise."""
+    """Return rows and columns of the pixels of the frame of a cell, (1, k) each."""
     inside = np.zeros((pitch, pitch), np.bool_)
     inner = slice(1 + (pitch > 7) + (pitch > 30), -1 - (pitch > 7) - (pitch > 30))
     inside[inner, inner] = True
@@ -155,7 +155,7 @@ def _ring(pitch: int) -> tuple[IntArray, IntArray]:
 
 
 def draw_cells(content: Cells, pitch: int, columns: int, rows: int) -> PictureArray:
-    """Return the cells, row by row, (rows * pitch, columns * pitch, 3) uint8."""
+    """Draw all cells, row by row, as an array (rows * pitch, columns * pitch, 3) of uint8."""
     alive, similar = content.alive[:, None], content.similarity[:, None]
     right = np.maximum(similar, 0.0)
     worse = np.clip(similar / (1.0 - MAX_PENALTY), 0.0, 1.0)
@@ -179,7 +179,7 @@ def draw_cells(content: Cells, pitch: int, columns: int, rows: int) -> PictureAr
 
 @lru_cache(maxsize=32)
 def _legend_lines(width: int) -> tuple[tuple[int, ...], ...]:
-    """Return the entries of the legend by line, as many in each as fit."""
+    """Split the entries of the legend into lines of ``width`` pixels; return their numbers."""
     lines: list[list[int]] = [[]]
     used = 0
     for entry, (words, _) in enumerate(LEGEND):
@@ -193,7 +193,7 @@ def _legend_lines(width: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _draw_legend(picture: PictureArray, left: int, top: int, width: int) -> None:
-    """Draw the entries from an upper corner on, in lines of a width."""
+    """Draw the legend into a picture, in lines of ``width`` pixels below the corner (left, top)."""
     for line in _legend_lines(width):
         x = left
         for words, fields in (LEGEND[entry] for entry in line):
@@ -207,7 +207,7 @@ def _draw_legend(picture: PictureArray, left: int, top: int, width: int) -> None
 
 
 def _ticks(horizon: float) -> FloatArray:
-    """Return about five round times from 0 to the horizon."""
+    """Return about five round times from 0 to the horizon, for the axis of a curve."""
     rough = horizon / 5.0
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
@@ -215,7 +215,7 @@ def _ticks(horizon: float) -> FloatArray:
 
 
 def _measure(scene: Scene) -> tuple[str, float]:
-    """Return the name of what the curve shows, and its largest value."""
+    """Return the name of the quantity that the curve shows, and the largest value on its axis."""
     if scene.ledger.penalty_time is not None:
         return "mean penalty", 2.0
     return ("similarity" if hasattr(scene.ledger, "divergence") else "freshness"), 1.0
@@ -225,7 +225,7 @@ def _measure(scene: Scene) -> tuple[str, float]:
 def _background(
     plan: Layout, num_pages: int, horizon: float, measure: str, max_value: float
 ) -> PictureArray:
-    """Return what is the same in all pictures of an episode, read-only."""
+    """Draw the parts that all pictures of an episode share: words, legend, axes; read-only."""
     picture: PictureArray = np.full((plan.height, plan.width, 3), PAPER, np.uint8)
     several = "" if num_pages <= plan.num_cells else " (a cell: the mean of several)"
     darker = "; the darker, the larger the penalty" if "penalty" in measure else ""
@@ -252,7 +252,7 @@ def _background(
 
 
 def _draw_curve(picture: PictureArray, plan: Layout, scene: Scene, history: History) -> None:
-    """Draw the freshness over the episode, a column of pixels at a time, and its mean as dashes."""
+    """Draw the curve of freshness over the episode into a picture; a dashed line is its mean."""
     left, right = MARGIN + AXIS_WIDTH, plan.width - MARGIN
     height = plan.curve_bottom - plan.curve_top
     columns = round(min(scene.ledger.time / scene.horizon, 1.0) * (right - left))
@@ -277,7 +277,7 @@ def _draw_curve(picture: PictureArray, plan: Layout, scene: Scene, history: Hist
 
 
 def picture(scene: Scene, history: History, size: tuple[int, int] = SIZE) -> PictureArray:
-    """Return the scene as an RGB picture of a width and a height, (H, W, 3) uint8.
+    """Draw a scene and the course of its episode as an RGB picture of ``size``, (H, W, 3) uint8.
 
     Raises:
         ValueError: a size that is too small.

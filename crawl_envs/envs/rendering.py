@@ -31,12 +31,12 @@ RENDER_MODES: tuple[RenderMode, ...] = get_args(RenderMode)
 RENDERING: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 10}
 """Rendering part of the metadata of an environment."""
 LANE_RENDERING: dict[str, Any] = {**RENDERING, "render_modes": ["ansi", "rgb_array"]}
-"""That of a vector environment, which has no window."""
+"""Rendering part of the metadata of a vector environment, which has no window."""
 
 TOP_PAGES = 5
-"""Stale pages that the text lists."""
+"""Largest number of stale pages that the text lists."""
 MAX_CRAWLS = 3
-"""Crawls of the last step that the text describes."""
+"""Largest number of crawls of the last step that the text describes."""
 METER_WIDTH = 30
 MAX_POINTS = 4096
 """Largest number of points of a history; beyond it every second one is dropped."""
@@ -61,10 +61,10 @@ class Scene(NamedTuple):
 
 
 class History:
-    """The freshness of an episode between the times of its renderings.
+    """The course of an episode's freshness, known at the times when the episode is rendered.
 
-    Of pages with fragments it is the similarity of their copies, 1 minus the divergence; where a
-    penalty is counted, it is the penalty.
+    For pages with fragments it is the similarity of copies, 1 minus the divergence. Where a penalty
+    is counted, it is the penalty.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class History:
         self._points = [(0.0, 0.0, 0.0)]
 
     def record(self, episode: int, ledger: Ledger) -> None:
-        """Add the time since the last call; start again at a new episode or an earlier time."""
+        """Add a point from a ledger; start again at a new episode or if time went back."""
         if episode != self._episode or ledger.time < self._points[-1][0]:
             self._episode, self._points = episode, [(0.0, 0.0, 0.0)]
         if ledger.alive_time > self._points[-1][2]:
@@ -84,9 +84,9 @@ class History:
             del self._points[1:-1:2]
 
     def freshness(self, times: FloatArray) -> FloatArray:
-        """Return the mean freshness between successive times >= 0, NaN if nothing was recorded.
+        """Return the mean freshness between successive ``times`` >= 0, NaN where none is known.
 
-        It is constant between renderings, as their mean.
+        Between two renderings it counts as constant.
         """
         recorded, right, alive = np.array(self._points).T
         pages = np.diff(np.interp(times, recorded, alive))
@@ -97,12 +97,12 @@ class History:
 
 
 def counted(signals: IntArray) -> str:
-    """Return a number of signals, or those of several sources joined by plus signs."""
+    """Return a number of signals as text; the numbers of several sources are joined by ``+``."""
     return "+".join(map(str, np.atleast_1d(signals)))
 
 
 def _crawls(log: CrawlLog) -> Iterator[str]:
-    """Yield a phrase per crawl of the last step, at most MAX_CRAWLS, and their number."""
+    """Yield a phrase about each crawl of the last step, up to MAX_CRAWLS, then their total."""
     if not log.page.size:
         yield "nothing crawled yet"
     for number, page in enumerate(log.page[:MAX_CRAWLS]):
@@ -117,7 +117,7 @@ def _crawls(log: CrawlLog) -> Iterator[str]:
 
 
 def standing(scene: Scene) -> str:
-    """Return the running score."""
+    """Return a line of text with the scores of the episode so far: freshness, penalty, accuracy."""
     ledger = scene.ledger
     served = "no requests"
     if ledger.requests:
@@ -130,7 +130,7 @@ def standing(scene: Scene) -> str:
 
 
 def spent(scene: Scene) -> str:
-    """Return the time and the budget."""
+    """Return a line of text with the time that has passed and the crawls that were made."""
     now = f"time {scene.ledger.time:.2f} of {scene.horizon:g}"
     crawls, spend = scene.ledger.crawls, scene.ledger.spend
     paid = "" if scene.instance.cost is None else f", cost {spend:.3g}"
@@ -138,7 +138,7 @@ def spent(scene: Scene) -> str:
 
 
 def _stale_pages(scene: Scene) -> Iterator[str]:
-    """Yield the lines about the most important stale pages."""
+    """Yield lines of text about the stale pages of the highest importance."""
     tracker, importance = scene.tracker, scene.instance.importance
     stale = np.flatnonzero(tracker.alive & ~scene.fresh)
     if not stale.size:
@@ -154,7 +154,7 @@ def _stale_pages(scene: Scene) -> Iterator[str]:
 
 
 def text(scene: Scene) -> str:
-    """Return a text of about a dozen lines."""
+    """Return a rendering of a scene as a text of about a dozen lines."""
     alive, fresh = scene.tracker.alive, scene.fresh & scene.tracker.alive
     importance = scene.instance.importance
     meter = "#" * round(min(scene.ledger.time / scene.horizon, 1.0) * METER_WIDTH)

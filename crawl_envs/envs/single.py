@@ -71,7 +71,7 @@ class CrawlEnv(LaneAccess, SingleEnv):
         return self.lanes.observation(0), self._info([np.zeros(1)] * NUM_OUTCOMES)
 
     def _check_length(self) -> None:
-        """Warn if a pinned instance has longer episodes than ``spec`` tells wrappers."""
+        """Warn if a pinned instance has longer episodes than the number of steps in ``spec``."""
         steps, expected = self.lanes.steps_of(self.instance), self.lanes.steps_per_episode()
         if expected is not None and steps > expected:
             logger.warn(
@@ -81,7 +81,7 @@ class CrawlEnv(LaneAccess, SingleEnv):
             )
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take the crawls of an action, and advance to the next decision.
+        """Crawl the pages that an action chooses, and play to the next decision.
 
         Raises:
             ValueError: an action outside its space; nothing is changed in this case.
@@ -125,7 +125,7 @@ class CrawlEnv(LaneAccess, SingleEnv):
         return None
 
     def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:
-        """Set an attribute, as wrappers and SyncVectorEnv do; AttributeError for an argument."""
+        """Set an attribute, as wrappers do; AttributeError for an argument of the environment."""
         self.check_attribute(name)
         return super().set_wrapper_attr(name, value, force=force)
 
@@ -137,12 +137,12 @@ class CrawlEnv(LaneAccess, SingleEnv):
 
     @property
     def instance(self) -> Instance:
-        """The truth, for oracles and tests."""
+        """The true parameters of the current episode's pages, for oracles and tests."""
         return self.lanes.instance(0)
 
     @property
     def problem(self) -> Problem:
-        """The public part of the instance."""
+        """What policies may know of the current instance."""
         return self.lanes.problem(0)
 
     def action_masks(self) -> BoolArray:

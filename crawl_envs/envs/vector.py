@@ -100,7 +100,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         return self.lanes.observations(self.copy), self._masked(info, lane_mask.copy())
 
     def step(self, actions: Any) -> tuple[Any, FloatArray, Any, Any, dict[str, Any]]:
-        """Take the crawls of the actions, and advance to the next decision.
+        """Crawl the pages that each lane's action chooses, and play to the next decisions.
 
         Raises:
             ValueError: an action outside its space; nothing is changed in this case.
@@ -131,7 +131,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
     def _info(
         self, terms: dict[str, FloatArray], outcomes: Sequence[FloatArray], there: BoolArray
     ) -> dict[str, Any]:
-        """Return the info of a step, arrays over lanes, with the mask ``there`` of valid lanes.
+        """Return the info of a step, with arrays over lanes; ``there`` masks the valid lanes.
 
         Lanes that are reset have the info of a step in which nothing happened.
         """
@@ -143,7 +143,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         return info
 
     def _masked(self, info: dict[str, Any], there: BoolArray) -> dict[str, Any]:
-        """Add the mask of existing pages to an info, if pages are born and die."""
+        """Add the mask of existing pages to an info, if pages are born and die; return the info."""
         if self.lanes.mortal:
             info["action_mask"] = self.lanes.action_masks().astype(np.int8)
             info["_action_mask"] = there
@@ -152,9 +152,9 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
     def _final(
         self, terms: dict[str, FloatArray], outcomes: Sequence[FloatArray], ended: BoolArray
     ) -> dict[str, Any]:
-        """Return the info of a step that ends the episodes of some lanes, before their reset.
+        """Return the info of a step in which episodes end and the next ones start at once.
 
-        Their last observation and info go under ``final_obs`` and ``final_info``.
+        The last observation and info of the ended lanes go under ``final_obs`` and ``final_info``.
         """
         final: NDArray[np.object_] = np.full(self.num_envs, None, object)
         for lane in np.flatnonzero(ended):
@@ -177,7 +177,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
 
     @property
     def instances(self) -> tuple[Instance, ...]:
-        """The true instance of each lane."""
+        """The true parameters of the pages of each lane."""
         return tuple(self.lanes.instance(lane) for lane in range(self.num_envs))
 
     def action_masks(self) -> BoolArray:
@@ -186,11 +186,11 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
 
     @cached_property
     def views(self) -> list[Lane]:
-        """The lanes, with the interface of single environments."""
+        """The lanes as objects with the interface of a single environment."""
         return [Lane(self, number) for number in range(self.num_envs)]
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Return an attribute of each lane, or what it returns, as SyncVectorEnv does.
+        """Return each lane's attribute, or the result of calling it, as SyncVectorEnv does.
 
         Raises:
             AttributeError: a lane has none of that name.
@@ -199,7 +199,7 @@ class CrawlVectorEnv(LaneAccess, NativeVectorEnv):
         return tuple(one(*args, **kwargs) if callable(one) else one for one in attributes)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Return an attribute of each lane."""
+        """Return the value of an attribute for each lane."""
         return self.call(name)
 
     def set_attr(self, name: str, values: Any) -> None:
@@ -263,9 +263,9 @@ class FamilyVectorEnv(CrawlVectorEnv):
 
 
 def vectorized(single: type[CrawlEnv]) -> type[FamilyVectorEnv]:
-    """Return the class of the vector environments of a family, with its keywords and accessors.
+    """Return the class of a family's vector environments, with its keywords and accessors.
 
-    Its name is that of the class of the single environment, with the suffix Vector.
+    The class has the name of the family's single class, with the suffix Vector.
     """
     access = [base for base in single.__bases__ if not issubclass(base, gymnasium.Env)]
     name = f"{single.__name__}Vector"

@@ -12,7 +12,7 @@ TITLE = "crawl_envs"
 
 
 class Window:
-    """A window of pygame, opened by the first picture; a copy of it is not open."""
+    """A pygame window that opens with its first picture; a copied Window object is closed."""
 
     def __init__(self) -> None:
         self._pygame: Any = None

@@ -28,7 +28,7 @@ PAGES, DAYS = 100, 60.0
 
 FragmentObjective: TypeAlias = Literal["fragments", "holistic"]
 REWARD_TERMS: dict[FragmentObjective, str] = {"fragments": "fragments", "holistic": "freshness"}
-"""Term of the reward for each objective."""
+"""Name of the term of the reward for each objective."""
 
 OF_TRACES = {"window": None, "days_per_crawl": None, "importance": "uniform", "parameters": None}
 OF_DRAWN = {"num_pages": None, "bandwidth_steps": (), "horizon": None}
@@ -36,7 +36,7 @@ OF_DRAWN = {"num_pages": None, "bandwidth_steps": (), "horizon": None}
 
 
 def _refuse(arguments: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
-    """Raise ValueError where an argument differs from its default."""
+    """Raise ValueError if an argument that does not apply differs from its default."""
     for name, value in arguments.items():
         if value != defaults[name]:
             raise ValueError(f"{name} must not be given for {where}, got {value!r}")
@@ -78,9 +78,9 @@ def _generator(
 
 
 class FragmentAccess:
-    """Additional accessors, for oracles and tests, of environments of pages with fragments.
+    """More methods for oracles and tests, of environments whose pages consist of fragments.
 
-    ``lanes`` is the batch.
+    ``lanes`` is the batch of lanes that the methods read.
     """
 
     lanes: Any

@@ -30,30 +30,30 @@ REWARDS: tuple[OfferReward, ...] = get_args(OfferReward)
 
 
 class OfferAccess:
-    """Additional accessors, for oracles and tests, of environments of offers.
+    """More methods for oracles and tests, of environments of shopping offers.
 
-    ``lanes`` is the batch.
+    ``lanes`` is the batch of lanes that the methods read.
     """
 
     lanes: Any
 
     def days(self, lane: int = 0) -> tuple[OfferDay, ...]:
-        """Return the records of the finished days, with both measures of section 4.2.2."""
+        """Return the records of a lane's finished days, with both measures of section 4.2.2."""
         days: tuple[OfferDay, ...] = self.lanes.days(lane)
         return days
 
     def finished_days(self, lane: int = 0) -> tuple[OfferDay, ...]:
-        """Return the records of the days of the previous episode, ended by an autoreset."""
+        """Return the records of the finished days of the lane's previous episode."""
         days: tuple[OfferDay, ...] = self.lanes.finished_days(lane)
         return days
 
     def held_prices(self, lane: int = 0) -> IntArray:
-        """Return the held prices in cents, 0 for a discontinued offer, (m,)."""
+        """Return the held prices of a lane in cents, 0 for a discontinued offer, (m,)."""
         prices: IntArray = self.lanes.held_prices(lane)
         return prices
 
     def events(self, lane: int = 0) -> DayEvents:
-        """Return the true events of the current day, and the rates behind them."""
+        """Return the true events of a lane's current day, and their expected numbers."""
         events: DayEvents = self.lanes.events(lane)
         return events
 

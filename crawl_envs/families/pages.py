@@ -22,7 +22,7 @@ def action_arguments(
     overspend: Overspend | None,
     bucket: float | None,
 ) -> dict[str, Any]:
-    """Return the arguments of lanes for an action form; see the page of ``CrawlNCIS-v0``.
+    """Return the lanes' arguments for an action form; the page of ``CrawlNCIS-v0`` has more.
 
     Args:
         action: name of the action form.
@@ -30,7 +30,7 @@ def action_arguments(
         batch: slots per decision, for forms of slots.
         epoch: length of an epoch, for rates and shares; None for EPOCH.
         overspend: of :class:`crawl_envs.worlds.budgets.RateBudget`, for rates and shares.
-        bucket: likewise.
+        bucket: of :class:`crawl_envs.worlds.budgets.RateBudget`, for rates and shares.
 
     Raises:
         ValueError: an argument outside its range, or of another action form.

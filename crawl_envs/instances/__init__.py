@@ -36,12 +36,12 @@ LAWS: dict[str, Law] = {**synthetic.LAWS, **urls.LAWS, **misspecified.LAWS, **lo
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the laws."""
+    """Return the names of the laws of instances."""
     return tuple(LAWS)
 
 
 def generator_of(name: str, *, num_pages: int = 100, **arguments: Any) -> Generator:
-    """Return a generator of instances of a law; arguments of None have the law's defaults.
+    """Return a generator that draws instances of a law; arguments of None have the law's defaults.
 
     Args:
         name: a key of LAWS, or the path of a ``.parquet`` file of URLs, for subsamples of it.

@@ -14,7 +14,7 @@ from crawl_envs.types import Delay, FloatArray, Instance
 from crawl_envs.types.arguments import bandwidth_function, quantity, real, whole
 
 MAX_PAGES = 2**28 - 1
-"""Largest number of pages: pairs of page and event kind have 32 bits."""
+"""Largest number of pages, since a pair of page and event kind must fit into 32 bits."""
 
 MAX_COST_SPREAD = 3.0
 MIN_COST_DEVIATION = -4.0
@@ -29,7 +29,7 @@ class Generator:
         draw: see :class:`Law`; its further arguments are bound.
         num_pages: number of pages, m.
         bandwidth: crawls per unit time.
-        bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
+        bandwidth_steps: later changes of the bandwidth, as (time, bandwidth) pairs.
         num_sources: number of sources of signals.
         cost_spread: standard deviation of log costs of crawls, with mean cost 1; 0 for no costs.
     """
@@ -42,7 +42,7 @@ class Generator:
     cost_spread: float = 0.0
 
     def __call__(self, rng: np.random.Generator) -> Instance:
-        """Draw an instance; its costs come from a random stream of their own."""
+        """Draw an instance with the NumPy generator ``rng``; costs have their own stream of it."""
         instance = self.draw(
             rng, self.num_pages, bandwidth=self.bandwidth, bandwidth_steps=self.bandwidth_steps
         )
@@ -99,9 +99,9 @@ class Law:
         cost_spread: float = 0.0,
         **arguments: Any,
     ) -> Generator:
-        """Return a generator of instances; None selects the default of an argument.
+        """Return a generator of this law's instances; arguments of None have the law's defaults.
 
-        ``name`` is the law's name, for errors; see :class:`Generator` for the others.
+        ``name`` is the law's name, for errors. :class:`Generator` describes the other arguments.
         ``cost_spread`` is at most MAX_COST_SPREAD.
 
         Raises:

@@ -86,13 +86,13 @@ MAX_RATE = 12.0
 def _rates(
     rng: np.random.Generator, median: FloatArray | float, spread: FloatArray | float, count: int
 ) -> FloatArray:
-    """Draw log-normal rates, at most MAX_RATE."""
+    """Draw log-normal rates of updates, cut off at MAX_RATE."""
     drawn: FloatArray = median * np.exp(spread * rng.standard_normal(count))
     return np.minimum(drawn, MAX_RATE)
 
 
 def draw_regions(law: PageLaw, num_pages: int, rng: np.random.Generator) -> Regions:
-    """Draw a static, a churn and a scroll region for each page."""
+    """Draw the three regions of each page: a static, a churn and a scroll region."""
     size_spread, fast_spread, slow_spread, scroll_spread = law.spread
     dynamic = rng.random(num_pages) < law.dynamic
     total = law.median_size * np.exp(size_spread * rng.standard_normal(num_pages))
@@ -154,7 +154,7 @@ def draw_pages(
 
 
 def _signals(value: Any, bandwidth: float) -> str:
-    """Check a kind of signals."""
+    """Return the kind of signals ``value``; raise ValueError if it is unknown."""
     one_of("signals", value, PageSignals)
     return str(value)
 
@@ -169,4 +169,4 @@ LAWS = {
     )
     for name, law in PAGE_LAWS.items()
 }
-"""Laws by name."""
+"""The laws ``quality`` and ``random`` of pages with fragments, by name."""

@@ -51,12 +51,12 @@ class MarketShape:
     history predicts better: here most of their spread is specific to the offer, and lasting.
 
     Attributes:
-        merchants, categories, brands, countries: their numbers.
+        merchants, categories, brands, countries: how many there are of each.
         change_rate: price changes per day of the median offer.
         merchant_change, category_change, offer_change: spreads of the rates of price changes.
         fast, fast_factor: share of merchants with frequent price changes, factor on their rate.
         scheduled: share of merchants with price changes mostly on a few weekdays.
-        scheduled_share: share of their price changes on those weekdays.
+        scheduled_share: share of these merchants' price changes on those weekdays.
         drift, drift_memory: spread of a merchant's factor in time, and its day-to-day correlation.
         change_jump: probability per day that an offer's own level of price changes is redrawn.
         back: probability that a price change restores the previous price.
@@ -155,7 +155,7 @@ LARGEST_MEAN = 5_000.0
 
 
 class World(NamedTuple):
-    """Traits of merchants (M), categories (C) and brands (B); rates are factors.
+    """Traits of all merchants (M), categories (C) and brands (B) of a market; rates are factors.
 
     All markets of a world share these read-only arrays.
 
@@ -194,7 +194,7 @@ class World(NamedTuple):
 
 @functools.lru_cache(maxsize=8)
 def draw_world(number: int, shape: MarketShape) -> World:
-    """Draw the world of that number, >= 0."""
+    """Draw the world, the traits of merchants, categories and brands, of number ``number`` >= 0."""
     rng = np.random.default_rng((number, 2020))
     m, c, b = shape.merchants, shape.categories, shape.brands
 
@@ -228,13 +228,16 @@ def draw_world(number: int, shape: MarketShape) -> World:
 
 
 def _falling(count: int) -> FloatArray:
-    """Return shares that fall as 1 / rank, (count,)."""
+    """Return ``count`` shares of sum 1 that fall as 1 / rank, (count,)."""
     shares = 1.0 / np.arange(1, count + 1)
     return np.asarray(shares / shares.sum())
 
 
 def _weeks(rng: np.random.Generator, shape: MarketShape) -> FloatArray:
-    """Draw weekly factors, (M, 7): concentrated on one to three days, or on workdays."""
+    """Draw each merchant's factors of price changes by weekday, (M, 7), with a mean of 1.
+
+    The factors of some merchants are high on one to three days, those of others on workdays.
+    """
     m = shape.merchants
     few = rng.random((m, 7)).argsort(axis=1) < rng.integers(1, 4, size=(m, 1))
     rest = (1.0 - shape.scheduled_share) / np.maximum(7 - few.sum(1, keepdims=True), 1)
@@ -247,7 +250,7 @@ def _weeks(rng: np.random.Generator, shape: MarketShape) -> FloatArray:
 
 
 def _hours(rng: np.random.Generator, merchants: int) -> FloatArray:
-    """Draw cumulative daily profiles, (M, STEPS_PER_DAY): half around a merchant's peak hour."""
+    """Draw the cumulative shares of each merchant's price changes by step, (M, STEPS_PER_DAY)."""
     peak = rng.integers(STEPS_PER_DAY, size=(merchants, 1))
     distance = np.abs(np.arange(STEPS_PER_DAY) - peak)
     near = np.exp(-np.minimum(distance, STEPS_PER_DAY - distance))
@@ -256,7 +259,7 @@ def _hours(rng: np.random.Generator, merchants: int) -> FloatArray:
 
 
 def click_hours() -> FloatArray:
-    """Return the cumulative shares of a day's clicks, (1, STEPS_PER_DAY), with a peak at 8 pm."""
+    """Return the cumulative shares of a day's clicks by step, (1, STEPS_PER_DAY), peak at 8 pm."""
     hour = (np.arange(STEPS_PER_DAY) + 0.5) * 24 / STEPS_PER_DAY
     shares = 1.0 + 0.8 * np.cos((hour - 20.0) / 24 * 2 * np.pi)
     cumulative: FloatArray = np.cumsum(shares / shares.sum())[None]
@@ -264,7 +267,7 @@ def click_hours() -> FloatArray:
 
 
 def season() -> FloatArray:
-    """Return factors of price changes, promotions and demand by day of the year, (365, 3)."""
+    """Return the factors of price changes, promotions and demand by day of the year, (365, 3)."""
     factors = np.ones((DAYS_OF_YEAR, 3))
     for first, days, *strength in SALES:
         factors[first : first + days] = strength
@@ -325,7 +328,7 @@ def draw_market(
 
 
 def _numbers(shape: MarketShape, first_day: int) -> MarketNumbers:
-    """Return the numbers of a market's law."""
+    """Return the parameters common to all offers of a market, from its shape and its first day."""
     return MarketNumbers(
         change_spread=shape.offer_change,
         demand_spread=shape.offer_views,
@@ -341,7 +344,7 @@ def _numbers(shape: MarketShape, first_day: int) -> MarketNumbers:
 
 
 def _draw_metadata(rng: np.random.Generator, traits: World, m: int) -> OfferMetadata:
-    """Draw the metadata of m offers, sorted by merchant."""
+    """Draw the metadata of ``m`` offers, such as merchant and brand, sorted by merchant."""
     merchant = np.sort(rng.choice(traits.size.size, m, p=traits.size)).astype(np.int32)
     category = traits.merchant_categories[merchant, rng.integers(CATEGORIES_EACH, size=m)]
     brand = traits.category_brands[category, rng.choice(BRANDS_EACH, m, p=_falling(BRANDS_EACH))]
@@ -359,7 +362,7 @@ def _draw_metadata(rng: np.random.Generator, traits: World, m: int) -> OfferMeta
 
 
 def _shape(value: Any, bandwidth: float) -> MarketShape:
-    """Check a shape."""
+    """Return the argument ``shape``; raise ValueError unless it is a MarketShape."""
     if not isinstance(value, MarketShape):
         raise ValueError(f"shape must be a MarketShape, got {value!r}")
     return value

@@ -34,23 +34,23 @@ SOURCES_SPREAD = 20.0
 COLD_MEAN = 0.5
 """Mean change rate of ``cold``, as in the instances of the NCIS paper."""
 COLD_SPREAD = math.log(1000.0) / (2.0 * 1.959963984540054)
-"""Standard deviation of its log change rate: 95% of the rates lie in [0.0033, 3.3], with median
-0.11."""
+"""Standard deviation of the log change rate of ``cold``: 95% of the rates lie in [0.0033, 3.3],
+with median 0.11."""
 
 
 def draw_uniform(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
-    """Draw pages without signals."""
+    """Draw an instance of ``num_pages`` pages without signals."""
     return Instance(rng.random(num_pages), rng.random(num_pages), **more)
 
 
 def draw_partial(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
-    """Draw pages with a recall from Beta(1/4, 1/4)."""
+    """Draw an instance whose pages have a recall from Beta(1/4, 1/4), and no false signals."""
     importance, change_rate = rng.random(num_pages), rng.random(num_pages)
     return Instance(importance, change_rate, rng.beta(*RECALL_BETA, num_pages), **more)
 
 
 def draw_noisy(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
-    """Draw pages like those of ``partial``, with false signals at rates from U(0.1, 0.6)."""
+    """Draw an instance like ``partial``, with false signals at rates from U(0.1, 0.6)."""
     importance, change_rate = rng.random(num_pages), rng.random(num_pages)
     recall = rng.beta(*RECALL_BETA, num_pages)
     false_signal_rate = rng.uniform(*FALSE_SIGNAL_RANGE, num_pages)
@@ -65,7 +65,7 @@ def draw_delayed(
     delay: Delay | None = None,
     **more: Any,
 ) -> Instance:
-    """Draw pages like those of ``noisy``, by default with a Poisson delay of DELAY_SLOTS slots."""
+    """Draw an instance like ``noisy``, by default with a Poisson delay of DELAY_SLOTS slots."""
     delay = delay or Delay("poisson", DELAY_SLOTS / bandwidth, 1.0 / bandwidth)
     return draw_noisy(rng, num_pages, bandwidth=bandwidth, delay=delay, **more)
 
@@ -73,11 +73,11 @@ def draw_delayed(
 def draw_sources(
     rng: np.random.Generator, num_pages: int, *, num_sources: int = SOURCES, **more: Any
 ) -> Instance:
-    """Draw pages with sources from precise ones of low recall to noisy ones of high recall.
+    """Draw an instance with sources of signals from precise, low-recall to noisy, high-recall ones.
 
     Source s of S has a recall from U(1/2, 1) times (s + 1) / (1 + ... + S), and a false-signal rate
-    from U(0.1, 0.6) times SOURCES_SPREAD ** (s / (S - 1) - 1). For S = 2, recalls are from
-    U(1/6, 1/3) and U(1/3, 2/3), false-signal rates from U(0.005, 0.03) and U(0.1, 0.6). A change is
+    from U(0.1, 0.6) times SOURCES_SPREAD ** (s / (S - 1) - 1). For S = 2, recalls are from U(1/6,
+    1/3) and U(1/3, 2/3), false-signal rates from U(0.005, 0.03) and U(0.1, 0.6). A change is
     signalled by one source at most, unlike by the independent ones of footnote 2 of the NCIS paper.
     """
     importance, change_rate = rng.random(num_pages), rng.random(num_pages)
@@ -90,14 +90,14 @@ def draw_sources(
 
 
 def draw_mixed(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
-    """Draw pages, of which half, rounded down, signal every change and nothing else."""
+    """Draw pages of which half, rounded down, signal exactly their changes, the others nothing."""
     importance, change_rate = rng.random(num_pages), rng.random(num_pages)
     complete = rng.permutation(num_pages) < num_pages // 2
     return Instance(importance, change_rate, complete.astype(np.float64), **more)
 
 
 def draw_cold(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
-    """Draw pages like those of ``noisy``, with log-normal change rates over three decades.
+    """Draw an instance like ``noisy``, with log-normal change rates over three decades.
 
     It is meant for ``reveal="importance"``: a few pages change often, and a common prior rate is
     wrong for nearly all pages.
@@ -109,7 +109,7 @@ def draw_cold(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance
 
 
 def _sources(value: Any, bandwidth: float) -> int:
-    """Check a number of sources."""
+    """Return a number of sources of signals; raise ValueError if it is out of range."""
     return whole("num_sources", value, 2, MAX_SOURCES)
 
 

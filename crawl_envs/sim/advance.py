@@ -67,12 +67,12 @@ AT_ONCE = 1_000_000
 interrupts; each takes 5 to 300 ns. The caller calls again; results do not depend on it."""
 
 NOTHING = -1
-"""The kind of an event without effect: of a page that does not exist."""
+"""Kind that an event without effect gets, such as one of a page that does not exist."""
 
 
 @inlined(forceinline=True)
 def pass_time(record: Any, until: float) -> None:
-    """Integrate freshness up to ``until``, and set the time."""
+    """Add a lane's weights times the time until ``until`` to its slot's totals; set the time."""
     passed = until - record.time
     record.slot_fresh += passed * record.fresh_weight
     record.slot_alive += passed * record.alive_weight
@@ -84,7 +84,7 @@ def pass_time(record: Any, until: float) -> None:
 
 @inlined(forceinline=True)
 def open_slot(record: Any, target: float) -> None:
-    """Reset the totals and the log for a slot that ends at ``target``."""
+    """Start a slot of a lane that ends at time ``target``: totals of 0, and no log entries."""
     record.slot_fresh = 0.0
     record.slot_alive = 0.0
     record.slot_divergence = 0.0
@@ -103,7 +103,7 @@ def open_slot(record: Any, target: float) -> None:
 
 @inlined(forceinline=True)
 def clear_page(page: Any, changed: int) -> None:
-    """Reset the counts of a page; ``changed`` is the outcome of its last crawl."""
+    """Set a page's changes and signals to 0; ``changed`` is its last crawl's outcome, or -1."""
     page.changes = 0
     page.signals = 0
     page.changed = changed
@@ -111,7 +111,7 @@ def clear_page(page: Any, changed: int) -> None:
 
 @inlined()
 def weigh_pages(state: State, lane: int) -> None:
-    """Sum the weights of the pages that exist, and of those that are fresh."""
+    """Sum the weights of a lane's existing pages and of its fresh ones, and store both sums."""
     record, pages = state.lanes[lane], state.pages
     record.fresh_weight, record.alive_weight, record.divergent_weight = 0.0, 0.0, 0.0
     priced = state.prices.shape[1] > 0
@@ -125,7 +125,7 @@ def weigh_pages(state: State, lane: int) -> None:
 
 @inlined()
 def restart(state: State, lane: int) -> None:
-    """Reset a lane to time 0 of its episode, all pages fresh, with the first decision as target."""
+    """Reset a lane to time 0 of its episode: all pages fresh, the first decision as target."""
     record, pages = state.lanes[lane], state.pages
     rewind(state, lane)
     store(stream_of(record.rng_root, record.episode), state.rng[lane])
@@ -161,9 +161,10 @@ def restart(state: State, lane: int) -> None:
 
 @inlined(forceinline=True)
 def close_slots(state: State) -> None:
-    """Add the slots of the lanes that moved to their ledgers, and write the outcomes.
+    """Add the totals of the finished slots to the ledgers of their lanes, and write the outcomes.
 
-    The outcomes of the other lanes are 0.
+    Only lanes that moved in this step have a finished slot. The outcomes of all other lanes become
+    0.
     """
     lanes, outcomes, diverging = state.lanes, state.outcomes, state.divergence.shape[1] > 0
     for lane in range(lanes.shape[0]):
@@ -214,9 +215,9 @@ def weigh_outcomes(state: State, lane: int) -> None:
 
 @inlined(forceinline=True)
 def crawl_page(state: State, lane: int, number: int) -> None:
-    """Crawl a page now and log it.
+    """Crawl page ``number`` of a lane at its current time, and add an entry to the log of crawls.
 
-    A crawl of a page that does not exist is wasted. The log must not be full.
+    A crawl of a page that does not exist is counted as wasted. The log must have room for an entry.
     """
     record, page = state.lanes[lane], state.pages[lane, number]
     changed, place = page.changes > 0, record.slot_crawls
@@ -251,7 +252,7 @@ def crawl_page(state: State, lane: int, number: int) -> None:
 
 @inlined("divergence", forceinline=True)
 def renew(state: State, lane: int, number: int) -> None:
-    """Make the copy of an existing page current, where copies diverge."""
+    """Replace the held copy of an existing page by the live page, if copies have a divergence."""
     converge(state, lane, number)
     if state.copies.shape[1] > 0:
         crawl_fragments(state, lane, number)
@@ -275,10 +276,10 @@ def next_slot(state: State, lane: int, number: int) -> None:
 
 @inlined(forceinline=True)
 def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
-    """Crawl the first ``counts[lane]`` of ``crawls[lane]``, and set the next decision as target.
+    """Crawl the first ``counts[lane]`` pages of ``crawls[lane]``; the next decision is the target.
 
-    Idle lanes are unchanged. In a batch with costs, pages are crawled up to the first that exceeds
-    the bandwidth so far; the remainder is left for the next batch.
+    Lanes that are idle do not change. In a batch with costs, pages are crawled up to the first that
+    costs more than the bandwidth so far has left; the next batch gets the remainder.
     """
     for lane in range(state.lanes.shape[0]):
         record = state.lanes[lane]
@@ -299,7 +300,10 @@ def crawl(state: State, crawls: IntArray, counts: IntArray) -> None:
 
 @inlined()
 def set_alive(state: State, lane: int, number: int, born: bool) -> bool:
-    """Add a page, known and with a current copy, or remove it; return False if nothing changes."""
+    """Give birth to a page (``born``) or remove it; return False if it is in this state already.
+
+    A page that is born is known at once, and its copy is current.
+    """
     record, page = state.lanes[lane], state.pages[lane, number]
     if page.alive == born:
         return False
@@ -323,7 +327,7 @@ def set_alive(state: State, lane: int, number: int, born: bool) -> bool:
 
 @inlined(forceinline=True)
 def apply_rare_event(state: State, lane: int, number: int, kind: int) -> int:
-    """Apply the event before the cursor, of a kind from BIRTH on; return its kind or NOTHING."""
+    """Apply the event before the cursor, of kind BIRTH or higher; return its kind or NOTHING."""
     if kind <= DEATH:
         return kind if set_alive(state, lane, number, kind == BIRTH) else NOTHING
     if kind == DAY:
@@ -341,9 +345,10 @@ def apply_rare_event(state: State, lane: int, number: int, kind: int) -> int:
 
 @inlined(forceinline=True)
 def apply_next_event(state: State, lane: int) -> tuple[int, int]:
-    """Apply the next event of the tape; the log of signals must not be full.
+    """Apply the next event of a lane's tape; return its page, and its kind or NOTHING.
 
-    Returns the page, and the kind of the event, or NOTHING if it has no effect.
+    NOTHING stands for an event without effect. The log of signals must have room for one more
+    entry.
     """
     record = state.lanes[lane]
     event = state.tape[min(lane, state.tape.shape[0] - 1), record.cursor]
@@ -354,10 +359,11 @@ def apply_next_event(state: State, lane: int) -> tuple[int, int]:
 def apply_event(
     state: State, lane: int, record: Any, event: Any, pages: Records, log: Records
 ) -> tuple[int, int]:
-    """Apply an event to a lane, given by its record, its pages and its log of signals.
+    """Apply one event to a lane; return its page and its kind, or NOTHING if it has no effect.
 
-    Changes, signals and requests are applied without branches, because the next kind cannot be
-    predicted.
+    ``record``, ``pages`` and ``log`` are the lane's record, pages and log of signals. Changes,
+    signals and requests are applied without branches, because a processor cannot predict the next
+    kind.
     """
     pass_time(record, event.time)
     number, kind = event.code >> KIND_BITS, event.code & KIND_MASK
@@ -389,7 +395,7 @@ SLOT_IS_OVER, DAY_IS_OVER = math.inf, -math.inf
 
 @inlined(forceinline=True)
 def has_event(state: State, lane: int) -> bool:
-    """Return whether the tape has a next event; draw events if needed."""
+    """Return whether a lane's tape has a next event; draw a new block of events if needed."""
     record = state.lanes[lane]
     if record.cursor == record.length and not (record.by_day or record.recorded):
         draw_block(state, lane)
@@ -398,18 +404,20 @@ def has_event(state: State, lane: int) -> bool:
 
 @inlined(forceinline=True)
 def is_after(event: Any, target: float) -> bool:
-    """Return whether an event belongs to a later slot.
+    """Return whether an event belongs to a slot after the one that ends at time ``target``.
 
-    Prices that change, and days that end, at the time of a crawl precede it; other events follow.
+    At the time of a crawl, price changes and ends of days come before it; all other events come
+    after.
     """
     return bool(event.time >= target and (event.time > target or event.code & KIND_MASK < PRICE))
 
 
 @inlined(forceinline=True)
 def next_event_time(state: State, lane: int) -> float:
-    """Return the time of the next event of the slot.
+    """Return the time of the next event in the current slot of a lane.
 
-    SLOT_IS_OVER if there is none, DAY_IS_OVER if the lane waits for the events of its next day.
+    Return SLOT_IS_OVER if the slot has no more events, DAY_IS_OVER if the next day is not drawn
+    yet.
     """
     record = state.lanes[lane]
     if not has_event(state, lane):
@@ -420,14 +428,14 @@ def next_event_time(state: State, lane: int) -> float:
 
 @inlined(forceinline=True)
 def end_slot(record: Any) -> None:
-    """Pass the time up to the target of a lane that has no event left in its slot."""
+    """Move a lane's time to the end of its slot, and mark the lane as no longer busy."""
     pass_time(record, record.target)
     record.busy = False
 
 
 @inlined(forceinline=True)
 def play_slot(state: State, lane: int, left: int) -> int:
-    """Play the events of a lane up to its target, at most ``left``; return how many are left."""
+    """Play a lane's events up to its target, at most ``left`` of them; return how many are left."""
     record, pages, log = state.lanes[lane], state.pages[lane], state.signal_log[lane]
     events, target = state.tape[min(lane, state.tape.shape[0] - 1)], record.target
     while has_event(state, lane):
@@ -450,10 +458,10 @@ def play_slot(state: State, lane: int, left: int) -> int:
 
 @inlined(forceinline=True)
 def advance(state: State, left: int) -> tuple[bool, int]:
-    """Play the events of each busy lane up to its target, at most ``left`` events in all.
+    """Play the events of each busy lane up to its target, at most ``left`` events in all lanes.
 
-    Returns whether all lanes have reached their target, and the number of events left. A lane that
-    is still busy needs a larger log or its next day, or no event is left: call again.
+    Returns whether all lanes have reached their target, and how many events are left. If a lane has
+    not, its log is full, its next day is missing, or no event is left. The caller then calls again.
     """
     complete = True
     for lane in range(state.lanes.shape[0]):

@@ -1,8 +1,8 @@
 """The times of crawls: slot j is the time at which the integral of the bandwidth reaches j.
 
-With a constant bandwidth R that is j / R. Where crawls have costs, j is 1 plus the cost of all
-crawls so far. A clock is an array of rows (start, crawls before,
-bandwidth), one per step of the bandwidth, in order of time.
+With a constant bandwidth R, slot j is at time j / R. Where crawls have costs, j is 1 plus the cost
+of all crawls so far. A clock is an array with a row per step of the bandwidth, in order of time:
+start of the step, crawls before the start, bandwidth.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import FloatArray
 
 SLACK = 1e-9
-"""Rounding tolerance of the last crawl before the horizon, and of costs, as a share of a slot."""
+"""How much of a slot, by rounding, the last crawl may be late, and the cost of crawls too large."""
 
 MAX_SLOTS = 2.0**53
 
 
 def clock_rows(bandwidth: float, steps: Sequence[Sequence[float]] = ()) -> FloatArray:
-    """Return the clock of a bandwidth and its later steps, (1 + len(steps), 3)."""
+    """Return the clock of a bandwidth from time 0 and its later steps, (1 + len(steps), 3)."""
     rows = [(0.0, 0.0, bandwidth)]
     for start, rate in steps:
         before, crawls, old_rate = rows[-1]
@@ -31,7 +31,7 @@ def clock_rows(bandwidth: float, steps: Sequence[Sequence[float]] = ()) -> Float
 
 @compiled()
 def slot_time(clock: FloatArray, slot: float) -> float:
-    """Return the time at which the integral of the bandwidth reaches ``slot`` >= 0."""
+    """Return the time at which the integral of the bandwidth reaches ``slot``, >= 0."""
     row = 0
     while row + 1 < clock.shape[0] and clock[row + 1, 1] <= slot:
         row += 1
@@ -40,7 +40,7 @@ def slot_time(clock: FloatArray, slot: float) -> float:
 
 @compiled()
 def slot_times(clock: FloatArray, slots: FloatArray) -> FloatArray:
-    """Return the times of slots, (n,)."""
+    """Return the times of ``slots`` by a clock, (n,) each."""
     times = np.empty(slots.size)
     for number in range(slots.size):
         times[number] = slot_time(clock, slots[number])
@@ -48,13 +48,17 @@ def slot_times(clock: FloatArray, slots: FloatArray) -> FloatArray:
 
 
 def crawls_between(clock: FloatArray, start: float, end: float) -> float:
-    """Return the integral of the bandwidth from ``start`` to ``end``."""
+    """Return the crawls that the bandwidth allows from ``start`` to ``end``, its integral."""
     begins = np.clip(clock[:, 0], start, end)
     return float(np.diff(begins, append=end) @ clock[:, 2])
 
 
 def slots_until(clock: FloatArray, horizon: float) -> int:
-    """Return the number of slots in (0, horizon]; errors as for :func:`budget_until`."""
+    """Return the number of slots of a clock whose time lies in (0, horizon].
+
+    Raises:
+        ValueError: as for :func:`budget_until`.
+    """
     return int(np.floor(budget_until(clock, horizon)))
 
 

@@ -33,13 +33,13 @@ Penalty: TypeAlias = str | Sequence[float] | FloatArray
 
 NAMED = {"binary": (1.0, 0.0), "harmonic": (1.0,)}
 LARGEST = 1e100
-"""Largest number in a table; its sums over pages and time are finite."""
+"""Largest number in a table of penalties, so that sums over pages and time are finite."""
 ROUNDING = 1e-12
-"""Share of the first increment by which a later one may exceed the one before it."""
+"""Rounding tolerance of increments that must not rise, as a share of the first one."""
 
 
 def penalty_increments(penalty: Penalty, name: str = "objective") -> FloatArray:
-    """Return the first increments of a penalty.
+    """Return the first increments C(n + 1) - C(n) of the penalty C of n undetected changes.
 
     Args:
         penalty: ``harmonic``, ``binary``, or a table C(0), C(1), .., C(K) of at least two numbers
@@ -62,7 +62,7 @@ def penalty_increments(penalty: Penalty, name: str = "objective") -> FloatArray:
 
 
 def _table(penalty: ArrayLike, name: str) -> FloatArray:
-    """Return a table as an array of numbers up to LARGEST; ValueError otherwise."""
+    """Return a penalty's table as an array; ValueError unless its numbers are up to LARGEST."""
     try:
         table = floats(name, penalty)
     except ValueError:
@@ -80,7 +80,7 @@ def _table(penalty: ArrayLike, name: str) -> FloatArray:
 
 @inlined(forceinline=True)
 def integrate_divergence(record: Any, now: float) -> None:
-    """Integrate the divergence of a lane, and the weight of its pages, up to now."""
+    """Add a lane's divergence, and its pages' weight, over the time up to ``now`` to its totals."""
     passed = now - record.divergence_since
     record.slot_divergence += passed * record.divergence_weight
     record.slot_divergent += passed * record.divergent_weight
@@ -89,7 +89,7 @@ def integrate_divergence(record: Any, now: float) -> None:
 
 @inlined(forceinline=True)
 def increment(increments: FloatArray, changes: int) -> float:
-    """Return C(changes + 1) - C(changes)."""
+    """Return the penalty of one more undetected change, C(changes + 1) - C(changes)."""
     known = increments.shape[0]
     if changes < known:
         return float(increments[changes])
@@ -98,7 +98,7 @@ def increment(increments: FloatArray, changes: int) -> float:
 
 @inlined("divergence", forceinline=True)
 def diverge(state: State, lane: int, number: int) -> None:
-    """Add a change, already counted, to the divergence of its page."""
+    """Add the latest change of a page, already in its count, to the page's divergence."""
     page, record = state.pages[lane, number], state.lanes[lane]
     integrate_divergence(record, record.time)
     if state.increments.shape[0] > 0:
@@ -111,7 +111,7 @@ def diverge(state: State, lane: int, number: int) -> None:
 
 @inlined("divergence", forceinline=True)
 def converge(state: State, lane: int, number: int) -> None:
-    """Set the divergence of a page to 0: its copy is current."""
+    """Set the divergence of a page to 0, because its held copy equals the live page."""
     record, weight = state.lanes[lane], state.pages[lane, number].importance
     if state.prices.shape[1] > 0:
         weight = 1.0
@@ -125,7 +125,7 @@ def converge(state: State, lane: int, number: int) -> None:
 
 @inlined(forceinline=True)
 def measure_copy(state: State, lane: int, number: int) -> None:
-    """Update the divergence of a copy from its counts."""
+    """Compute the divergence of a page's copy from its counts of live, held, common fragments."""
     record, page, copy = state.lanes[lane], state.pages[lane, number], state.copies[lane, number]
     old, now = state.divergence[lane, number], record.time
     new = jaccard(copy.live, copy.held, copy.common) if page.alive else 0.0
@@ -137,7 +137,7 @@ def measure_copy(state: State, lane: int, number: int) -> None:
 
 @inlined(forceinline=True)
 def note_change(state: State, lane: int, copy: Any) -> None:
-    """Integrate the divergence up to a change of a page, and note whether it is the first."""
+    """Integrate the divergence up to a change of a page; store the time of its first change."""
     record: Any = state.lanes[lane]
     integrate_divergence(record, record.time)
     if np.isnan(copy.first_change):
@@ -146,7 +146,7 @@ def note_change(state: State, lane: int, copy: Any) -> None:
 
 @inlined("copies")
 def change_fragments(state: State, lane: int, number: int, spell: int, sign: int) -> None:
-    """Start (``sign`` 1) or end (-1) a recorded spell, whose fragments may have been there."""
+    """Let the fragments of a recorded spell appear (``sign`` 1) on a page, or disappear (-1)."""
     copy, bases, spells = state.copies[lane, number], state.bases[lane, number], state.spells[0]
     note_change(state, lane, copy)
     size = sign * spells[spell].size
@@ -159,9 +159,10 @@ def change_fragments(state: State, lane: int, number: int, spell: int, sign: int
 
 @inlined("copies")
 def update_fragments(state: State, lane: int, number: int, size: int, since: float) -> None:
-    """Change a page: ``size`` fragments, which were there ``since`` a time, by as many new ones.
+    """Replace ``size`` fragments of a page, present since the time ``since``, by as many new ones.
 
-    Without a base version its time is NaN, which is not after any time.
+    A missing base version has the time NaN, which is later than no time, so it needs no special
+    case.
     """
     record, page = state.lanes[lane], state.pages[lane, number]
     copy, bases = state.copies[lane, number], state.bases[lane, number]
@@ -180,21 +181,21 @@ def update_fragments(state: State, lane: int, number: int, size: int, since: flo
 
 @inlined(forceinline=True)
 def renew_copy(copy: Any, now: float, made: float) -> None:
-    """Replace a copy by the live page; ``made`` is the time of the version."""
+    """Replace a held copy by the live page at time ``now``; ``made`` is the time of its version."""
     copy.made, copy.held, copy.common = made, copy.live, copy.live
     copy.area, copy.since, copy.first_change = 0.0, now, np.nan
 
 
 @inlined(forceinline=True)
 def forget_bases(bases: Records) -> None:
-    """Remove the base versions of a page."""
+    """Remove all base versions of a page: the earlier copies that new copies are compared with."""
     for slot in range(bases.shape[0]):
         bases[slot].made, bases[slot].divergence, bases[slot].age = np.nan, np.nan, np.nan
 
 
 @inlined("copies", forceinline=True)
 def crawl_fragments(state: State, lane: int, number: int) -> None:
-    """Replace the held copy of a page, and compare the new one with the base versions."""
+    """Replace a page's held copy by its live version, and compare it with the base versions."""
     copy, bases = state.copies[lane, number], state.bases[lane, number]
     now = state.lanes[lane].time
     for slot in range(bases.shape[0] - 1, 0, -1):
@@ -212,7 +213,7 @@ def crawl_fragments(state: State, lane: int, number: int) -> None:
 
 @inlined("copies")
 def restart_fragments(state: State, lane: int) -> None:
-    """Give a lane current copies of all pages at time 0, without base versions."""
+    """Give all pages of a lane copies that equal the live pages at time 0, and no base versions."""
     for number in range(state.copies.shape[1]):
         copy = state.copies[lane, number]
         copy.live = copy.first
@@ -225,7 +226,7 @@ def restart_fragments(state: State, lane: int) -> None:
 
 @inlined("prices")
 def change_price(state: State, lane: int, number: int, true: int) -> None:
-    """Set the true price of an offer; it may return to the held one."""
+    """Set the true price of an offer; the copy is fresh if it equals the held price, else stale."""
     record, page, price = state.lanes[lane], state.pages[lane, number], state.prices[lane, number]
     stale, wrong = page.changes > 0, true != price.held
     price.true = true

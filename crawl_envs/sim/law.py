@@ -19,15 +19,15 @@ NumPy operation, which cannot be interrupted, takes more than two seconds."""
 
 
 class CustomEvents(Instance):
-    """An instance that draws its own events: not Poisson, not independent, or at other rates.
+    """An instance whose events are drawn by its own law instead of independent Poisson processes.
 
-    Its change rate, recall and false-signal rate are the revealed parameters. Here they are
-    beliefs, described in the documentation of each law.
+    Its change rate, recall and false-signal rate are the parameters that policies see. They are
+    beliefs and may differ from the law; the documentation of each law describes them.
     """
 
     @abstractmethod
     def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:
-        """Draw the events of an episode, a pure function of the arguments and the instance.
+        """Draw the events of an episode; equal arguments and instances give equal events.
 
         Args:
             rng: generator of the lane, independent of actions.
@@ -43,7 +43,7 @@ class CustomEvents(Instance):
 
 
 def check_expected(what: str, expected: float, max_events: float = MAX_EVENTS) -> None:
-    """Raise ValueError if ``what``, names of arguments, give too many events in an episode."""
+    """Raise ValueError if an episode has too many expected events; ``what`` names the arguments."""
     if not expected <= max_events:
         raise ValueError(
             f"{what} must give at most {max_events:g} events in an episode, got {expected:g}"
@@ -53,11 +53,11 @@ def check_expected(what: str, expected: float, max_events: float = MAX_EVENTS) -
 def check_events(
     instance: Instance, horizon: float, requests: bool = True, tape: Tape | None = None
 ) -> None:
-    """Raise ValueError if an episode would have too many events.
+    """Raise ValueError if an episode of an instance up to ``horizon`` would have too many events.
 
-    Every change, signal and, with ``requests``, request is an event, for any reward. Importance is
-    the rate of requests; it can be scaled, since only its proportions matter to policies.
-    A ``tape`` has recorded events, which replace those of the instance.
+    Every change and signal is an event, and with ``requests`` every request. Importance is the rate
+    of requests, which can be scaled, since policies use only its proportions. If a recorded
+    ``tape`` is given, its events are counted instead.
     """
     if tape is not None:
         count = np.searchsorted(tape.time, horizon, side="right")

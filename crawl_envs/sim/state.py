@@ -48,8 +48,8 @@ LANE = np.dtype(
         ("payment", np.int64),
         ("budget", np.float64),
         ("mortal", np.bool_),
-        # sums over existing pages of importance, of that of fresh pages, of weight, and of weight
-        # times divergence; time up to which the last two are integrated
+        # sums over existing pages: importance, importance if fresh, weight, and weight times
+        # divergence; time up to which the last two sums are integrated
         ("alive_weight", np.float64),
         ("fresh_weight", np.float64),
         ("divergent_weight", np.float64),
@@ -92,13 +92,13 @@ LANE = np.dtype(
         ("delay_kind", np.int64),
         ("delay_mean", np.float64),
         ("delay_quantum", np.float64),
-        # crawls at random instants: root of their stream, total rate, time of the next one, what
-        # is left of a unit exponential until then while the rate is 0
+        # crawls at random instants: root of their stream, total rate, time of the next crawl, and,
+        # while the rate is 0, the rest of the unit exponential until it
         ("rng_root", np.uint64),
         ("crawl_rate", np.float64),
         ("crawl_due", np.float64),
         ("hazard", np.float64),
-        # their token bucket: its size, its content at a time, that time, its refill rate
+        # token bucket: size, tokens at the time ``token_time``, this time, refill rate
         ("bucket", np.float64),
         ("tokens", np.float64),
         ("token_time", np.float64),
@@ -145,14 +145,14 @@ SPELL = np.dtype(
 )
 COPY = np.dtype(
     [
-        # number of live fragments, at time 0 and now; those of the held copy, those still present,
-        # and its time
+        # numbers of fragments: of the live page at time 0 and now, of the held copy, of both the
+        # live page and the copy; time of the copy
         ("first", np.int32),
         ("live", np.int32),
         ("held", np.int32),
         ("common", np.int32),
         ("made", np.float64),
-        # integral of its divergence up to ``since``; time of the first change
+        # integral of the copy's divergence up to ``since``; time of the page's first change
         ("area", np.float64),
         ("since", np.float64),
         ("first_change", np.float64),
@@ -161,7 +161,7 @@ COPY = np.dtype(
 )
 BASE = np.dtype(
     [
-        # time of a base version, NaN for none, its fragments, and those that are live
+        # time of a base version, NaN for none; number of its fragments, and of those still live
         ("made", np.float64),
         ("held", np.int32),
         ("common", np.int32),
@@ -175,7 +175,7 @@ PRICES = np.dtype([("true", np.int32), ("held", np.int32)], align=True)
 
 
 class State(NamedTuple):
-    """N worlds of m pages. An annotation has the element type and the axes of an array.
+    """The arrays of N worlds of m pages; each annotation has an array's element type and axes.
 
     Axes of one name have one length, which is 0 where a world lacks an optional part: C sources of
     signals, if several, I increments of a penalty, D pages with a divergence, Q pages crawled at
@@ -233,7 +233,7 @@ class State(NamedTuple):
 FIELDS = fields_of(State)
 
 GROWING = {"clock_rows", "events", "details", "updates", "pending", "logged", "crawled", "spells"}
-"""Axes that grow as needed."""
+"""Names of the axes whose lengths grow as needed."""
 
 KINDS: Kinds = {
     np.uint64: ("pending", "Q", "D", "V", "G", "P"),  # pages that are fresh or stale
@@ -242,24 +242,27 @@ KINDS: Kinds = {
     np.uint8: ("columns", "pending", "V", "P"),  # of fragments
     np.int8: ("columns", "pending", "G", "P"),  # offers
 }
-"""Kinds of worlds; others, with delays of signals or costs of crawls, have tables of int64."""
+"""Axes that are empty in each kind of world, by the dtype of its table; others: int64."""
 
 FRESHNESS, HITS, REQUESTS, CRAWLS, DIVERGENCE, DENIED, DECLARED, SIMILARITY, SPEND = range(9)
 NUM_OUTCOMES = 9
-"""Rows of the outcomes; SIMILARITY is 1 minus DIVERGENCE, SPEND the cost of the crawls."""
+"""Number of rows of the outcomes of a slot, named above.
+
+SIMILARITY is 1 - DIVERGENCE, SPEND the cost of the crawls.
+"""
 
 BY_WAITING, BY_BATCH, UNPAID = range(3)
-"""How crawls are paid: the next decision comes later by the cost; only crawls within the bandwidth
-so far are made; or not at all."""
+"""How crawls are paid: the next decision comes later by the cost; a batch ends at its bandwidth; or
+not at all."""
 
 
 def new_state(lengths: dict[str, int]) -> State:
-    """Return arrays of zeros with axes of the given lengths, 0 if none is given."""
+    """Return a State of zeros; ``lengths`` has the length of each axis by name, else 0."""
     return State(*zeros(FIELDS, {"outcomes": NUM_OUTCOMES, **lengths}))
 
 
 def _state_at(typing_context: Any, table: Any) -> Any:
-    """Turn a table into the state of compiled code."""
+    """Type the intrinsic that turns a table of addresses into the State of compiled code."""
     return read_table(type_of("State", FIELDS, table, KINDS), table)
 
 

@@ -26,7 +26,7 @@ UNIT = 2.0**-53
 
 
 class Roots(NamedTuple):
-    """The roots of the three streams of one seed."""
+    """The three numbers that start a seed's streams of instances, tapes and policies."""
 
     instance: int
     tape: int
@@ -34,19 +34,19 @@ class Roots(NamedTuple):
 
 
 def roots(seed: int) -> Roots:
-    """Return the roots of the streams of ``seed`` (an integer >= 0)."""
+    """Return the roots of the three random streams of an integer ``seed`` >= 0."""
     words = np.random.SeedSequence(seed).generate_state(3, np.uint64)
     return Roots(*(int(word) for word in words))
 
 
 def generator(root: int, episode: int) -> np.random.Generator:
-    """Return a new NumPy generator for the given root and episode."""
+    """Return a new NumPy generator for episode ``episode`` of the stream with a given root."""
     return np.random.default_rng((root, episode))
 
 
 @compiled(forceinline=True)
 def mixed(word: np.uint64) -> np.uint64:
-    """Return the splitmix64 hash of a word."""
+    """Return the 64-bit hash of a word by the finaliser of splitmix64."""
     word = (word ^ (word >> np.uint64(30))) * MIX_1
     word = (word ^ (word >> np.uint64(27))) * MIX_2
     hashed: np.uint64 = word ^ (word >> np.uint64(31))
@@ -55,7 +55,7 @@ def mixed(word: np.uint64) -> np.uint64:
 
 @inlined()
 def stream_of(root: np.uint64, episode: np.uint64) -> Stream:
-    """Return the initial state of the stream of an episode of the given root."""
+    """Return the first state, four words, of the random stream of an episode and a root."""
     word = mixed(root + GOLDEN * (episode + np.uint64(1)))
     return (
         mixed(word + GOLDEN),
@@ -67,32 +67,32 @@ def stream_of(root: np.uint64, episode: np.uint64) -> Stream:
 
 @inlined(forceinline=True)
 def loaded(words: UintArray) -> Stream:
-    """Return the stream stored in an array of four words."""
+    """Return the random stream whose state is stored in an array of four words."""
     return words[0], words[1], words[2], words[3]
 
 
 @inlined(forceinline=True)
 def store(stream: Stream, words: UintArray) -> None:
-    """Store a stream in an array of four words."""
+    """Write the state of a random stream into an array of four words."""
     words[0], words[1], words[2], words[3] = stream
 
 
 @compiled()
 def rewind(words: UintArray, root: np.uint64, episode: np.uint64) -> None:
-    """Store the initial state of the stream of an episode of the given root in four words."""
+    """Write the first state of the stream of a root and an episode into an array of four words."""
     store(stream_of(root, episode), words)
 
 
 @inlined(forceinline=True)
 def rotated(word: np.uint64, bits: int) -> np.uint64:
-    """Return a word rotated to the left."""
+    """Return a 64-bit word whose bits are rotated to the left by ``bits`` places."""
     turned: np.uint64 = (word << np.uint64(bits)) | (word >> np.uint64(64 - bits))
     return turned
 
 
 @inlined(forceinline=True)
 def next_word(stream: Stream) -> tuple[np.uint64, Stream]:
-    """Return 64 random bits, and the stream after them (xoshiro256++)."""
+    """Draw 64 random bits by xoshiro256++; return them and the stream after the draw."""
     s0, s1, s2, s3 = stream
     word = rotated(s0 + s3, 23) + s0
     shifted = s1 << np.uint64(17)
@@ -103,20 +103,20 @@ def next_word(stream: Stream) -> tuple[np.uint64, Stream]:
 
 @inlined(forceinline=True)
 def uniform_of(bits: int) -> float:
-    """Return the number in (0, 1], a multiple of 2**-53, of 53 random bits."""
+    """Turn 53 random bits into a number in (0, 1], a multiple of 2**-53."""
     return (float(bits) + 1.0) * UNIT
 
 
 @inlined(forceinline=True)
 def next_uniform(stream: Stream) -> tuple[float, Stream]:
-    """Return a number in (0, 1], a multiple of 2**-53, and the stream after it."""
+    """Draw a uniform number in (0, 1], a multiple of 2**-53; return it and the stream after it."""
     word, stream = next_word(stream)
     return uniform_of(int(word >> np.uint64(11))), stream
 
 
 @inlined(forceinline=True)
 def draw_uniform(words: UintArray) -> float:
-    """Return a number in (0, 1] from the stream stored in an array of four words."""
+    """Draw a number in (0, 1] from the stream in an array of four words, and advance it."""
     uniform, stream = next_uniform(loaded(words))
     store(stream, words)
     return float(uniform)

@@ -54,17 +54,18 @@ DELAY_NONE, DELAY_CONSTANT, DELAY_EXPONENTIAL, DELAY_POISSON = range(4)
 
 
 def column_bits(num_sources: int) -> int:
-    """Return the number of bits of the kinds of a page in alias tables.
+    """Return the number of bits that the kind of an event takes in the columns of an alias table.
 
-    Columns of alias tables are ``page << column_bits | kind``, so that draws need no division.
+    A column is ``page << column_bits | kind``, so that splitting it into both needs no division.
     """
     return (1 + 2 * num_sources).bit_length()
 
 
 def event_rates(instance: Instance, requests: bool = True) -> FloatArray:
-    """Return the rate of every (page, kind), (m, 2 ** column_bits).
+    """Return the rate of events of every page and kind, (m, 2 ** column_bits).
 
-    Rates of kinds from 2 + 2 S on are 0, and without ``requests`` those of requests.
+    Kinds from 2 + 2 S on do not exist for S sources, so their rates are 0. Without ``requests`` the
+    rates of requests are 0 too.
     """
     rates = np.zeros((instance.num_pages, 1 << column_bits(instance.num_sources)))
     rates[:, REQUEST] = instance.importance * requests
@@ -112,16 +113,16 @@ def fill_alias(rates: FloatArray, alias: Records) -> None:
 
 @inlined(forceinline=True)
 def draw_gap(stream: Stream, mean: float) -> tuple[float, Stream]:
-    """Draw an exponential waiting time of the given mean, which may be infinite."""
+    """Draw an exponential waiting time of a mean, perhaps inf; return it and the new stream."""
     uniform, stream = next_uniform(stream)
     return -math.log(uniform) * mean, stream
 
 
 @inlined(forceinline=True)
 def code_of(uniform: float, alias: Records, bits: int) -> int:
-    """Return the code that a uniform number chooses from an alias table.
+    """Return the code, page and kind, that a uniform number in (0, 1] chooses from an alias table.
 
-    The table has pages by 2 ** ``bits`` kinds.
+    The columns of the table are pages times 2 ** ``bits`` kinds.
     """
     scaled = (1.0 - uniform) * alias.shape[0]
     column = int(scaled)
@@ -133,14 +134,14 @@ def code_of(uniform: float, alias: Records, bits: int) -> int:
 
 @inlined(forceinline=True)
 def draw_code(stream: Stream, alias: Records, bits: int) -> tuple[int, Stream]:
-    """Draw the code of an event from an alias table; one word."""
+    """Draw an event's code from an alias table by one word; return it and the new stream."""
     uniform, stream = next_uniform(stream)
     return code_of(uniform, alias, bits), stream
 
 
 @inlined()
 def draw_delay(stream: Stream, kind: int, mean: float, quantum: float) -> tuple[float, Stream]:
-    """Draw the delay of a signal; a Poisson count by inversion of one uniform number."""
+    """Draw the delay of a signal (Poisson by inversion); return it and the stream after it."""
     if kind == DELAY_EXPONENTIAL:
         return draw_gap(stream, mean)
     if kind == DELAY_POISSON:
@@ -163,7 +164,7 @@ BLOCK = 64
 
 @dataclass(frozen=True, eq=False)
 class Tape:
-    """A recorded tape.
+    """A recorded list of the events of an episode, in order of time.
 
     Attributes:
         time: time of each event, float64, not decreasing, >= 0.
@@ -206,7 +207,7 @@ class Tape:
 
     @property
     def mortal(self) -> bool:
-        """Whether pages are born or die."""
+        """Whether a page is born or dies during the tape, or does not exist at time 0."""
         kinds = self.code & KIND_MASK
         return not self.alive.all() or bool(np.any((kinds == BIRTH) | (kinds == DEATH)))
 
@@ -223,10 +224,10 @@ class Tape:
         alive: ArrayLike = True,
         num_sources: int = 1,
     ) -> Tape:
-        """Build a tape from lists of (times, pages), in any order.
+        """Build a tape from lists of (times, pages) for each kind of event, in any order of time.
 
-        ``signals`` may be (times, pages, sources), with sources below ``num_sources``, by default
-        0. The order at equal times is births, changes, signals, requests, deaths.
+        ``signals`` may be (times, pages, sources); sources lie in [0, ``num_sources``) and are 0 by
+        default. Events at equal times are ordered as births, changes, signals, requests, deaths.
         """
         source = np.asarray(signals[2] if len(signals) == 3 else np.zeros(np.shape(signals[1])))
         if np.any(source < 0) or np.any(source >= num_sources):
@@ -257,16 +258,15 @@ class Tape:
 
 
 def most_of(mean: float) -> int:
-    """Return a number that a Poisson number exceeds with a probability below 1e-30."""
+    """Return a bound that a Poisson number of this mean exceeds with probability below 1e-30."""
     return int(mean + 12.0 * math.sqrt(mean)) + 64
 
 
 def pending_capacity(instance: Instance) -> int:
-    """Return an upper bound on the number of signals under way.
+    """Return an upper bound on the number of an instance's signals that are sent and not arrived.
 
-    Signals under way are an M/G/infinity queue that starts empty: at any time their number is
-    Poisson with a mean of at most rate times mean delay. (A signal is sent when its event is the
-    next one.)
+    These signals are an M/G/infinity queue that starts empty. Their number at any time is Poisson,
+    with a mean of at most signal rate times mean delay. (A signal is sent when its event is next.)
     """
     if instance.delay.kind == "none":
         return 0
@@ -275,7 +275,7 @@ def pending_capacity(instance: Instance) -> int:
 
 @inlined(forceinline=True)
 def draw_source(record: Any, stream: Stream, alias: Records, time: float) -> Any:
-    """Draw the event after ``time``, before delays: its time, code, and the stream after it."""
+    """Draw the next event after ``time``, before delays; return its time, code and the stream."""
     gap, stream = draw_gap(stream, record.mean_gap)
     code, stream = draw_code(stream, alias, record.column_bits)
     return time + gap, code, stream
@@ -283,10 +283,10 @@ def draw_source(record: Any, stream: Stream, alias: Records, time: float) -> Any
 
 @inlined()
 def draw_block_prompt(record: Any, block: Records, words: UintArray, alias: Records) -> None:
-    """Fill a block of events without delays of signals.
+    """Fill a block with the next events of a lane whose signals arrive without delay.
 
-    In three passes, because the entries of the alias table, which is not in the cache, are then
-    fetched side by side: random words, codes, times.
+    There are three passes: random words, codes, times. So the processor fetches the alias table's
+    entries, which are not in its cache, at the same time.
     """
     stream, bits, mean = loaded(words), record.column_bits, record.mean_gap
     for position in range(block.shape[0]):
@@ -308,7 +308,7 @@ def draw_block_prompt(record: Any, block: Records, words: UintArray, alias: Reco
 
 @inlined(forceinline=True)
 def signals_under_way(state: State, lane: int) -> IndexedHeap:
-    """Return the heap of the signals of a lane under way."""
+    """Return the heap of a lane's signals that are sent and not arrived, by time of arrival."""
     return IndexedHeap(
         state.pending_due[lane],
         state.pending_entry[lane],
@@ -319,7 +319,7 @@ def signals_under_way(state: State, lane: int) -> IndexedHeap:
 
 @inlined("pending_code")
 def draw_block_delayed(state: State, lane: int) -> None:
-    """Fill a lane's block of events with delayed signals: events and arrivals, in order of time.
+    """Fill a lane's block with its next events, with delayed signals at their times of arrival.
 
     A signal is sent when its event is the next one. A false signal is an event only on arrival.
 
@@ -361,7 +361,7 @@ def draw_block_delayed(state: State, lane: int) -> None:
 
 @inlined("alias")
 def draw_block(state: State, lane: int) -> None:
-    """Fill the lane's block with the next events of its tape."""
+    """Fill a lane's block with the next events of its tape, and set its cursor to the start."""
     record, block = state.lanes[lane], state.tape[lane]
     if record.delay_kind == DELAY_NONE:
         draw_block_prompt(record, block, state.stream[lane], state.alias[lane])
@@ -373,7 +373,7 @@ def draw_block(state: State, lane: int) -> None:
 
 @inlined()
 def rewind(state: State, lane: int) -> None:
-    """Rewind the lane's tape to the start of its episode."""
+    """Move a lane's cursor to the start of its episode; for a drawn tape, draw the first event."""
     record = state.lanes[lane]
     record.cursor = 0
     if not (record.recorded or record.by_day):
@@ -382,7 +382,7 @@ def rewind(state: State, lane: int) -> None:
 
 @inlined("alias")
 def draw_first(state: State, lane: int) -> None:
-    """Draw the first event of the lane's tape, which is next."""
+    """Draw the first event of a lane's tape, which becomes the next; no signals are under way."""
     record = state.lanes[lane]
     record.length = 0
     state.pending_size[lane, 0] = 0

@@ -1,8 +1,8 @@
-"""Versions of pages: the content of a page at a time, from the spells of its fragments.
+"""Versions of pages: the fragments of a page at a time, found from spells of fragments.
 
-The version of a page at time t includes the events before t: it has the spells with
-``birth < t <= death``. Arguments of kernels are the spells of a lane, (n,), and the range of a
-page's spells: ``first``, and ``last``, which is exclusive.
+A spell is a set of fragments that come and go together. The version of a page at time t includes
+the events before t: it has the spells with ``birth < t <= death``. Arguments of kernels are a
+lane's spells, (n,), and the range of a page's spells, from ``first`` to before ``last``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from crawl_envs.types.copies import LOW, HashArray, mixed32
 
 @inlined(forceinline=True)
 def was_present(spells: Records, spell: int, time: float) -> bool:
-    """Return whether the fragments of a spell were present just before a time in the past.
+    """Return whether the fragments of a spell were on their page just before a past time.
 
-    True if the spell, or an earlier one of the same fragments, includes the time.
+    They were if this spell, or an earlier one of the same fragments, includes the time.
     """
     while spell >= 0 and spells[spell].birth >= time:
         spell = spells[spell].earlier
@@ -28,7 +28,7 @@ def was_present(spells: Records, spell: int, time: float) -> bool:
 
 @inlined()
 def size_at(spells: Records, first: int, last: int, time: float) -> int:
-    """Return the number of fragments in the version of a page at a time."""
+    """Return the number of fragments of a page, spells ``first`` to ``last`` - 1, at a time."""
     size = 0
     for spell in range(first, last):
         if spells[spell].birth >= time:
@@ -40,9 +40,10 @@ def size_at(spells: Records, first: int, last: int, time: float) -> int:
 
 @inlined(forceinline=True)
 def jaccard(live: int, stored: int, common: int) -> float:
-    """Return the fragment staleness of two sets of given sizes and number of ``common`` fragments.
+    """Return the fragment staleness (Jaccard distance) of a ``live`` and a ``stored`` set.
 
-    That is eq. 3 of Olston and Pandey 2008; 0 if both are empty.
+    The arguments are the sizes of the sets and of their intersection. See eq. 3 of Olston and
+    Pandey 2008; the result is 0 if both sets are empty.
     """
     union = live + stored - common
     return (union - common) / union if union > 0 else 0.0
@@ -50,7 +51,7 @@ def jaccard(live: int, stored: int, common: int) -> float:
 
 @inlined(forceinline=True)
 def hash_of(key: np.uint64, number: int) -> np.uint32:
-    """Return the hash of fragment ``number`` of a spell with a key.
+    """Return the hash of the fragment numbered ``number`` in a spell whose key is ``key``.
 
     The word of the first is the lower half of the key, as for recorded fragments, so that the hash
     is that of :func:`crawl_envs.types.copies.sketch_of`.
@@ -63,9 +64,9 @@ def hash_of(key: np.uint64, number: int) -> np.uint32:
 
 @inlined()
 def insert(hashes: HashArray, count: int, hashed: np.uint32) -> int:
-    """Insert a hash into the ``count`` smallest so far, distinct and ascending.
+    """Insert a hash into an ascending array of the ``count`` smallest distinct hashes so far.
 
-    If the array is full the largest is dropped. Returns the new count.
+    A full array loses its largest hash. Returns the new count.
     """
     place = count
     while place > 0 and hashes[place - 1] > hashed:
@@ -82,7 +83,7 @@ def insert(hashes: HashArray, count: int, hashed: np.uint32) -> int:
 
 @inlined()
 def smallest_at(spells: Records, first: int, last: int, time: float, size: int) -> HashArray:
-    """Return the ``size`` smallest hashes of a version's fragments, ascending."""
+    """Return the ``size`` smallest fragment hashes of a page's version at a time, ascending."""
     size = min(size, size_at(spells, first, last, time))
     hashes, count = np.empty(size, np.uint32), 0
     for spell in range(first, last):
@@ -99,7 +100,7 @@ def smallest_at(spells: Records, first: int, last: int, time: float, size: int) 
 
 @compiled()
 def all_at(spells: Records, first: int, last: int, time: float) -> HashArray:
-    """Return the hashes of all fragments of a version, in any order, repeated or not."""
+    """Return the hashes of all fragments of a page's version at a time, unsorted, with repeats."""
     hashes = np.empty(size_at(spells, first, last, time), np.uint32)
     count = 0
     for spell in range(first, last):
@@ -113,5 +114,5 @@ def all_at(spells: Records, first: int, last: int, time: float) -> HashArray:
 
 
 def sketch_at(spells: Records, first: int, last: int, time: float, size: int | None) -> HashArray:
-    """Return the sketch of a version: its smallest ``size`` hashes, None for all, ascending."""
+    """Return a page's sketch at a time: its ``size`` smallest hashes, None for all, ascending."""
     return np.unique(all_at(spells, first, last, time))[:size]

@@ -45,7 +45,7 @@ EPISODE_AXES, SLACK = ("events", "details", "updates", "spells"), 1.25
 
 
 class Layout(NamedTuple):
-    """The parts of a world, besides its numbers of lanes and pages."""
+    """The optional parts of a world, in addition to its numbers of lanes and pages."""
 
     num_sources: int = 1
     num_features: int = 0  # columns of an observation; 0 without observations
@@ -61,7 +61,7 @@ class Layout(NamedTuple):
 
 
 def _allocate(num_lanes: int, num_pages: int, layout: Layout) -> State:
-    """Allocate the arrays of ``num_lanes`` worlds, zero except for the recorded tape."""
+    """Allocate the arrays of ``num_lanes`` worlds: zeros, and the recorded tape if there is one."""
     tape, sources = layout.tape, layout.num_sources
     increments = np.zeros(0) if layout.increments is None else layout.increments
     fragments = layout.base_versions is not None
@@ -153,13 +153,13 @@ class World:
             self.state.copies["first"] = plan.contents.sizes(0.0)
 
     def clock_of(self, instance: Instance) -> FloatArray:
-        """Return the clock of the slots, (steps, 3)."""
+        """Return the clock of an instance's slots, (steps, 3), see :mod:`crawl_envs.sim.clock`."""
         if self.epoch is not None:
             return clock_rows(1.0 / self.epoch)
         return clock_rows(instance.bandwidth, instance.bandwidth_steps)
 
     def set_instance(self, lane: int, instance: Instance) -> None:
-        """Set the instance of a lane, which fits, from its next restart on."""
+        """Write an instance of the world's number of pages to a lane, before the lane restarts."""
         rows = self.clock_of(instance)
         self.lengthen(clock_rows=rows.shape[0], pending=pending_capacity(instance))
         state, record = self.state, self.state.lanes[lane]
@@ -212,7 +212,7 @@ class World:
             )
 
     def set_contents(self, row: int, contents: Contents) -> None:
-        """Set the fragments of the pages of a lane, or of all, from the next restart on."""
+        """Set the fragments of row ``row``, a lane or the row of all, for the next restarts."""
         count = contents.birth.size
         self.lengthen(spells=count)
         self.state.spell_start[row] = contents.start
@@ -221,7 +221,7 @@ class World:
             spells[name] = getattr(contents, name)
 
     def lengthen(self, **lengths: int) -> None:
-        """Lengthen axes to at least the given lengths, keeping all entries."""
+        """Lengthen the named axes of the arrays to at least the given lengths; entries are kept."""
         current = self.lengths
         longer = {
             axis: int(SLACK * length) if axis in EPISODE_AXES else length
@@ -234,14 +234,14 @@ class World:
             self._adopt(State(*resized(self.state, FIELDS, longer, empty | entries)))
 
     def grow_logs(self) -> None:
-        """Double the logs of a slot that are full in some lane, keeping their entries."""
+        """Double the logs of signals or crawls that are full in some lane; entries are kept."""
         lanes = self.state.lanes
         for axis, counts in (("logged", lanes["logged"]), ("crawled", lanes["slot_crawls"])):
             if np.any(counts == self.lengths[axis]):
                 self.lengthen(**{axis: 2 * self.lengths[axis]})
 
     def ledger(self, record: Any) -> Ledger:
-        """Return the totals of a lane since its restart, from its record in ``state.lanes``."""
+        """Return a lane's totals since its restart; ``record`` is its entry of ``state.lanes``."""
         names = (field.name for field in fields(Ledger) if field.name != "penalty_time")
         counts = {name: record[name].item() for name in names}
         if self.state.cost.size == 0:
@@ -250,7 +250,7 @@ class World:
         return Ledger(**counts, penalty_time=penalty)
 
     def log(self, lane: int) -> CrawlLog:
-        """Return the crawls and signals of the last slot, as new arrays."""
+        """Return the crawls and signals of a lane's last slot, as new arrays."""
         record = self.state.lanes[lane]
         crawls = self.state.crawl_log[lane, : record["slot_crawls"]]
         signals = self.state.signal_log[lane, : record["logged"]]
@@ -264,14 +264,14 @@ class World:
         return CrawlLog(**columns, signals=received)
 
     def signals(self, lane: int) -> IntArray:
-        """Return the signals of each page since its last crawl, (m,) or (S, m), a new array."""
+        """Return each page's number of signals since its last crawl, (m,) or (S, m), new array."""
         by_source = self.state.source_signals[lane]
         counts = by_source if self.num_sources > 1 else self.state.pages[lane]["signals"]
         fresh: IntArray = counts.astype(np.int64)
         return fresh
 
     def get_state(self) -> dict[str, np.ndarray]:
-        """Return copies of all arrays by name."""
+        """Return copies of all arrays of the world by name, for :meth:`set_state`."""
         return {name: array.copy() for name, array in self.state._asdict().items()}
 
     def set_state(self, arrays: Mapping[str, np.ndarray]) -> None:

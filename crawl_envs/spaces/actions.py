@@ -57,7 +57,7 @@ class ActionForm(ABC):
 
     @abstractmethod
     def decode(self, actions: Any, num_lanes: int) -> Actions:
-        """Return the pages to crawl, (N, max_pages), and their number, (N,), for N actions.
+        """Return the pages to crawl in each of N lanes, (N, max_pages), and how many, (N,).
 
         Raises:
             ValueError: an action has another type, shape or range. Numbers of pages are checked at
@@ -65,16 +65,17 @@ class ActionForm(ABC):
         """
 
     def decode_one(self, action: Any) -> Actions:
-        """Return the decoded action of a single lane."""
+        """Return the decoded action of a single lane, as :meth:`decode` returns it for N = 1."""
         shape = getattr(action, "shape", self.shape)
         if shape != self.shape:
             raise ValueError(f"action must have shape {self.shape}, got {shape}")
         return self.decode([action], 1)
 
     def _checked(self, actions: Any, num_lanes: int, kinds: str, expected: str) -> Any:
-        """Return the actions of all lanes as an array of one of the dtype kinds.
+        """Return N actions as an array; ValueError unless shape and dtype kind, of ``kinds``, fit.
 
-        Errors about a list of one action have no axis of lanes.
+        ``expected`` describes a right action in messages, which omit lanes for a list of one
+        action.
         """
         shape, one = (num_lanes, *self.shape), num_lanes == 1 and isinstance(actions, list)
         wanted = f"{expected}, of shape {shape[one:]}" if shape[one:] else expected
@@ -89,7 +90,7 @@ class ActionForm(ABC):
         return array
 
     def _between_ones(self, actions: Any, num_lanes: int, what: str) -> Any:
-        """Return numbers in [-1, 1], within rounding, of all lanes."""
+        """Return the actions of N lanes in [-1, 1]; ValueError if outside by more than ROUNDING."""
         array = self._checked(actions, num_lanes, "fiu", f"{what} in [-1, 1]")
         size = np.abs(array)
         if np.all(size <= 1.0):
@@ -116,7 +117,7 @@ class PageChoice(ActionForm):
         return Discrete(self.num_pages)
 
     def decode(self, actions: Any, num_lanes: int) -> Actions:
-        """Return each lane's page."""
+        """Return the page to crawl in each of N lanes, (N, 1), and the count 1 of each, (N,)."""
         pages = actions if isinstance(actions, np.ndarray) else None
         if pages is None or pages.dtype is not INT64 or pages.shape != (num_lanes,):
             pages = self._checked(actions, num_lanes, "iu", f"a page in [0, {self.num_pages})")
@@ -126,7 +127,7 @@ class PageChoice(ActionForm):
         return pages[:, None], self._counts
 
     def decode_one(self, action: Any) -> Actions:
-        """Return the page in a reused array, which the next call overwrites."""
+        """Return the page of one lane, in an array that the next call overwrites."""
         if type(action) in (int, np.int64) and 0 <= action < self.num_pages:
             self._one[0][0, 0] = action
             return self._one
@@ -151,7 +152,7 @@ class TopScores(ActionForm):
         return Box(-1.0, 1.0, self.shape, np.float32)
 
     def decode(self, actions: Any, num_lanes: int) -> Actions:
-        """Return each lane's highest pages, the highest first."""
+        """Return each lane's ``batch`` pages of highest scores, best first, and their number."""
         scores = self._between_ones(actions, num_lanes, "scores")
         pages = top_pages(np.ascontiguousarray(scores, np.float64), self.max_pages)
         return pages, np.full(num_lanes, self.max_pages, np.int64)
@@ -171,7 +172,7 @@ class RefreshSet(ActionForm):
         return MultiBinary(self.num_pages)
 
     def decode(self, actions: Any, num_lanes: int) -> Actions:
-        """Return each lane's chosen pages, the lowest first."""
+        """Return the pages whose bit is 1 in each lane, ascending, and how many there are, (N,)."""
         bits = self._checked(actions, num_lanes, "iubf", "bits 0 or 1")
         if not np.all((bits == 0) | (bits == 1)):
             raise ValueError(f"action must be bits 0 or 1, got {bits.min()}..{bits.max()}")
@@ -197,7 +198,7 @@ class CrawlRates(ActionForm):
         return Box(0.0, self.highest, self.shape, np.float64)
 
     def decode(self, actions: Any, num_lanes: int) -> Actions:
-        """Return the rates and probabilities of all lanes, one array (N, m)."""
+        """Return a tuple of one array, (N, m): the rate or probability of each page."""
         expected = "rates, and probabilities where every change is signalled"
         rates = self._checked(actions, num_lanes, "fiu", expected)
         if not np.all(np.isfinite(rates) & (rates >= 0.0)):
@@ -242,7 +243,10 @@ class SampledRates(CrawlRates):
 
 @compiled()
 def top_pages(scores: Any, batch: int) -> IntArray:
-    """Return the ``batch`` highest pages of each lane, (N, batch), ties by lowest index."""
+    """Return the pages of the ``batch`` highest scores in each lane, (N, batch), best first.
+
+    Among equal scores the lowest page comes first.
+    """
     pages = np.empty((scores.shape[0], batch), np.int64)
     for lane in range(scores.shape[0]):
         reached = np.flatnonzero(scores[lane] >= kth_largest(scores[lane].copy(), batch))
@@ -252,7 +256,7 @@ def top_pages(scores: Any, batch: int) -> IntArray:
 
 
 def action_form(name: str, num_pages: int, batch: int = 1, costs: bool = False) -> ActionForm:
-    """Return the slot form of that name, for crawls with ``costs`` or without.
+    """Return the action form named ``page``, ``scores`` or ``refresh``, for m pages.
 
     Raises:
         ValueError: ``name`` is unknown, ``batch`` is outside [1, m], or the form does not support

@@ -29,9 +29,9 @@ may be chosen; ``flat_dict`` is the same with it flat.
 """
 
 ELAPSED, SIGNALS, CHANGED, ALIVE = range(4)
-"""Columns with one source of signals; each further source shifts the last two by one."""
+"""Numbers of columns for one source of signals; each more shifts the last two by one."""
 OFFER_CHANGED = 1
-"""Column of ``changed`` of offers, which have no signals."""
+"""Number of the column ``changed`` of offers, which have no columns of signals."""
 PARAMETERS = ("importance", "cost", "complete", "change_rate", "recall", "false_signal_rate")
 """Columns that do not change in an episode."""
 SIGNAL_CAP = 1000.0
@@ -39,13 +39,13 @@ SIGNAL_CAP = 1000.0
 RATE_CAP = 1e6
 """Largest rate, weight and number of fragments in observations."""
 NO_BASE = -1.0
-"""Divergence and age without a base version; NaN in trackers."""
+"""Value of divergence and age where no base version exists; trackers have NaN instead."""
 OFFER_LIMITS = {"change_frequency": 12.0, "days_since_change": NO_CHANGE, "day_of_week": 6.0}
 """Upper limits of features of shopping offers; prices change at most once in two hours."""
 MAX_BUFFERS = 8
-"""Largest number of reused buffers; further copies are new arrays."""
+"""Largest number of buffers in a pool; further copies are new arrays."""
 UNHELD = max(sys.getrefcount(buffer) for buffer in [np.empty(1)])
-"""Reference count of a buffer held by a list only, as seen in a loop."""
+"""Reference count, seen in a loop, of a buffer to which only a list refers."""
 
 
 def feature_names(
@@ -80,7 +80,7 @@ def feature_names(
 
 
 def without_source(feature: str) -> tuple[str, int | None]:
-    """Split a column name into name and source, ``("signals", 1)``; None without a source."""
+    """Split a column ``signals_1`` into ``("signals", 1)``; the number is None if there is none."""
     name, _, number = feature.rpartition("_")
     return (name, int(number)) if number.isdigit() else (feature, None)
 
@@ -88,7 +88,7 @@ def without_source(feature: str) -> tuple[str, int | None]:
 def observation_space(
     features: tuple[str, ...], num_pages: int, horizon: float, form: ObservationForm
 ) -> Space[Any]:
-    """Return the space of observations of a form, float32 with finite bounds.
+    """Return the Gymnasium space of one lane's observations in a form, float32 with finite bounds.
 
     Elapsed time is at most the horizon, signals SIGNAL_CAP, rates RATE_CAP. The printed bounds are
     those of one page, which hold for all.
@@ -111,7 +111,7 @@ def observation_space(
 
 
 def batched(space: Any, num_lanes: int) -> Space[Any]:
-    """Return the space of observations of N lanes, boxes printed as those of one lane."""
+    """Return the space of N lanes' observations, printed with the bounds of a single page."""
     if isinstance(space, Dict):
         return Dict({name: batched(part, num_lanes) for name, part in space.items()})
     box: Any = batch_space(space, num_lanes)
@@ -120,13 +120,13 @@ def batched(space: Any, num_lanes: int) -> Space[Any]:
 
 
 class Buffers:
-    """Reusable buffers for copies of arrays of one shape and dtype."""
+    """A pool of arrays of one shape and dtype for copies, reused once nobody refers to them."""
 
     def __init__(self) -> None:
         self._buffers: list[NDArray[Any]] = []
 
     def copy(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return a C-contiguous copy; it is not reused while the caller refers to it."""
+        """Return a C-contiguous copy of an array, in a buffer that nobody else refers to."""
         for buffer in self._buffers:
             if sys.getrefcount(buffer) == UNHELD:
                 np.copyto(buffer, array)
@@ -137,12 +137,12 @@ class Buffers:
         return fresh
 
     def __reduce__(self) -> tuple[type[Buffers], tuple[()]]:
-        """Leave the buffers out of copies: they belong to callers."""
+        """Pickle the pool without its arrays, since callers may still use them."""
         return Buffers, ()
 
 
 def write_parameters(rows: ObservationArray, instance: Instance, features: tuple[str, ...]) -> None:
-    """Write the revealed parameters of an instance into a lane's rows, (F, m)."""
+    """Write the visible parameters of an instance into a lane's columns of observations, (F, m)."""
     for row, feature in enumerate(features):
         name, source = without_source(feature)
         if name == "cost" and instance.cost is None:
@@ -154,9 +154,9 @@ def write_parameters(rows: ObservationArray, instance: Instance, features: tuple
 
 @inlined(forceinline=True)
 def write_page(page: Any, features: Any, lane: int, number: int, extra: int, mortal: bool) -> None:
-    """Write the features of a page, except elapsed time, into ``features``, (N, F, m).
+    """Write a page's signals, last outcome and existence into the observations, (N, F, m).
 
-    The total of its signals is in the first of ``1 + extra`` columns.
+    With several sources, the page's total goes into the first of ``1 + extra`` columns of signals.
     """
     features[lane, SIGNALS, number] = min(float(page.signals), SIGNAL_CAP)
     features[lane, CHANGED + extra, number] = page.changed
@@ -166,7 +166,7 @@ def write_page(page: Any, features: Any, lane: int, number: int, extra: int, mor
 
 @inlined()
 def write_sources(features: ObservationArray, counts: NDArray[np.int32], lane: int) -> None:
-    """Write the signals of all pages by source."""
+    """Write each page's number of signals by source into the observations of a lane."""
     for source in range(counts.shape[1]):
         for number in range(counts.shape[2]):
             features[lane, SIGNALS + source, number] = min(
@@ -176,10 +176,10 @@ def write_sources(features: ObservationArray, counts: NDArray[np.int32], lane: i
 
 @inlined("copies", forceinline=True)
 def write_copy(state: State, lane: int, number: int) -> None:
-    """Write the last columns of a page of fragments: the features of its held copy.
+    """Write the features of a page's held copy into the last columns of the observations.
 
-    These are the number of fragments, the divergence from each base version, and its age; both are
-    NO_BASE without a base version.
+    They are its number of fragments, and its divergence from and age after each base version; the
+    latter two are NO_BASE without a base version.
     """
     bases, features = state.bases[lane, number], state.observations
     count = bases.shape[0]
@@ -196,10 +196,10 @@ def write_copy(state: State, lane: int, number: int) -> None:
 
 @inlined(forceinline=True)
 def write_observations(state: State) -> None:
-    """Update the observations of lanes that moved.
+    """Update the observations of all lanes that moved in this step.
 
-    Elapsed times are written for all pages, 0 for pages that do not exist; other features only
-    for pages with a crawl or a signal in the last slot.
+    All pages get their elapsed times, 0 for pages that do not exist. Other features change only for
+    pages with a crawl or a signal in the last slot.
     """
     lanes, pages, features = state.lanes, state.pages, state.observations
     last_crawl = state.last_crawl

@@ -84,7 +84,7 @@ def penalty_and_reward(objective: Penalty, reward: str | None) -> tuple[Penalty 
 
 
 def metrics(ledger: Ledger) -> dict[str, float]:
-    """Return the metrics of an episode.
+    """Return the metrics of an episode by name, computed from its ledger.
 
     ``accuracy``: share of requests served fresh (by PASTA its mean is the freshness);
     ``freshness``: importance-weighted share of page time that was fresh; ``changed_share``: share

@@ -14,7 +14,7 @@ MARK = 'SUITE = "crawl_envs"'
 
 
 class ForeignPackage(ImportError):
-    """Another distribution uses one of our package names."""
+    """Error: a package with one of this project's names belongs to another distribution."""
 
 
 def check_own(*names: str) -> None:

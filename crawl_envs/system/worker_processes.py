@@ -14,7 +14,7 @@ from typing import Any
 
 @contextmanager
 def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool of spawned processes; an exception in the block kills them.
+    """Yield a pool of worker processes, which are killed if the block raises an exception.
 
     Each worker uses one thread, unless OMP_NUM_THREADS is set: threads of several workers would
     wait for each other.
@@ -54,7 +54,7 @@ def _kill(executor: ProcessPoolExecutor) -> None:
 
 
 def _begin() -> None:
-    """Make this worker ignore interrupts and end with its parent, even if that is killed."""
+    """Make this worker process ignore interrupts, and end when its parent process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent: Any = multiprocessing.parent_process()
 

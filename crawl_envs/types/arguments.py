@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 MAX_LISTED, MAX_CHOICES = 8, 30
-"""Largest number of words that an error lists: always, and if none is similar to the value."""
+"""Most words that an error lists: in any case, and if none is similar to the value."""
 SMALLEST, LARGEST = 1e-12, 1e12
 """The supported domain: times, rates, bandwidths, weights and prices are 0 or lie between these,
 so that products and ratios of a few of them neither overflow nor vanish."""
 
 
 def check_domain(name: str, values: ArrayLike) -> None:
-    """Raise ValueError where finite numbers >= 0 are neither 0 nor in the supported domain."""
+    """Raise ValueError if some numbers >= 0 are neither 0 nor between SMALLEST and LARGEST."""
     array = np.asarray(values)
     outside = (array > LARGEST) | ((array < SMALLEST) & (array != 0.0))
     if outside.any():
@@ -33,7 +33,7 @@ def check_domain(name: str, values: ArrayLike) -> None:
 
 
 def within_domain(rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return estimated or simulated rates, those below the domain as 0 and none above it."""
+    """Return rates with those below the supported domain set to 0, those above to its largest."""
     limited: NDArray[np.float64] = np.where(abs(rates) < SMALLEST, 0.0, np.minimum(rates, LARGEST))
     return limited
 
@@ -55,7 +55,7 @@ def real(name: str, value: Any, *, above: float | None = None, least: float = -m
 
 
 def _is_real(value: Any) -> bool:
-    """Return whether a value is a real number; truth values are none."""
+    """Return whether a value is a real number; True and False do not count as numbers."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
@@ -71,7 +71,7 @@ def quantity(name: str, value: Any, *, above: float | None = None, least: float 
 
 
 def share(name: str, value: Any, *, above: bool = False, below: bool = False) -> float:
-    """Return a number in [0, 1] as a float; without 0 if ``above``, without 1 if ``below``.
+    """Return a number in [0, 1] as a float; 0 is refused with ``above``, 1 with ``below``.
 
     Raises:
         ValueError: ``value`` is not a number, or lies outside.
@@ -84,11 +84,11 @@ def share(name: str, value: Any, *, above: bool = False, below: bool = False) ->
 
 
 def one_of(name: str, value: Any, allowed: Any, also: str = "") -> Any:
-    """Return an argument that is one of several words.
+    """Return an argument whose value must be one of several words.
 
     Args:
-        name: its name.
-        value: its value.
+        name: name of the argument, for errors.
+        value: value of the argument.
         allowed: the words, or a Literal of them.
         also: other values that the caller accepts, for the error.
 
@@ -102,7 +102,7 @@ def one_of(name: str, value: Any, allowed: Any, also: str = "") -> Any:
 
 
 def _unknown(name: str, value: Any, choices: Sequence[str], also: str) -> str:
-    """Return what is wrong; of many words, the most similar ones are named."""
+    """Return an error message about an unknown word; if there are many, it names similar ones."""
     if len(choices) <= MAX_LISTED:
         return f"{name} must be one of {', '.join(choices)}{also}, got {value!r}"
     near = get_close_matches(str(value), choices, 3, 0.5)
@@ -115,7 +115,7 @@ def _unknown(name: str, value: Any, choices: Sequence[str], also: str) -> str:
 
 
 def file_path(name: str, value: Any) -> Path:
-    """Return a path; raise ValueError unless ``value`` is one, or a string that is not empty."""
+    """Return an argument as Path; ValueError unless it is a Path or a string that is not empty."""
     if not isinstance(value, str | Path) or value == "":
         raise ValueError(f"{name} must be a path, got {value!r}")
     return Path(value)
@@ -142,7 +142,7 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
 
 
 def _read(name: str, value: Any) -> NDArray[Any]:
-    """Return what NumPy makes of an argument, or raise ValueError."""
+    """Return an argument as NumPy reads it; raise ValueError if NumPy cannot read it."""
     if isinstance(value, np.ma.MaskedArray):
         raise ValueError(f"{name} must be an array without a mask, got {reprlib.repr(value)}")
     try:
@@ -154,7 +154,7 @@ def _read(name: str, value: Any) -> NDArray[Any]:
 
 
 def floats(name: str, value: ArrayLike, *, flags: bool = False) -> NDArray[np.float64]:
-    """Return an array of float64, itself where it is one already.
+    """Return an argument as an array of float64; an array of this type is returned itself.
 
     Args:
         name: for the error.
@@ -181,7 +181,7 @@ def floats(name: str, value: ArrayLike, *, flags: bool = False) -> NDArray[np.fl
 
 
 def amounts(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    """Return an array of float64, itself where it is one; ValueError unless finite and >= 0."""
+    """Return an argument as float64 array; raise ValueError unless it is finite and >= 0."""
     array = floats(name, value)
     fits = np.isfinite(array) & (array >= 0.0)
     if not fits.all():
@@ -190,7 +190,7 @@ def amounts(name: str, value: ArrayLike) -> NDArray[np.float64]:
 
 
 def common_length(columns: Mapping[str, NDArray[Any]]) -> int:
-    """Return the number of pages, the last length of the first array; 1 if all are scalars."""
+    """Return the number of pages: the last length of the first array, or 1 if all are scalars."""
     name, shape = next(((name, a.shape) for name, a in columns.items() if a.ndim), ("", (1,)))
     if shape[-1] == 0:
         raise ValueError(f"{name} must be of at least one page, got shape {shape}")
@@ -274,9 +274,9 @@ def bandwidth_function(bandwidth: Any, steps: Any) -> tuple[float, tuple[tuple[f
 
 
 def plain(value: Any) -> Any:
-    """Return numbers, paths, enumerations, lists and mappings as values that JSON knows.
+    """Turn numbers, paths, enumerations, lists and mappings into values that JSON can store.
 
-    They may be of any library. Other objects are returned as they are.
+    The values may come from any library. Other objects are returned unchanged.
     """
     if hasattr(value, "tolist"):  # arrays and numbers of NumPy, columns of pandas, tensors
         value = value.tolist()
@@ -299,7 +299,7 @@ be."""
 
 
 def page_arrays(**given: ArrayLike) -> tuple[NDArray[np.float64], ...]:
-    """Return the arguments as float64 arrays of one shape (m,).
+    """Return arguments that have one number per page as float64 arrays of one shape (m,).
 
     Raises:
         ValueError: an argument is not numeric, negative, not finite or outside the supported

@@ -11,7 +11,7 @@ from crawl_envs.compiled import BoolArray, FloatArray, IntArray
 from crawl_envs.types.problem import Problem
 
 UNDEFINED = "the index of every page must be a number, got NaN for page {}"
-"""What is said of a value that is none."""
+"""Message of the error about an index that is NaN."""
 
 
 class CompiledIndex(NamedTuple):
@@ -32,7 +32,7 @@ class CompiledIndex(NamedTuple):
 
 
 RESPONSE_DUE = 1.0 - 1e-9
-"""Balance of an account that counts as 1: sums of shares are rounded."""
+"""Smallest account of a page that counts as 1, because sums of shares are rounded."""
 
 
 class CompiledSequence(NamedTuple):
@@ -74,10 +74,10 @@ class ThresholdRule(NamedTuple):
 
 
 class CompiledThresholds(NamedTuple):
-    """Crawl each page at the time its state reaches a threshold.
+    """A policy that crawls each page at the time when the page's state reaches a threshold.
 
     Crawls are not bound to slots; their long-run rate is the bandwidth. ``rules`` apply one after
-    another, sorted by start, the first at 0; ``seed``, in [0, 2**64), is that, of the choices
+    another, sorted by start, the first at 0. ``seed``, in [0, 2**64), starts the random choices
     between two thresholds.
     """
 
@@ -86,7 +86,7 @@ class CompiledThresholds(NamedTuple):
 
 
 class RateRule(NamedTuple):
-    """Crawl rates from a time on.
+    """Crawl rates and chances of a crawl at a signal that apply from a time on.
 
     Attributes:
         start: start time of the rule.
@@ -100,7 +100,7 @@ class RateRule(NamedTuple):
 
 
 class CompiledRates(NamedTuple):
-    """Poisson crawls at given rates, and crawls on given shares of the signals.
+    """A policy of Poisson crawls at given rates, and of crawls at given shares of the signals.
 
     Crawls are not bound to slots; their long-run rate follows from the rates. ``rules`` apply one
     after another, sorted by start, the first at 0. Random numbers are the episode's.
@@ -178,4 +178,4 @@ class CompilablePolicy(Protocol):
     """A policy with a compiled form."""
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
-        """Return the form for ``problem`` over ``slots`` crawls; ``rng`` is for random choices."""
+        """Return the policy's compiled form for ``slots`` crawls; ``rng`` makes random choices."""

@@ -21,7 +21,7 @@ MAX_FRAGMENTS = 2**31 - 1
 
 
 def _rows(name: str, value: ArrayLike, kinds: str, minimum: int) -> NDArray[Any]:
-    """Return an array of finite numbers, (m, G); raise ValueError unless it is one."""
+    """Return an argument as array of finite numbers, (m, G); raise ValueError otherwise."""
     array = np.asarray(value)
     if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in kinds:
         raise ValueError(
@@ -148,7 +148,7 @@ class Contents:
         size: ArrayLike = 1,
         key: ArrayLike | None = None,
     ) -> Contents:
-        """Build contents from spells in any order, without those of length 0.
+        """Build contents from spells in any order; spells of length 0 are dropped.
 
         Args:
             num_pages: number of pages, m.
@@ -176,7 +176,7 @@ class Contents:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ValueError(
-                f"a spell must have 1 fragment or more and end after its birth, got size "
+                f"a spell must have 1 fragment or more and not end before its birth, got size "
                 f"{sizes[row]}, birth {births[row]}, death {deaths[row]} in row {row}"
             )
         lasting = births < deaths
@@ -191,7 +191,7 @@ class Contents:
 def _earlier(
     page: IntArray, birth: FloatArray, death: FloatArray, size: IntArray, key: KeyArray
 ) -> IntArray:
-    """Return the previous spell of the same page and key, -1 for none, (n,)."""
+    """Return the row of each spell's previous spell of equal page and key, -1 for none, (n,)."""
     order = np.lexsort((birth, key, page))
     before, after = order[:-1], order[1:]
     repeats = (page[before] == page[after]) & (key[before] == key[after])

@@ -40,12 +40,12 @@ class Sketches(NamedTuple):
     hashes: HashArray
 
     def row(self, version: int) -> HashArray:
-        """Return the sketch of one version, a view."""
+        """Return the sketch of version number ``number`` as a view of the hashes."""
         return self.hashes[self.start[version] : self.start[version + 1]]
 
     @classmethod
     def of_rows(cls, rows: Sequence[HashArray]) -> Sketches:
-        """Concatenate sketches in order."""
+        """Build the Sketches of n versions from their single sketches, in order."""
         start = np.concatenate(([0], np.cumsum([row.size for row in rows], dtype=np.int64)))
         return cls(start.astype(np.int64), np.concatenate([np.empty(0, np.uint32), *rows]))
 
@@ -60,7 +60,7 @@ class Copies(NamedTuple):
         size: number of fragments of the held copy, (m,) int64.
         divergence: distance of the held copy from each base version, in [0, 1], NaN if there is
             none; (h, m).
-        age: time from the base version to the held copy, NaN likewise; (h, m).
+        age: time from the base version to the held copy, NaN if there is none; (h, m).
     """
 
     size: IntArray
@@ -86,10 +86,10 @@ class TrueDivergence(NamedTuple):
 
 @inlined(forceinline=True)
 def mixed32(word: int) -> np.uint32:
-    """Return a hash of 32 bits, one to one (the finaliser "lowbias32" of Wellons 2018).
+    """Return the 32-bit hash of a fragment by a bijection, "lowbias32" of Wellons (2018).
 
-    The fragments of the smallest hashes are then effectively random, even if fragments are
-    numbered consecutively or sampled by a modulus.
+    The fragments of the smallest hashes are then effectively random, even if fragments are numbered
+    consecutively or sampled by a modulus.
     """
     bits = (np.uint64(word) + OFFSET) & LOW
     bits = ((bits ^ (bits >> np.uint64(16))) * MIX_1) & LOW
@@ -99,7 +99,7 @@ def mixed32(word: int) -> np.uint32:
 
 @compiled()
 def mix_all(words: HashArray) -> HashArray:
-    """Return the hash of every word, (n,)."""
+    """Return the hash of every fragment of an array by :func:`mixed32`, (n,)."""
     hashes = np.empty(words.size, np.uint32)
     for row in range(words.size):
         hashes[row] = mixed32(words[row])
@@ -108,11 +108,11 @@ def mix_all(words: HashArray) -> HashArray:
 
 @compiled()
 def divergence(first: HashArray, second: HashArray, size: int) -> float:
-    """Estimate the fragment staleness (eq. 3) of two sets from their sketches.
+    """Estimate the fragment staleness (eq. 3) of two sets of fragments from their sketches.
 
-    One minus the share of common hashes among the ``size`` smallest of the union, which has no bias
-    (Broder 1997). If neither sketch is truncated, because both sets have fewer fragments, it is
-    exact.
+    It is 1 minus the share of common hashes among the ``size`` smallest of the union, which has no
+    bias (Broder 1997). If neither sketch is truncated, because both sets have fewer fragments, it
+    is exact.
 
     Args:
         first: one sketch, ascending, of ``size`` hashes or more unless it is the whole set.

@@ -16,7 +16,7 @@ from crawl_envs.compiled import FloatArray
 def signal_evidence(
     change_rate: FloatArray, recall: FloatArray, false_signal_rate: FloatArray
 ) -> FloatArray:
-    """Return the evidence of one signal, ``ln(gamma / nu)`` in nats, >= 0.
+    """Return how strongly one signal speaks for a change, ``ln(gamma / nu)`` in nats, >= 0.
 
     It is 0 where no change emits a signal, and inf where there are no false signals.
 
@@ -38,10 +38,10 @@ def signal_time(
     false_signal_rate: FloatArray,
     unsignalled_rate: FloatArray,
 ) -> FloatArray:
-    """Return the time-equivalent of one signal, beta, >= 0; see :func:`signal_evidence`.
+    """Return the elapsed time that is equivalent evidence to one signal (beta), >= 0.
 
-    It is inf where a signal is certain, and where every change is signalled (an
-    ``unsignalled_rate`` (m,) of 0), so that elapsed time has no evidence.
+    It is :func:`signal_evidence` divided by ``unsignalled_rate``, (m,). It is inf where a signal is
+    certain, and where every change is signalled, so that elapsed time has no evidence.
     """
     evidence = signal_evidence(change_rate, recall, false_signal_rate)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -45,18 +45,18 @@ class Ledger:
         return hash(self._totals())
 
     def _totals(self) -> tuple[Any, ...]:
-        """Return all totals, with a word in place of NaN."""
+        """Return all totals as a tuple, with a word instead of each NaN, for comparisons."""
         totals = (getattr(self, field.name) for field in fields(self))
         return tuple("NaN" if total != total else total for total in totals)
 
     @property
     def freshness(self) -> float:
-        """Importance-weighted share of page time that was fresh, in [0, 1]; NaN before time 0+."""
+        """Share of time that pages were fresh, weighted by importance, in [0, 1]; NaN at time 0."""
         return self.fresh_time / self.alive_time if self.alive_time > 0.0 else math.nan
 
     @property
     def accuracy(self) -> float:
-        """Share of requests served fresh, in [0, 1]; NaN without requests."""
+        """Share of requests whose page was fresh, in [0, 1]; NaN without requests."""
         return self.hits / self.requests if self.requests else math.nan
 
     @property
@@ -69,7 +69,7 @@ class Ledger:
 
     @property
     def penalty(self) -> float:
-        """Importance-weighted mean penalty of a page, averaged over time; NaN like the cost."""
+        """Mean penalty of a page over time, weighted by importance; NaN where the cost is NaN."""
         return self._penalty_by(self.alive_time)
 
     def _penalty_by(self, amount: float) -> float:
@@ -101,5 +101,5 @@ class FragmentLedger(Ledger):
 
     @property
     def divergence(self) -> float:
-        """Importance-weighted mean divergence, in [0, 1]; NaN before time 0+ (eq. 2)."""
+        """Mean divergence of copies, weighted by importance, in [0, 1]; NaN at time 0 (eq. 2)."""
         return self.divergence_time / self.alive_time if self.alive_time > 0.0 else math.nan

@@ -33,7 +33,7 @@ class OfferMetadata(NamedTuple):
 
 
 class OfferFeatures(NamedTuple):
-    """The features of Han et al. 2020, Table 3, at the start of a day.
+    """The features of all offers at the start of a day (Han et al. 2020, Table 3).
 
     Arrays are (m,) float32 and read-only; all decisions of a day share one object. Clicks and
     impressions are counts per day, averaged over the number of days in the name.
@@ -66,4 +66,4 @@ class OfferFeatures(NamedTuple):
 HISTORY_FEATURES: tuple[str, ...] = OfferFeatures._fields[3:]
 """Names of the history features."""
 METADATA_FEATURES: tuple[str, ...] = (*OfferMetadata._fields, "day_of_week")
-"""Names of the metadata features: those of offers, and the day of the week."""
+"""Names of the metadata features: the metadata of offers, and the day of the week."""

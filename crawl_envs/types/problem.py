@@ -60,7 +60,7 @@ MAX_SOURCES = 15
 OF_SOURCES = ("recall", "false_signal_rate")
 """Parameters of an instance that may differ between sources."""
 RECALL_ROUNDING = 1e-12
-"""Tolerance of sums of recalls above 1."""
+"""How much more than 1 a sum of recalls may be by rounding."""
 DELAY_KINDS = ("none", "constant", "exponential", "poisson")
 MAX_POISSON_DELAY = 500.0
 """Largest mean, in quanta, of a Poisson delay: the draw is by inversion from exp(-mean)."""
@@ -93,13 +93,13 @@ class Delay:
 
 
 def _over_sources(values: FloatArray) -> FloatArray:
-    """Return sums over sources, (m,), of an array (m,) or (S, m)."""
+    """Return the sums over sources, (m,), of an array that is (m,) or (S, m)."""
     total: FloatArray = values if values.ndim == 1 else values.sum(0)
     return total
 
 
 def _check_recall(recall: FloatArray) -> None:
-    """Raise ValueError if a recall, or the sum of recalls of a page, exceeds 1."""
+    """Raise ValueError if a recall, or the sum of a page's recalls over sources, exceeds 1."""
     if np.any(recall > 1.0):
         raise ValueError(f"recall must lie in [0, 1], got {recall.max()}")
     total = _over_sources(recall)
@@ -128,7 +128,7 @@ class Instance:
         change_rate: Poisson rate of changes, >= 0 (Delta).
         recall: probability in [0, 1] that a change emits a signal (lambda of the NCIS paper), per
             page, or per source and page; the sum over sources is at most 1.
-        false_signal_rate: rate of signals without a change, >= 0 (nu), likewise.
+        false_signal_rate: rate of signals without a change, >= 0 (nu), of the shape of recall.
         bandwidth: crawls per unit time, > 0 (R), from time 0 on; with costs, the cost of crawls
             per unit time.
         bandwidth_steps: later changes of the bandwidth, as (time, bandwidth) pairs.
@@ -216,7 +216,7 @@ class Instance:
 
     @property
     def precision(self) -> FloatArray:
-        """Share of signals with a change, 1 where there are no signals; (m,) or (S, m)."""
+        """Share of signals that report a change, (m,) or (S, m); 1 where there are no signals."""
         rate, true = self.signal_rate, self.recall * self.change_rate
         return np.divide(true, rate, out=np.ones_like(rate), where=rate > 0.0)
 
@@ -235,9 +235,9 @@ class Instance:
         return pages
 
     def pooled(self) -> Instance:
-        """Return the instance with all sources merged into one.
+        """Return an instance with one source of signals that sends the signals of all sources.
 
-        Its recall and false-signal rate are the sums over sources.
+        Its recall and false-signal rate are the sums over the sources.
         """
         if self.num_sources == 1:
             return self
@@ -247,7 +247,7 @@ class Instance:
         return Instance(**arguments)
 
     def problem(self, reveal: Reveal = "parameters") -> Problem:
-        """Return the public part of the instance, the same object at each call."""
+        """Return what policies may know of the instance; repeated calls return the same object."""
         if reveal not in self._problems:
             self._problems[reveal] = self._public(reveal)
         return self._problems[reveal]
@@ -281,7 +281,7 @@ REVEALS: tuple[Reveal, ...] = ("parameters", "importance")
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The public part of an :class:`Instance`; hidden parameters are None.
+    """What policies may know of an :class:`Instance`; hidden parameters are None.
 
     Always public are the number of sources, ``complete``, the mask of pages with exactly their
     changes signalled, (m,) bool, None for no page, ``group``, the host or directory of each
@@ -313,11 +313,15 @@ class Problem:
         bandwidth_function(finite, self.bandwidth_steps)
         if self.cost is not None:
             object.__setattr__(self, "cost", cost_per_page(self.cost, self.num_pages))
+        for name in ("importance", "change_rate", "recall", "false_signal_rate", "complete"):
+            shape = np.shape(getattr(self, name))
+            if shape and shape[-1] != self.num_pages:
+                raise ValueError(f"{name} must have {self.num_pages} pages, got shape {shape}")
         if self.recall is not None and self.recall.ndim == 2:
             object.__setattr__(self, "num_sources", int(self.recall.shape[0]))
 
     def pooled(self) -> Problem:
-        """Return the problem with all sources merged into one; see :meth:`Instance.pooled`."""
+        """Return the problem with all sources of signals merged; see :meth:`Instance.pooled`."""
         recall, false_rate = self.recall, self.false_signal_rate
         if recall is not None:
             recall = np.minimum(_over_sources(recall), 1.0)
@@ -348,7 +352,7 @@ class Problem:
 
 
 class Tracker(NamedTuple):
-    """Knowledge of one lane at a decision: exact, unsaturated arrays, newly allocated.
+    """What a tracker knows of one lane at a decision, in new arrays of exact numbers.
 
     Attributes:
         problem: public part of the instance.
@@ -415,4 +419,4 @@ class Policy(Protocol):
         episode_start: Any = None,
         deterministic: bool = False,
     ) -> tuple[Any, Any]:
-        """Return the action for ``observation``, batched like it, and the next hidden state."""
+        """Return the action, or a batch of them, for ``observation``, and the next hidden state."""

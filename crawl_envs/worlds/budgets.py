@@ -36,13 +36,12 @@ def within_budget(
     overspend: Overspend,
     cost: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return actions within their budgets, and their expected spending.
+    """Return actions cut to their budgets of crawls per unit of time, and their expected spending.
 
-    Actions are crawl rates and, where ``complete``, probabilities at changes, whose estimated rates
-    are used; arrays are (m,) or, for several lanes, (N, m), with a bandwidth or (N,). ``cost`` is
-    of a crawl of each page, None for 1. ``scale``
-    clips probabilities to 1, and scales an action that spends too much down to the budget, all
-    pages by the same factor.
+    An action is a crawl rate or, where ``complete``, a probability at changes, whose estimated
+    rates are ``change_rate``. Arrays are (m,) or, for several lanes, (N, m), with a bandwidth or
+    (N,). ``cost`` is that of a crawl of each page, None for 1. ``scale`` clips probabilities to 1,
+    and scales an action that spends too much down to the budget, all pages by the same factor.
 
     Raises:
         ValueError: with ``error``, a probability above 1, or an action that spends too much; in any
@@ -78,7 +77,7 @@ def within_budget(
 
 
 class RateBudget:
-    """The budgets of N lanes whose actions are crawl rates, and the estimates behind them.
+    """The budgets of N lanes whose actions are crawl rates, and their estimated change rates.
 
     Args:
         num_lanes: number of lanes, N.
@@ -130,7 +129,7 @@ class RateBudget:
             )
 
     def start(self, lane: int, instance: Instance) -> None:
-        """Start an episode of a lane."""
+        """Start an episode of a lane: store its instance's rates and forget declared ones."""
         self.complete[lane], self.change_rate[lane] = instance.complete, instance.change_rate
         self.steady[lane] = math.nan if instance.bandwidth_steps else instance.bandwidth
         if self.cost is not None:
@@ -139,11 +138,11 @@ class RateBudget:
         self.declared.pop(lane, None)
 
     def declare(self, change_rate: ArrayLike, lane: int) -> None:
-        """Declare the tracker's estimated change rates, for the budget of the next step.
+        """Declare the change rates of a lane's pages, (m,), for the budget of the next step.
 
-        Only those of pages with complete observation matter, and only if change rates are hidden;
-        otherwise the revealed rates are used. The default of hidden rates is (N + 1/2) / (t + 1/2)
-        with N signals received up to time t.
+        They matter only for pages with complete observation, and only if change rates are hidden;
+        else the revealed rates are used. Hidden rates that are not declared are
+        (N + 1/2) / (t + 1/2), with N signals received up to time t.
 
         Raises:
             ValueError: not one finite number >= 0 per page, or no such lane.
@@ -155,7 +154,7 @@ class RateBudget:
     def allowed(
         self, wanted: FloatArray, bandwidth: FloatArray, time: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the actions within the budgets, (N, m), and the declared spending, (N,)."""
+        """Return actions ``wanted``, (N, m), cut to the budgets, and declared spending, (N,)."""
         believed = self.change_rate
         if self.reveal != "parameters":
             believed = (self.signals + 0.5) / (time[:, None] + 0.5)
@@ -167,7 +166,7 @@ class RateBudget:
         return result
 
     def count_signals(self, state: State) -> None:
-        """Count the signals of the last epoch in lanes not idle, if change rates are hidden."""
+        """Add the last epoch's signals to each lane's counts by page, if rates are hidden."""
         if self.reveal == "parameters":
             return
         for lane in map(int, np.flatnonzero(~state.lanes["idle"])):
@@ -175,16 +174,16 @@ class RateBudget:
             np.add.at(self.signals[lane], pages, 1)
 
     def bandwidth(self, instance: Instance, slot: int) -> float:
-        """Return the mean bandwidth of an epoch."""
+        """Return an instance's bandwidth averaged over the epoch that slot ``slot`` starts."""
         clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
         start, end = slot / (1.0 / self.epoch), (slot + 1) / (1.0 / self.epoch)
         return crawls_between(clock, start, end) / (end - start)
 
     def keeps_to(self, form: CompiledRates, instance: Instance, length: int) -> bool:
-        """Return whether lanes would apply a policy of rates unchanged, in ``length`` epochs.
+        """Return whether lanes apply a policy of rates unchanged during ``length`` epochs.
 
-        True if there is no bucket, change rates are revealed, the rules start with epochs and
-        respond to signals only of pages with complete observation, and no rule declares more than
+        They do if there is no bucket, change rates are revealed, every rule starts with an epoch,
+        only pages with complete observation are crawled at signals, and no rule declares more than
         the budget of any of its epochs.
         """
         complete = instance.complete

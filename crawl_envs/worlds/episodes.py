@@ -19,10 +19,10 @@ NEVER = np.iinfo(np.int64).max
 
 
 class InstanceGenerator(Protocol):
-    """A generator of instances of ``num_pages`` pages.
+    """A callable that draws instances of ``num_pages`` pages from a NumPy generator.
 
-    They have ``num_sources`` sources of signals, one if the generator has no such attribute, and
-    costs of crawls of at least ``least_cost``, none if that is None or no attribute.
+    Instances have ``num_sources`` sources of signals, one if the generator has no such attribute,
+    and costs of crawls of at least ``least_cost``, none if that is None or no attribute.
     """
 
     @property
@@ -34,7 +34,7 @@ class InstanceGenerator(Protocol):
 
 
 class Plan(NamedTuple):
-    """The start of a lane's next episode; ``instance`` None keeps the current one."""
+    """The seed's roots, number and instance of a lane's next episode; None keeps its instance."""
 
     lane: int
     roots: Roots
@@ -47,7 +47,7 @@ class Episodes:
     """The episodes of N lanes; :class:`crawl_envs.worlds.lanes.Lanes` plays them.
 
     Args:
-        world: the arrays.
+        world: the world that holds the arrays of the lanes.
         generator: generator of the instance of a lane at every seeded reset.
         horizon: length of an episode, > 0.
         resample: draw a new instance at every reset, not only at seeded ones.
@@ -55,9 +55,9 @@ class Episodes:
     Attributes:
         episodes: unique number of each lane's episode, (N,) int64; 0 before the first.
         ended: mask of the lanes at the end of their episode, (N,) bool.
-        any_ended: whether there are any.
-        steps_left: steps until the next end of an episode; 0 while a lane has had none.
-        most_steps: steps after which an episode is truncated; None for those of the horizon alone.
+        any_ended: whether any lane is at the end of its episode.
+        steps_left: steps until an episode ends next; 0 while a lane has had no episode.
+        most_steps: steps after which an episode is truncated; None if only the horizon counts.
     """
 
     _ATTRIBUTES: tuple[str, ...] = (
@@ -84,7 +84,7 @@ class Episodes:
     # Lengths
 
     def _last_slot_of(self, instance: Instance) -> int:
-        """Return the slot of the last decision of an episode: a multiple of the batch, or an epoch.
+        """Return the slot of an episode's last decision: a multiple of the batch, or an epoch.
 
         Raises:
             ValueError: too many slots to count, or not one decision fits.
@@ -143,11 +143,10 @@ class Episodes:
         return math.floor((budget - 1.0) / float(instance.cost.min())) + 1
 
     def steps_per_episode(self) -> int | None:
-        """Return the number of steps of an episode at the bandwidth of the generator.
+        """Return the number of steps of an episode at the bandwidth of the instance generator.
 
-        With costs it is the largest possible number, if all crawls have the least cost.
-
-        None if the generator has no bandwidth, or if no step fits, which a reset will report.
+        With costs it is the largest possible number, if all crawls have the least cost. It is None
+        if the generator has no bandwidth, or if no step fits; then a reset raises an error.
         """
         bandwidth = getattr(self._generator, "bandwidth", None)
         if bandwidth is None:
@@ -174,7 +173,7 @@ class Episodes:
         return crawls_between(clock, 0.0, (int(self._last_slot[lane]) + 1) / (1.0 / self.epoch))
 
     def budget_share(self, lane: int, ledger: Ledger) -> float:
-        """Return the spend of an ended episode of a lane over what the budget allows."""
+        """Return the spend of a lane's ended episode as a share of its budget."""
         allowed, instance = self.crawls_allowed(lane), self.instance(lane)
         if ledger.time < self.horizon:  # a limit of its steps ended it, before this decision
             clock = clock_rows(instance.bandwidth, instance.bandwidth_steps)
@@ -185,7 +184,7 @@ class Episodes:
     # Seeds and instances
 
     def _plan(self, lane: int, seed: int | None, instance: Instance | None) -> Plan:
-        """Return the checked plan of a lane's next episode, without changing the lane."""
+        """Return the plan of a lane's next episode, checked; the lane itself is unchanged."""
         lane_roots, pinned, episode = self._roots[lane], bool(self._pinned[lane]), 0
         if seed is None and lane_roots is not None:
             episode = int(self.world.state.lanes[lane]["episode"]) + 1
@@ -200,7 +199,7 @@ class Episodes:
         return Plan(lane, lane_roots, episode, instance, pinned)
 
     def _check(self, instance: Instance) -> None:
-        """Raise ValueError unless an instance fits the lanes."""
+        """Raise ValueError unless an instance has the lanes' pages and sources, and a step fits."""
         size = (instance.num_pages, instance.num_sources)
         if size != (self.num_pages, self.num_sources):
             raise ValueError(
@@ -210,7 +209,7 @@ class Episodes:
         self._last_slot_of(instance)
 
     def _prepare(self, plan: Plan) -> None:
-        """Set a lane's streams and instance before its restart."""
+        """Set a lane's random streams and instance as planned, before it restarts."""
         lane = plan.lane
         self._roots[lane], self._pinned[lane] = plan.roots, plan.pinned
         record = self.world.state.lanes[lane]
@@ -233,9 +232,9 @@ class Episodes:
         return instance
 
     def rng(self, lane: int, root: str = "rng_root") -> np.random.Generator:
-        """Return a new generator for the random choices of a lane's current episode.
+        """Return a new NumPy generator for random choices in a lane's current episode.
 
-        With ``root="root"`` it is one of the events of the episode.
+        ``root="root"`` gives the generator of the episode's events instead.
         """
         self.instance(lane)
         record = self.world.state.lanes[lane]
@@ -244,15 +243,15 @@ class Episodes:
     # Ends
 
     def _start(self, lane_mask: BoolArray) -> None:
-        """Number the new episodes of the chosen lanes, which are at their first decision."""
+        """Number the new episodes of the lanes in ``lane_mask``, (N,); they have not ended."""
         self.episodes[lane_mask] += 1
         self.ended[lane_mask] = False
         self._count_steps_left()
 
     def _count_steps_left(self) -> None:
-        """Mark ended lanes as idle, and count the steps until the next end of an episode.
+        """Mark ended lanes as idle, and count the steps until some lane's episode ends next.
 
-        That is 0 while a lane has had no episode.
+        The count stays 0 as long as some lane has never had an episode.
         """
         self.any_ended = bool(self.ended.any())
         self.world.state.lanes["idle"] = self.ended
@@ -262,7 +261,7 @@ class Episodes:
         self.steps_left = int(decisions.min()) if self.episodes.all() else 0
 
     def newly_ended(self) -> BoolArray | None:
-        """Count a step; return the mask of lanes that it ended, None if there are none."""
+        """Count a step; return the mask of lanes whose episodes it ended, or None without any."""
         self.steps_left -= 1
         if self.steps_left > 0:
             return None

@@ -53,7 +53,7 @@ from crawl_envs.worlds.step import (
 )
 
 Reported: TypeAlias = tuple[tuple[str, int], ...]
-"""Entries of the info of a step besides the reward: names, and rows of the outcomes."""
+"""Names of entries of a step's info, each with its row of the outcomes."""
 
 LANE_BYTES = np.dtype((np.void, LANE.itemsize))
 MAX_LANES = 1_000_000
@@ -83,9 +83,9 @@ class Lanes(Episodes):
         **layout: further fields of :class:`crawl_envs.sim.world.Layout`.
 
     Attributes:
-        world: the arrays.
+        world: the world that holds the arrays of the lanes.
         features: names of the columns of an observation.
-        reported: entries of the info of a step besides the reward.
+        reported: names of the info of a step besides the reward, with rows of outcomes.
         finished: records of the lanes, (N,), at the end of their previous episode.
 
     Raises:
@@ -154,7 +154,7 @@ class Lanes(Episodes):
         self._buffers, self.finished = Buffers(), np.zeros_like(world.state.lanes)
 
     def _entries(self) -> Reported:
-        """Return the entries of the info of a step besides the reward."""
+        """Return the names of a step's info besides the reward, each with its row of outcomes."""
         if self.budget is not None:
             return (("crawls", CRAWLS), ("denied", DENIED), ("declared", DECLARED))
         if self.world.requests:
@@ -162,7 +162,7 @@ class Lanes(Episodes):
         return (("crawls", CRAWLS),)
 
     def _columns(self, complete: bool) -> tuple[str, ...]:
-        """Return the names of the columns; with ``complete`` that of complete observation."""
+        """Return the names of an observation's columns; ``complete`` adds a column of that name."""
         columns = {"complete": complete, "costs": self.costs}
         return feature_names(self.reveal, self.mortal, self.num_sources, **columns)
 
@@ -187,11 +187,11 @@ class Lanes(Episodes):
         *,
         play: bool = True,
     ) -> None:
-        """Start an episode in the chosen lanes, and play to its first decision.
+        """Start an episode in the lanes of ``lane_mask``, (N,), and play to its first decision.
 
-        A seed restarts the lane's streams and draws its instance; without one the streams continue.
-        A given instance stays until the next seed. ``fallback`` seeds lanes without a seed. Without
-        ``play`` the lanes stay at time 0, for rollouts.
+        A seed restarts a lane's streams and draws its instance; without a seed its streams
+        continue. A given instance stays until the next seed. ``fallback`` draws the seeds of lanes
+        that never had one. Without ``play`` the lanes stay at time 0, for rollouts.
 
         Raises:
             ValueError: an instance that does not fit; nothing is changed in this case.
@@ -208,7 +208,7 @@ class Lanes(Episodes):
         self._restart(lane_mask, play)
 
     def begin_next(self, lane_mask: BoolArray) -> None:
-        """Start the next episode of the chosen lanes, which have had one."""
+        """Start the next episode of the lanes in ``lane_mask``, (N,), which have had an episode."""
         if self.resample:
             nothing = [None] * self.num_lanes
             self.begin(lane_mask, nothing, nothing)
@@ -218,7 +218,7 @@ class Lanes(Episodes):
         self._restart(lane_mask)
 
     def _keep_totals(self, lane_mask: BoolArray) -> None:
-        """Copy the records of lanes whose episodes end; NumPy copies bytes faster than fields."""
+        """Copy the records of the lanes in ``lane_mask`` to ``finished``, as bytes, for speed."""
         records = self.world.state.lanes.view(LANE_BYTES)
         self.finished.view(LANE_BYTES)[lane_mask] = records[lane_mask]
 
@@ -235,7 +235,7 @@ class Lanes(Episodes):
             self.budget.check(instance)
 
     def _check_events(self, instance: Instance) -> None:
-        """Raise ValueError if an episode would have too many events."""
+        """Raise ValueError if an episode of an instance would have too many events."""
         check_events(instance, self.horizon, self.world.requests, self.tape)
 
     def _prepare(self, plan: Plan) -> None:
@@ -266,10 +266,10 @@ class Lanes(Episodes):
     # Steps
 
     def play(self, actions: Actions) -> tuple[FloatArray, ...]:
-        """Take decoded actions and play to the next decision, in lanes not ended.
+        """Take decoded actions and play all lanes that have not ended to their next decision.
 
-        Returns the rows of outcomes of the slot, NUM_OUTCOMES of (N,), which the next call
-        overwrites; zero for ended lanes.
+        Returns the slot's outcomes: NUM_OUTCOMES rows of (N,), 0 for ended lanes. The next call
+        overwrites them.
 
         Raises:
             ValueError: an invalid action; nothing is changed in this case.
@@ -292,7 +292,7 @@ class Lanes(Episodes):
         return self.world.outcomes
 
     def _play_at_rates(self, budget: RateBudget, wanted: FloatArray) -> None:
-        """Crawl at the wanted rates for an epoch, within the budget."""
+        """Crawl for an epoch at rates ``wanted``, (N, m), which are first cut to the budget."""
         lanes = self.world.state.lanes
         if self.any_ended:
             wanted = np.where(self.ended[:, None], 0.0, wanted)
@@ -312,9 +312,9 @@ class Lanes(Episodes):
         budget.count_signals(self.world.state)
 
     def _finish(self, status: int, play: Callable[[IntArray], int]) -> None:
-        """Continue until all lanes are at their decision.
+        """Call ``play`` until all lanes are at their decision; ``status`` is that of the last call.
 
-        After an interrupt the lanes need a reset.
+        If it is interrupted, the lanes need a reset.
         """
         steps_left, self.steps_left = self.steps_left, 0
         while status == UNFINISHED:
@@ -323,13 +323,13 @@ class Lanes(Episodes):
         self.steps_left = steps_left
 
     def supply(self) -> None:
-        """Enlarge full logs, and supply the next events, of lanes that wait."""
+        """Enlarge full logs; subclasses also provide more events to lanes that wait for them."""
         self.world.grow_logs()
 
     # Observations
 
     def observation_space(self) -> Space[Any]:
-        """Return the space of the observations of a lane."""
+        """Return the Gymnasium space of the observations of one lane."""
         size = (self.features, self.num_pages, self.horizon)
         return observation_space(*size, self.observation_form)
 
@@ -359,19 +359,19 @@ class Lanes(Episodes):
         return {"action_mask": self.action_masks()[lanes].astype(np.int8), "observation": rows}
 
     def action_masks(self) -> BoolArray:
-        """Return a new mask of the pages that exist and may be chosen, (N, m) bool."""
+        """Return the mask of existing pages, which may be chosen, (N, m) bool, a new array."""
         alive: BoolArray = self.world.state.pages["alive"]
         return alive.copy()
 
     def choice_masks(self) -> BoolArray:
-        """Return the mask that learners expect, (N, m); for ``refresh`` pairs of bits, (N, 2 m)."""
+        """Return masks of choices for learners, (N, m), or (N, 2 m) for the bits of ``refresh``."""
         masks = self.action_masks()
         if self.form.name != "refresh":
             return masks
         return np.stack([np.ones_like(masks), masks], axis=-1).reshape(self.num_lanes, -1)
 
     def tracker(self, lane: int) -> Tracker:
-        """Return the current knowledge of the tracker of a lane, as new arrays."""
+        """Return what the tracker of a lane knows now, in new arrays."""
         state, problem = self.world.state, self.problem(lane)
         pages, now = state.pages[lane], float(state.lanes[lane]["time"])
         alive = pages["alive"].copy()
@@ -402,7 +402,7 @@ class Lanes(Episodes):
         self.budget.declare(change_rate, lane)
 
     def problem(self, lane: int) -> Problem:
-        """Return the public part of the instance of a lane."""
+        """Return what policies may know of a lane's instance."""
         return self.instance(lane).problem(self.reveal)
 
     def fresh(self, lane: int) -> BoolArray:
@@ -418,11 +418,11 @@ class Lanes(Episodes):
         return similar
 
     def ledger(self, lane: int, finished: bool = False) -> Ledger:
-        """Return the totals of a lane's episode so far, or those of its last finished episode."""
+        """Return the totals of a lane's episode so far; if ``finished``, of its last ended one."""
         return self.world.ledger(self._totals_of(lane, finished))
 
     def _totals_of(self, lane: int, finished: bool) -> Any:
-        """Return the record with the totals of a lane's episode, or of its last finished one."""
+        """Return the record of a lane's current episode, or if ``finished`` its last ended one."""
         self.instance(lane)
         if not self._is_past(lane, finished):
             return self.world.state.lanes[lane]
@@ -431,7 +431,7 @@ class Lanes(Episodes):
         return self.finished[lane]
 
     def _is_past(self, lane: int, finished: bool) -> bool:
-        """Return whether the requested totals are of an episode before the current one."""
+        """Return whether the totals asked for belong to an episode before the current one."""
         return finished and not self.ended[lane]
 
     # State

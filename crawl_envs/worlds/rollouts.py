@@ -41,7 +41,7 @@ from crawl_envs.types.compiled_policies import (
 from crawl_envs.worlds.lanes import Lanes
 
 CRAWLS_AT_ONCE = 4096
-"""Most crawls per call, for policies that crawl at their own times."""
+"""Most crawls per compiled call, for policies of thresholds or rates."""
 
 TIME_RESOLUTION = 2.0**-48
 """Least time between crawls of a page, as a share of the horizon, so that their times differ."""
@@ -49,7 +49,7 @@ TIME_RESOLUTION = 2.0**-48
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
-    """An episode.
+    """The crawls and totals of one episode of a compiled policy.
 
     ``crawls`` are the pages of the crawls (int64), for a slotted policy one per decision, ``times``
     their times, and ``ledger`` the totals of the episode.
@@ -77,18 +77,18 @@ class Rollout:
 
 
 ONE_LANE = np.ones(1, np.bool_)
-"""Mask of the only lane."""
+"""Mask that selects the only lane of a batch of one."""
 
 
 class Pinned(NamedTuple):
-    """The numbers of pages and sources of instances that are given to every reset."""
+    """A generator of no instances: only the sizes of the instances that each reset is given."""
 
     num_pages: int
     num_sources: int = 1
     least_cost: float | None = None
 
     def __call__(self, rng: np.random.Generator) -> Instance:
-        """Raise an error: every reset is given an instance."""
+        """Raise an AssertionError, because every reset must be given its instance."""
         raise AssertionError("every reset is given an instance")
 
 
@@ -102,9 +102,9 @@ def play_form(
     penalty: Penalty | None = None,
     requests: bool = True,
 ) -> Rollout:
-    """Play the first episode of a seed, on pages that are fresh or stale, by a compiled policy.
+    """Play the first episode of a seed by a compiled policy, in a world of pages without content.
 
-    The seed is that of the events and of crawls at random instants; other arguments are those of
+    The seed gives the events and the crawls at random instants. Other arguments are as in
     :class:`crawl_envs.worlds.lanes.Lanes`.
 
     Raises:
@@ -127,13 +127,11 @@ def play_form(
 
 
 def roll(lanes: Lanes, form: Compiled) -> Rollout:
-    """Play an episode by a compiled policy.
+    """Play a whole episode by a compiled policy, in a batch of one lane that is at time 0.
 
     A policy that chooses a page per slot plays from the first crawl to the end of the last slot; a
     policy of thresholds or rates plays exactly to the horizon, or to the end of the last epoch. The
-    events are the same for all policies.
-
-    The lane is the only one, at time 0; for a policy of rates, with actions of that form.
+    events are the same for all policies. A policy of rates needs a lane whose actions are rates.
 
     Raises:
         ValueError: invalid rules, or an index that was NaN.
@@ -164,9 +162,9 @@ def roll(lanes: Lanes, form: Compiled) -> Rollout:
 def _slotted(
     form: CompiledIndex | CompiledSequence | CompiledLearner, lanes: Lanes
 ) -> tuple[Callable[..., bool], tuple[Any, ...], LazyArgmax | None]:
-    """Return the kernel of a policy that chooses a page per slot, its arguments, and a search.
+    """Return the kernel that plays a policy of a page per slot, its arguments, and its search.
 
-    The arguments hold the addresses of the search's arrays.
+    The search is None unless the policy has an index. The arguments hold addresses of its arrays.
     """
     num_pages = lanes.num_pages
     if isinstance(form, CompiledLearner):
@@ -185,7 +183,7 @@ def _slotted(
 def _roll_timed(
     lanes: Lanes, form: CompiledThresholds | CompiledRates, end: float
 ) -> tuple[IntArray, FloatArray]:
-    """Play rules of crawls at their own times; return the page and the time of each crawl."""
+    """Play a policy of thresholds or rates to time ``end``; return each crawl's page and time."""
     num_pages, world = lanes.num_pages, lanes.world
     world.lengthen(crawled=CRAWLS_AT_ONCE)
     if isinstance(form, CompiledThresholds):
@@ -215,11 +213,11 @@ def _roll_timed(
 
 
 UPPER_LIMITS = {"rates": np.finfo(np.float64).max, "chances": 1.0, "later_share": 1.0}
-"""Largest numbers of the arrays of rules; others may be infinite."""
+"""Largest number in each array of a rule; arrays without an entry may have inf."""
 
 
 def check_rule(rule: ThresholdRule | RateRule, instance: Instance, horizon: float) -> None:
-    """Raise ValueError unless a rule has valid numbers for every page."""
+    """Raise ValueError unless a rule's arrays have a valid number for every page of an instance."""
     num_pages = instance.num_pages
     for name, array in rule._asdict().items():
         if name == "start":

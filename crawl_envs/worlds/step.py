@@ -35,7 +35,7 @@ NO_RATES = np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0)
 
 @inlined(forceinline=True)
 def bad_lane(crawls: IntArray, counts: IntArray, num_pages: int) -> int:
-    """Return a lane with an invalid page to crawl, or DONE if there is none."""
+    """Return the first lane with a page outside [0, num_pages) among its crawls; DONE if none."""
     for lane in range(counts.shape[0]):
         for position in range(counts[lane]):
             if not 0 <= crawls[lane, position] < num_pages:
@@ -45,9 +45,9 @@ def bad_lane(crawls: IntArray, counts: IntArray, num_pages: int) -> int:
 
 @compiled()
 def step_lanes(table: IntArray, crawls: IntArray, counts: IntArray) -> int:
-    """Crawl the first ``counts[lane]`` of ``crawls[lane]`` in lanes that are not idle, and play.
+    """Crawl the first ``counts[lane]`` pages of ``crawls[lane]``; play to the next decision.
 
-    With NO_CRAWLS it only plays.
+    Idle lanes do not take part. With NO_CRAWLS as arguments no page is crawled.
     """
     state = state_at(table)
     bad = bad_lane(crawls, counts, state.last_crawl.shape[1])
@@ -64,13 +64,13 @@ def step_lanes(table: IntArray, crawls: IntArray, counts: IntArray) -> int:
 
 
 def play_lanes(table: IntArray) -> int:
-    """Play every busy lane up to its target; then close the slots and write observations."""
+    """Play all busy lanes to their next decision without crawls, and write their observations."""
     return step_lanes(table, *NO_CRAWLS)
 
 
 @compiled()
 def restart_lanes(table: IntArray, lane_mask: BoolArray) -> None:
-    """Start an episode in the lanes where ``lane_mask``, at time 0."""
+    """Start an episode at time 0 in the lanes that ``lane_mask``, (N,), selects."""
     state = state_at(table)
     for lane in range(lane_mask.shape[0]):
         if lane_mask[lane]:
@@ -83,10 +83,10 @@ def restart_lanes(table: IntArray, lane_mask: BoolArray) -> None:
 def step_rates(
     table: IntArray, rates: FloatArray, chances: FloatArray, token_rates: FloatArray
 ) -> int:
-    """Crawl at random instants for an epoch, in lanes that are not idle.
+    """Crawl at random instants in all lanes that are not idle, and play to the epoch's end.
 
-    ``rates`` and ``chances`` are (N, m); ``token_rates`` (N,) are the refill rates of the buckets.
-    With NO_RATES it only plays.
+    ``rates`` and ``chances``, at signals, are (N, m); ``token_rates`` (N,) refill the buckets. With
+    NO_RATES as arguments all rates stay as they are.
     """
     state = state_at(table)
     for lane in range(token_rates.shape[0]):
@@ -109,13 +109,13 @@ def step_rates(
 
 
 def play_lanes_at_rates(table: IntArray) -> int:
-    """Do the same as :func:`play_lanes`, with crawls at random instants."""
+    """Continue busy lanes with random crawls up to their next decision, as :func:`play_lanes`."""
     return step_rates(table, *NO_RATES)
 
 
 @inlined()
 def weigh_lane(table: IntArray, lane: int, importance: DailyArray) -> None:
-    """Set the importance of the pages of a lane from now on, (m,)."""
+    """Set the importance of a lane's pages, (m,), from now on, and sum their weights again."""
     state = state_at(table)
     integrate_divergence(state.lanes[lane], state.lanes[lane].time)
     for number in range(importance.shape[0]):

@@ -1,8 +1,8 @@
 """Adversarial multi-armed bandits with a few arms and rewards in [0, 1].
 
-They are independent of crawling. A bandit returns the probabilities of its arms, or the arm at a
-uniform number, and is updated with the reward of that arm. Random numbers come from the caller, so
-that runs are reproducible.
+They are independent of crawling. A bandit returns the probabilities of its arms, or the arm for a
+uniform random number, and is updated with the reward of that arm. Random numbers come from the
+caller, so that runs are reproducible.
 
 Public modules: rewards, strategy_bandit.
 """

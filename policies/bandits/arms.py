@@ -1,4 +1,4 @@
-"""Policies among which a bandit chooses: one acts at a time, and all follow the episode."""
+"""The arms of a bandit of policies: one policy acts at a time, and all follow the episode."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class ModelPolicy(Policy):
     """A trained model as a policy: it predicts from the observation of a lane.
 
     Args:
-        label: its name, for errors.
-        model: an object with ``predict``, as of Stable-Baselines3; if it has ``observe``, it gets
-            every log.
+        label: name of the model in errors.
+        model: an object with ``predict``, such as a model of Stable-Baselines3; if it has
+            ``observe``, it gets every log, of all lanes.
     """
 
     acts = (*PAGE_FORMS, *RATE_FORMS)
     reads_observation = True
-    learns = True  # it is asked only when it acts
+    learns = True  # it predicts only when it acts
 
     def __init__(self, label: str, model: Any) -> None:
         self.label, self.model = label, model
@@ -39,7 +39,7 @@ class ModelPolicy(Policy):
         self.update(pages.last_log(), pages.tracker())
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Pass the log to a model that learns."""
+        """Pass the log to the model if it has ``observe``."""
         if hasattr(self.model, "observe"):
             self.model.observe(log)
 
@@ -62,7 +62,7 @@ class ModelPolicy(Policy):
 
 
 def as_policies(arms: Mapping[str, Arm]) -> dict[str, Policy]:
-    """Return arms as policies by label.
+    """Return the arms of a bandit as policies by label; trained models become policies.
 
     Raises:
         ValueError: no arms; an arm that is no policy or model, or has no actions.
@@ -85,16 +85,16 @@ def as_policies(arms: Mapping[str, Arm]) -> dict[str, Policy]:
 
 
 class ArmSet:
-    """The arms of a bandit in an episode.
+    """The policies between which a bandit chooses, in an episode.
 
-    All arms start with the episode and follow it, also those that do not act. In the forms that
-    name pages some advance a schedule when they choose. So all arms that do not learn choose at
-    every decision there, and only the choice of the acting one is used.
+    All policies start with the episode and follow it, even if they do not act. In the forms that
+    name pages some policies advance a schedule when they choose. So all policies that do not learn
+    choose at every decision there, and only the choice of the acting policy is used.
 
     Args:
         arms: policies by label.
         form: the form of action.
-        stream: the random stream of the bandit; arm k has the k-th of those that it spawns.
+        stream: the random stream of the bandit; arm k has the k-th stream that it spawns.
         pages: the pages of the episode.
     """
 
@@ -112,7 +112,7 @@ class ArmSet:
         return len(self.policies)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Pass the log since the last decision to the arms."""
+        """Pass the log since the last decision to all policies that read it."""
         for policy in self.policies:
             if policy.reads_log:
                 policy.update(log, tracker)
@@ -120,7 +120,7 @@ class ArmSet:
                 policy.follow(tracker)
 
     def choose(self, acting: int, tracker: Tracker, observation: Any) -> tuple[Any, Any]:
-        """Return the choice of the acting arm, and the change rates that it declares, or None."""
+        """Return the choice of the acting policy, and its declared change rates or None."""
         choice: Any = None
         for number, policy in enumerate(self.policies):
             if number == acting:

@@ -1,8 +1,8 @@
-"""The base class of bandits, and compiled play against fixed arms.
+"""The base class of bandits, and compiled runs against arms of fixed means.
 
-The memory of a bandit is an array of three numbers per arm. The classes and the compiled play call
-the same two kernels: one computes the probabilities of the arms in a round, the other takes in a
-reward.
+The memory of a bandit is an array of three numbers per arm. The classes and the compiled runs call
+the same two kernels: one computes the probabilities of the arms in a round, the other updates the
+memory with a reward.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ UPDATE = types.FunctionType(
 
 
 class Bandit(ABC):
-    """Chooses one of K arms per round and learns from the rewards of the arms chosen.
+    """Chooses one of K arms per round and learns from the rewards of the chosen arms.
 
     Args:
-        num_arms: K, a whole number >= 1, or ValueError; so for the arguments of subclasses.
-        *settings: parameters of its kernels.
+        num_arms: K, an integer >= 1; ValueError if not, as for the arguments of subclasses.
+        *settings: parameters of the kernels.
 
     Attributes:
         num_arms: K.
@@ -56,19 +56,19 @@ class Bandit(ABC):
         self._memory = np.zeros((MEMORY_ROWS, self.num_arms))
 
     def probabilities(self) -> FloatArray:
-        """Return the probability of each arm in the next round, (K,), with sum 1."""
+        """Return the probabilities of the arms in the next round, (K,), with sum 1."""
         out = np.empty(self.num_arms)
         ready(self.kernels[0])(self._memory, self.rounds + 1, self._settings, out)
         return out
 
     def draw(self, uniform: float) -> int:
-        """Return the arm at a number in [0, 1): a uniform one gives each arm its probability."""
+        """Return the arm that a uniform random number in [0, 1) selects, by probabilities."""
         if not 0.0 <= uniform < 1.0:
             raise ValueError(f"uniform must lie in [0, 1), got {uniform!r}")
         return int(pick(self.probabilities(), float(uniform)))
 
     def update(self, arm: int, reward: float) -> None:
-        """Take in the reward of the arm played, which ends the round.
+        """Update the bandit with the reward of the chosen arm, which ends the round.
 
         Raises:
             ValueError: ``arm`` is not an arm, or has probability 0; the reward lies outside [0, 1].
@@ -86,14 +86,14 @@ class Bandit(ABC):
         self.rounds += 1
 
     def play_bernoulli(self, means: FloatArray, uniforms: FloatArray) -> IntArray:
-        """Play arms with Bernoulli rewards, in compiled code, as by n calls of :meth:`update`.
+        """Run n rounds with Bernoulli rewards in compiled code, like n calls of :meth:`update`.
 
         Args:
             means: probabilities of the reward 1, in [0, 1], (K,).
             uniforms: for every round two numbers in [0, 1), (n, 2): the first draws the arm, as in
                 :meth:`draw`; the reward is 1 if the second is below the arm's mean, else 0.
 
-        Returns the arms played, (n,); ValueError if a shape or number is out of its range.
+        Returns the chosen arms, (n,); ValueError if a shape or number is out of its range.
         """
         if means.shape != (self.num_arms,) or not np.all((means >= 0.0) & (means <= 1.0)):
             raise ValueError(f"means must be {self.num_arms} numbers in [0, 1], got {means!r}")
@@ -109,7 +109,7 @@ class Bandit(ABC):
 
 @compiled()
 def pick(probabilities: FloatArray, uniform: float) -> int:
-    """Return the arm whose interval of cumulative probability contains a number in [0, 1)."""
+    """Return the arm in whose interval of cumulative probability ``uniform``, in [0, 1), lies."""
     reached, last = 0.0, 0
     for arm in range(probabilities.size):
         if probabilities[arm] > 0.0:
@@ -147,7 +147,7 @@ def _play_bernoulli(
     uniforms: FloatArray,
     arms: IntArray,
 ) -> None:
-    """Play one round per row of ``uniforms``, from round ``rounds + 1`` on."""
+    """Play one round per row of ``uniforms``, from round ``rounds + 1`` on, and write the arms."""
     chances = np.empty(means.size)
     for k in range(arms.size):
         number = rounds + k + 1
@@ -172,15 +172,15 @@ def bernoulli_regret(
 ) -> FloatArray:
     """Return the pseudo-regret of runs against arms with Bernoulli rewards.
 
-    It is the sum over rounds of the largest mean minus that of the arm played: the regret of Han
-    et al. (2020), eq. 1, without the noise of the rewards. All horizons are read along one run, so
-    a bandit tuned to a horizon needs a call for that horizon alone.
+    It is the sum over rounds of the largest mean minus the mean of the chosen arm: the regret of
+    Han et al. (2020), eq. 1, without the noise of the rewards. One run covers all horizons, so a
+    bandit tuned to a horizon needs a call for that horizon only.
 
     Args:
-        make: returns a new bandit.
+        make: function that returns a new bandit.
         means: probabilities of the reward 1, in [0, 1], (K,).
-        horizons: rounds after which regret is read, rising whole numbers >= 1.
-        runs: independent runs, a whole number >= 1.
+        horizons: rounds after which regret is recorded, rising integers >= 1.
+        runs: independent runs, an integer >= 1.
         seed: seed of all draws.
 
     Returns:
@@ -188,7 +188,7 @@ def bernoulli_regret(
     """
     ends = [whole("horizons", horizon, 1) for horizon in horizons]
     if not ends or any(later <= earlier for earlier, later in pairwise(ends)):
-        raise ValueError(f"horizons must be rising whole numbers, got {horizons!r}")
+        raise ValueError(f"horizons must be rising integers, got {horizons!r}")
     regret = np.empty((whole("runs", runs, 1), len(ends)))
     for row, stream in zip(regret, np.random.SeedSequence(seed).spawn(runs), strict=True):
         bandit, rng, lost = make(), np.random.default_rng(stream), 0.0

@@ -1,7 +1,7 @@
 """EXP3, EXP3-IX and EXP3++: exponential weights with explicit, implicit and adaptive exploration.
 
-x is the reward of the arm played, in [0, 1]; its loss is 1 - x; t is the round, from 1. Memories
-hold sums, not weights, so that nothing overflows.
+x is the reward of the chosen arm, in [0, 1]; its loss is 1 - x; t is the round, from 1. Memories
+contain sums instead of weights, so that nothing overflows.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import real, share
 from policies.bandits.bandit import PROBABILITIES, UPDATE, Bandit, softmax
 
-ESTIMATES, PLAYS, LOSSES = 0, 1, 2
-"""Rows of the memory: estimated gains or losses; for EXP3++ also numbers of plays, and losses."""
+ESTIMATES, PULLS, LOSSES = 0, 1, 2
+"""Rows of the memory: estimated gains or losses; for EXP3++ also numbers of choices, and losses."""
 
 
 @compiled(PROBABILITIES.signature)
 def exp3_probabilities(
     memory: FloatArray, number: int, settings: FloatArray, out: FloatArray
 ) -> None:
-    """Write q_k = (1 - gamma) w_k / sum w + gamma / K, w_k = exp(gamma / K * estimated gain)."""
+    """Write the arms' probabilities of EXP3: (1 - gamma) w_k / sum w + gamma / K.
+
+    The weight w_k is exp(gamma / K * estimated gain).
+    """
     num_arms, gamma = out.size, settings[0]
     if np.isnan(gamma):
         gamma = min(1.0, np.sqrt(num_arms * np.log(num_arms) / ((np.e - 1.0) * number)))
@@ -36,7 +39,7 @@ def exp3_probabilities(
 def exp3_update(
     memory: FloatArray, number: int, settings: FloatArray, chance: float, arm: int, reward: float
 ) -> None:
-    """Add x / q of the arm played to its estimated gain."""
+    """Add the reward over its probability, x / q, to the chosen arm's estimated gain."""
     memory[ESTIMATES, arm] += reward / chance
 
 
@@ -49,16 +52,16 @@ class Exp3Bandit(Bandit):
     ========  ==============================================================
 
     Line 11 of the paper divides the reward by :math:`q_i`, with i an offer; it has to be the q of
-    the arm played, or the estimate has no meaning.
+    the chosen arm, or the estimate has no meaning.
 
-    A fixed ``gamma``, such as the paper's .1, has no sublinear bound on regret: it plays at random
-    in the share gamma of all rounds, and so loses gamma times the mean gap of the arms per round.
-    With None, gamma falls as min(1, sqrt(K ln K / ((e - 1) t))), Auer's choice for a horizon of t
-    (Corollary 3.2); all weights are recomputed with it in every round.
+    A fixed ``gamma``, such as the paper's .1, has no sublinear bound on regret: it chooses at
+    random in the share gamma of all rounds, and so loses gamma times the mean gap of the arms per
+    round. With None, gamma falls as min(1, sqrt(K ln K / ((e - 1) t))), Auer's choice for a horizon
+    of t (Corollary 3.2); all weights are recomputed with it in every round.
 
     Args:
         num_arms: K.
-        gamma: share of exploration, in (0, 1]; None for the falling one.
+        gamma: share of exploration, in (0, 1]; None for a falling gamma.
     """
 
     kernels = (exp3_probabilities, exp3_update)
@@ -71,7 +74,7 @@ class Exp3Bandit(Bandit):
 
 @compiled()
 def learning_rate(num_arms: int, number: int, fixed: float) -> float:
-    """Return the learning rate: the fixed one, or if that is NaN sqrt(2 ln K / (K t))."""
+    """Return the learning rate: ``fixed``, or sqrt(2 ln K / (K t)) if ``fixed`` is NaN."""
     if not np.isnan(fixed):
         return fixed
     falling: float = np.sqrt(2.0 * np.log(num_arms) / (num_arms * number))
@@ -82,7 +85,7 @@ def learning_rate(num_arms: int, number: int, fixed: float) -> float:
 def exp3_ix_probabilities(
     memory: FloatArray, number: int, settings: FloatArray, out: FloatArray
 ) -> None:
-    """Write p_k, in proportion to exp(-eta * estimated loss)."""
+    """Write the arms' probabilities of EXP3-IX, in proportion to exp(-eta * estimated loss)."""
     softmax(memory[ESTIMATES], -learning_rate(out.size, number, settings[0]), out)
 
 
@@ -90,7 +93,7 @@ def exp3_ix_probabilities(
 def exp3_ix_update(
     memory: FloatArray, number: int, settings: FloatArray, chance: float, arm: int, reward: float
 ) -> None:
-    """Add (1 - x) / (p + gamma) of the arm played to its estimated loss."""
+    """Add (1 - x) / (p + gamma), for the reward x, to the chosen arm's estimated loss."""
     gamma = learning_rate(memory.shape[1], number, settings[0]) / 2.0
     memory[ESTIMATES, arm] += (1.0 - reward) / (chance + gamma)
 
@@ -101,11 +104,11 @@ class Exp3IXBandit(Bandit):
     ========  =================================================================
     L_k       estimated loss of arm k: the sum of its (1 - x) / (p + gamma_t)
     p_k       probability of arm k, in proportion to exp(-eta_t L_k)
-    gamma_t   eta_t / 2, which biases estimates towards the arms played
+    gamma_t   eta_t / 2, which biases estimates towards the chosen arms
     ========  =================================================================
 
-    By default eta_t = sqrt(2 ln K / (K t)), which needs no horizon. (Neu's own choice without a
-    horizon is smaller by the square root of 2.)
+    By default eta_t = sqrt(2 ln K / (K t)), which needs no horizon. (Neu's choice without a horizon
+    is smaller by the square root of 2.)
 
     Args:
         num_arms: K.
@@ -125,25 +128,25 @@ class Exp3IXBandit(Bandit):
 def exp3_plus_plus_probabilities(
     memory: FloatArray, number: int, settings: FloatArray, out: FloatArray
 ) -> None:
-    """Write (1 - sum epsilon) rho + epsilon; in the first K rounds, each arm in turn."""
+    """Write EXP3++ probabilities (1 - sum epsilon) rho + epsilon; first, each arm in turn."""
     num_arms, alpha, beta = out.size, settings[0], settings[1]
     for arm in range(num_arms):
-        if memory[PLAYS, arm] == 0.0:
+        if memory[PULLS, arm] == 0.0:
             out[:] = 0.0
             out[arm] = 1.0
             return
     rate = 0.5 * np.sqrt(np.log(num_arms) / (number * num_arms))
     softmax(memory[ESTIMATES], -rate, out)
-    lower, least = np.empty(num_arms), 1.0
+    lower, min_upper = np.empty(num_arms), 1.0
     for arm in range(num_arms):
-        plays = memory[PLAYS, arm]
-        mean = memory[LOSSES, arm] / plays
-        width = np.sqrt((alpha * np.log(number) + np.log(num_arms)) / (2.0 * plays))
+        pulls = memory[PULLS, arm]
+        mean = memory[LOSSES, arm] / pulls
+        width = np.sqrt((alpha * np.log(number) + np.log(num_arms)) / (2.0 * pulls))
         lower[arm] = mean - width
-        least = min(least, mean + width)
+        min_upper = min(min_upper, mean + width)
     epsilons, total = np.empty(num_arms), 0.0
     for arm in range(num_arms):
-        gap = lower[arm] - least
+        gap = lower[arm] - min_upper
         epsilons[arm] = min(0.5 / num_arms, rate)
         if gap > 0.0:
             epsilons[arm] = min(epsilons[arm], beta * np.log(number) / (number * gap * gap))
@@ -156,9 +159,9 @@ def exp3_plus_plus_probabilities(
 def exp3_plus_plus_update(
     memory: FloatArray, number: int, settings: FloatArray, chance: float, arm: int, reward: float
 ) -> None:
-    """Add the loss of the arm played, both divided by its probability and as it is."""
+    """Add the chosen arm's loss to its two sums: over its probability, and undivided."""
     memory[ESTIMATES, arm] += (1.0 - reward) / chance
-    memory[PLAYS, arm] += 1.0
+    memory[PULLS, arm] += 1.0
     memory[LOSSES, arm] += 1.0 - reward
 
 
@@ -169,14 +172,14 @@ class Exp3PlusPlusBandit(Bandit):
     rho_k        in proportion to exp(-eta_t times the sum of loss / probability)
     eta_t        sqrt(ln K / (t K)) / 2
     UCB, LCB     L / N plus or minus sqrt(alpha ln(t K^(1/alpha)) / (2 N)), in [0, 1],
-                 with L the sum of losses and N the number of plays
+                 with L the sum of losses and N the number of choices
     gap_k        max(0, LCB_k - min UCB)
     xi_k         beta ln t / (t gap_k^2), infinite where the gap is 0
     epsilon_k    min(1 / (2 K), eta_t, xi_k)
     p_k          (1 - sum of epsilon) rho_k + epsilon_k
     ===========  ===================================================================
 
-    In the first K rounds each arm is played once, with probability 1.
+    In the first K rounds each arm is chosen once, with probability 1.
 
     Args:
         num_arms: K.

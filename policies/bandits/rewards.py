@@ -1,21 +1,21 @@
-"""Rewards of a step for a bandit whose arms are policies.
+"""Rewards of steps for bandits whose arms are policies.
 
 The reward of Han et al. (2020), eq. 2, is :func:`literal_reward`, the click-weighted share of
 crawls that found a change,
 
     x = sum over crawled i of mu_i 1(i had changed) / sum over crawled i of mu_i.
 
-The text calls it the increase of click-weighted freshness, which it is not: the denominator depends
-on the arm. It is a success rate, and largest when few pages, or pages without clicks, are crawled
-that have almost certainly changed. Among strategies with one budget, the one that crawls pages with
+The text calls it the increase of click-weighted freshness. It is a success rate instead: the
+denominator depends on the arm. It is largest for crawls of few pages, or pages without clicks, that
+have almost certainly changed. Among strategies with one budget, the strategy that crawls pages with
 constantly changing prices gets the largest reward and may be the worst of all for freshness.
 
 The reward ``gain`` is :func:`gained_share`, the gain in freshness at the moment of the crawls, over
 a bound that does not depend on the arm and scales typical rewards from near 0 into [0, 1].
 
-Neither includes the later effects of a crawl. Arms share the state of the copies, so the reward of
-one depends on those played before, and regret bounds of bandits, which compare with one arm on the
-same rewards, do not carry over to freshness.
+Both ignore the later effects of a crawl. Arms share the state of the copies, so the reward of an
+arm depends on earlier arms, and regret bounds of bandits, which compare with one arm on the same
+rewards, do not carry over to freshness.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ ROUNDING = 1e-9
 
 
 class StepReward:
-    """The rewards of the steps of a lane, one after the other.
+    """The rewards of the steps of a lane, in order.
 
     The default bound is :func:`sure_bound` for :func:`max_crawls` crawls, which depends on the
-    weights and the budget, never on the arm; for offers at most OFFER_GAIN_BOUND. Bandits
+    weights and the budget, never on the arm; for offers it is at most OFFER_GAIN_BOUND. Bandits
     distinguish arms by rewards of the order of 1. If importance is concentrated, the sure bound is
-    far above the actual gains, and a bandit learns next to nothing in a thousand steps: on 2,000
+    far above the actual gains, and a bandit learns almost nothing in a thousand steps: on 2,000
     offers of ``CrawlOffers-v1`` with a tenth crawled a day, it is about .5 and the mean gain .005.
 
     Args:
         reward: ``gain`` or ``literal``, :func:`literal_reward`.
-        gain_bound: for ``gain``, a tighter bound than the sure one, in (0, 1]; larger gains have
+        gain_bound: for ``gain``, a tighter bound than the sure bound, in (0, 1]; larger gains have
             reward 1.
-        weights: a source whose clicks are the weights, called once for each day's offer features;
-            None for the revealed importance.
+        weights: a source whose clicks are the weights, called once per day of offer features; None
+            for the revealed importance.
 
     Attributes:
-        weights: of the pages in the present step, (m,).
-        bound: the gain in it that has reward 1.
+        weights: weights of the pages in the present step, (m,).
+        bound: gain of the present step with reward 1.
     """
 
     def __init__(
@@ -79,19 +79,19 @@ class StepReward:
         self.weights, self.bound = np.zeros(0), 1.0
 
     def begin(self, tracker: Tracker, form: Form) -> None:
-        """Set the weights of the next reward: those of the day on which the step starts."""
+        """Set the weights of the next reward: the weights on the day on which the step starts."""
         if self.episode != tracker.episode:
             self.episode, self.weights = tracker.episode, np.zeros(0)
             self._rates = None if self.source is None else LaneRates(self.source)
         elif self._rates is None:
             return
         importance = tracker.problem.importance
-        weights = importance if self._rates is None else self._rates.at(tracker).click
+        weights = importance if self._rates is None else self._rates.read(tracker).click
         if weights is not self.weights:
             self.weights, self.bound = weights, self._bound(weights, tracker, form)
 
-    def of(self, log: CrawlLog) -> float:
-        """Return the reward of the step with this log, in [0, 1]."""
+    def reward_of(self, log: CrawlLog) -> float:
+        """Return the reward, in [0, 1], of the step whose crawls are in this log."""
         if self.reward == "literal":
             return literal_reward(log, self.weights)
         return min(gained_share(log, self.weights) / self.bound, 1.0)
@@ -106,9 +106,9 @@ class StepReward:
 def max_crawls(form: Form, tracker: Tracker) -> int:
     """Return the largest number of pages that a decision can crawl, in 1 .. m.
 
-    In ``rates``, offers are crawled at most once each per step and not more often than the budget
-    of a step allows, rounded up; other pages at random times, whose number has no bound: all pages
-    count once.
+    In ``rates``, an offer is crawled at most once per step, and all offers at most as often as the
+    budget of a step allows, rounded up. Other pages are crawled at random times, whose number has
+    no bound: all pages count once.
     """
     problem = tracker.problem
     if form.action in RATE_FORMS and tracker.offers is not None:
@@ -121,9 +121,9 @@ def max_crawls(form: Form, tracker: Tracker) -> int:
 
 
 def literal_reward(log: CrawlLog, weights: FloatArray) -> float:
-    """Return the weighted share of crawls that found a change, Han et al. (2020), eq. 2.
+    """Return the share of crawled weight in crawls that found a change, Han et al. (2020), eq. 2.
 
-    In [0, 1]; 0 if no page of positive weight was crawled. Weights are >= 0, (m,).
+    It is in [0, 1], and 0 if no page of positive weight was crawled. Weights are >= 0, (m,).
     """
     crawled = weights[log.page]
     spent = float(crawled.sum())
@@ -131,19 +131,19 @@ def literal_reward(log: CrawlLog, weights: FloatArray) -> float:
 
 
 def gained_share(log: CrawlLog, weights: FloatArray) -> float:
-    """Return the weight of the crawls that found a change, as a share of that of all pages.
+    """Return the weight of the crawls that found a change, as a share of the weight of all pages.
 
-    At least 0, and at most 1 if no page is crawled twice; 0 if all weights are 0. Weights are
-    >= 0, (m,).
+    It is >= 0, and at most 1 if no page is crawled twice; 0 if all weights are 0. Weights are >= 0,
+    (m,).
     """
     total = float(weights.sum())
     return float(weights[log.page[log.changed]].sum()) / total if total > 0.0 else 0.0
 
 
 def sure_bound(weights: FloatArray, crawls: int) -> float:
-    """Return the largest share of all weight in so many pages, an upper bound on gains.
+    """Return the largest share of all weight that ``crawls`` pages can have, a bound on gains.
 
-    In (0, 1]; 1 if all weights are 0. Weights are >= 0, (m,), and crawls >= 1.
+    It is in (0, 1], and 1 if all weights are 0. Weights are >= 0, (m,), and crawls >= 1.
     """
     total = float(weights.sum())
     if crawls >= weights.size or total <= 0.0:

@@ -1,7 +1,7 @@
 """Bandits over policies: at every decision one of several policies is sampled to act.
 
-The K-armed adversarial bandits of Han et al. (2020), section 3.2, over any policies, in any family
-and form of action.
+The K-armed adversarial bandits of Han et al. (2020), section 3.2, with any policies as arms, in any
+family and form of action.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class ArmHistory(NamedTuple):
     """The n rewarded decisions of a bandit in an episode.
 
     Attributes:
-        arm: index of the arm that acted, in the order of the labels, (n,) int64.
-        reward: its reward, in [0, 1], (n,).
+        arm: index of the acting arm, in the order of the labels, (n,) int64.
+        reward: reward of that arm, in [0, 1], (n,).
         probabilities: probabilities of the arms, (n, K).
     """
 
@@ -56,9 +56,9 @@ class StrategyBandit(Policy):
     Args:
         bandit: a function of a number of arms that returns a new bandit.
         arms: policies or trained models by label; None for :func:`default_arms`.
-        reward, gain_bound, weights: of :class:`policies.bandits.rewards.StepReward`. The reward
-            is the importance of the crawls that found a change, divided by that of all pages
-            (``gain``), or by that of all crawls (``literal``, eq. 2 of the paper).
+        reward, gain_bound, weights: as for :class:`policies.bandits.rewards.StepReward`. The reward
+            is the importance of the crawls that found a change, divided by the importance of all
+            pages (``gain``), or of all crawls (``literal``, eq. 2 of the paper).
         record: whether to record a history of the episode.
         seed: seed of NumPy for the draws of an episode; None for the episode's stream.
     """
@@ -100,7 +100,7 @@ class StrategyBandit(Policy):
         return self.arms.labels
 
     def selection_probabilities(self) -> dict[str, float]:
-        """Return the probability of each arm at the next decision, by label: q of Algorithm 1."""
+        """Return the probabilities of the arms at the next decision by label, q of Algorithm 1."""
         return dict(zip(self.labels, self.bandit.probabilities().tolist(), strict=True))
 
     def history(self) -> ArmHistory:
@@ -127,10 +127,10 @@ class StrategyBandit(Policy):
         self.step_reward.begin(tracker, self.form)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Pass the log to all arms, and reward the arm that acted with the weights of the step."""
+        """Pass the log to all arms, and give the bandit the reward of the arm that acted."""
         self.arms.update(log, tracker)
         if self.arm is not None:
-            reward = self.step_reward.of(log)
+            reward = self.step_reward.reward_of(log)
             self.bandit.update(self.arm, reward)
             if self.record:
                 self.rows.append((self.arm, reward, self.chances))
@@ -138,7 +138,7 @@ class StrategyBandit(Policy):
         self.step_reward.begin(tracker, self.form)
 
     def choose(self, tracker: Tracker) -> Any:
-        """Return the choice of a sampled arm."""
+        """Sample an arm by the bandit's probabilities, and return its choice."""
         if self.record:
             self.chances = self.bandit.probabilities()
         self.arm = self.bandit.draw(self.rng.random())
@@ -149,9 +149,9 @@ class StrategyBandit(Policy):
 def default_arms(action_form: str, tracker: Tracker) -> dict[str, Policy]:
     """Return the policies that fit an action form and the revealed parameters, by name.
 
-    In the form ``rates``: KAB5 for offers; elsewhere even, proportional and optimal rates, or
+    In the form ``rates``: KAB5 for offers; otherwise even, proportional and optimal rates, or
     policies that learn change rates if these are hidden. In the forms that name pages: round robin,
-    random pages, and the crawl values for which enough is revealed.
+    random pages, and the crawl values whose parameters are revealed.
     """
     problem = tracker.problem
     names: tuple[str, ...] = KAB5
@@ -174,7 +174,7 @@ class Exp3(StrategyBandit):
     With a fixed ``gamma`` it never stops exploring: see :class:`policies.bandits.Exp3Bandit`.
 
     Args:
-        gamma: share of exploration, in (0, 1]; None for one that falls with time.
+        gamma: share of exploration, in (0, 1]; None for a share that falls with time.
         **settings: all but ``bandit`` as for :class:`StrategyBandit`.
     """
 

@@ -74,12 +74,12 @@ class AllocatedPolicy(CrawlPolicy):
         """Return the crawls per unit time of each page, (m,), in sum at most ``bandwidth``."""
 
     def allocate(self, problem: Problem, bandwidth: float) -> PageRates:
-        """Return the rates, without signal responses; subclasses may add them."""
+        """Return each page's crawl rate, without responses to signals; subclasses may add them."""
         rates = self.rates(problem, bandwidth)
         return PageRates(rates, np.zeros_like(rates))
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
-        """Return the rates, or the page of every slot; random ones are drawn from ``rng``."""
+        """Return crawl rates, or the page of every slot; random pages are drawn from ``rng``."""
         self.require(problem)
         if self.form.action != "rates":
             return self._sequence(problem, slots, rng)
@@ -120,7 +120,7 @@ class AllocatedPolicy(CrawlPolicy):
         return schedules.low_discrepancy(rates, slots)
 
     def start(self, pages: Pages) -> None:
-        """Plan the crawls of an episode."""
+        """Compute the crawl rates of an episode, or its schedule of pages."""
         if self.form == ("rates", self.form.batch, None):
             raise ValueError(
                 f"epoch must be the time between two decisions of {self.name} in the form "
@@ -138,7 +138,7 @@ class AllocatedPolicy(CrawlPolicy):
             self.rules = form.rules
             return
         assert isinstance(form, CompiledSequence)
-        self.pages, self.position = form.pages, 0
+        self.pages, self.position, self.num_pages = form.pages, 0, tracker.elapsed.size
         self.distinct = np.unique(form.pages)
         self.responses = None if form.answered is None else ResponseQueue(form.answered)
         if self.reads_log:
@@ -146,12 +146,14 @@ class AllocatedPolicy(CrawlPolicy):
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Add the signals of a log to the queue of responses."""
-        if self.responses is not None:
+        if self.reads_log:
+            assert self.responses is not None
             self.responses.on_signal(log.signal_page)
 
     def choose(self, tracker: Tracker) -> NDArray[Any]:
         """Return the next pages of the schedule, or the rates of the epoch."""
         if self.form.action != "rates":
+            self.check_pages(tracker, self.num_pages)
             return self._next_pages(self.form.num_chosen, tracker.alive)
         reached = tracker.time + 1e-6 * (self.form.epoch or 0.0)
         rule = [rule for rule in self.rules if rule.start <= reached][-1]
@@ -175,22 +177,22 @@ class AllocatedPolicy(CrawlPolicy):
 
 
 def even_rates(problem: Problem, bandwidth: float) -> FloatArray:
-    """Return equal rates that spend the bandwidth, (m,)."""
+    """Return equal crawl rates that spend the bandwidth, (m,)."""
     spend = problem.num_pages if problem.cost is None else problem.cost.sum()
     return np.full(problem.num_pages, bandwidth / spend)
 
 
 def complete_pages(problem: Problem) -> BoolArray:
-    """Return whether each page has complete observation, (m,)."""
+    """Return which pages have complete observation, (m,); none where the problem names none."""
     if problem.complete is None:
         return np.zeros(problem.num_pages, np.bool_)
     return problem.complete
 
 
 def response_shares(name: str, problem: Problem, rates: FloatArray) -> FloatArray:
-    """Return the response shares of complete pages with as many crawls as ``rates``, (m,).
+    """Return shares of signals to respond to, (m,), that give as many crawls as ``rates``.
 
-    It is 0 for the other pages.
+    The share is 0 for pages without complete observation.
 
     Raises:
         ValueError: change rates are not revealed; ``name`` is that of the policy.

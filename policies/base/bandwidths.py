@@ -15,7 +15,7 @@ ROUNDING = 1e-12
 
 
 def slot_bandwidths(problem: Problem, slots: int) -> list[tuple[float, int]]:
-    """Return the bandwidths of an episode of ``slots`` crawls, and the number of crawls at each."""
+    """Return the pairs (bandwidth, number of crawls at it) of an episode of ``slots`` crawls."""
     periods: list[tuple[float, int]] = []
     crawls, begin, rate, due = 0, 0.0, problem.bandwidth, 0.0
     for time, next_rate in (*problem.bandwidth_steps, (math.inf, rate)):
@@ -28,7 +28,7 @@ def slot_bandwidths(problem: Problem, slots: int) -> list[tuple[float, int]]:
 
 
 def epoch_bandwidths(problem: Problem, epoch: float | None) -> list[tuple[float, float]]:
-    """Return the start times (the first is 0) and bandwidths of the allocations of an episode.
+    """Return the pairs (start time, bandwidth) of the allocations of an episode; the first is at 0.
 
     An epoch has its mean bandwidth. With ``epoch`` None every bandwidth step starts an allocation.
     """

@@ -56,7 +56,7 @@ class LanePages:
         return rng
 
     def num_slots(self, epoch: float | None = None) -> int:
-        """Return the number of crawls in the lane's episode; of epochs in RATE_FORMS."""
+        """Return the number of crawls in the lane's episode, or of epochs in rate forms."""
         return int(self._core.num_slots(self._lane))
 
     def first_sketch(self) -> Any:
@@ -159,7 +159,7 @@ class Bound:
         return (np.stack(actions) if batched else np.array(actions[0])[()]), state
 
     def _act(self, rows: Any, lane: int) -> NDArray[Any]:
-        """Return the action of a lane at its observation."""
+        """Return the action that the policy of a lane takes at an observation ``rows``."""
         tracker = self.core.tracker(lane)
         decision = self._decision(lane, tracker)
         policy = decision.policy
@@ -174,7 +174,7 @@ class Bound:
         return action
 
     def _decision(self, lane: int, tracker: Tracker) -> Decision:
-        """Return the present decision of a lane, with its policy started or updated."""
+        """Return a lane's present decision, after the policy's ``start`` or ``update``."""
         decision = self._lanes.get(lane)
         if decision is None or decision.episode != tracker.episode:
             policy = copy(self.policy) if decision is None else decision.policy
@@ -189,7 +189,7 @@ class Bound:
         return decision
 
     def _encode(self, choice: Any, tracker: Tracker) -> NDArray[Any]:
-        """Return a choice in the form of actions; ValueError if it is none of that form."""
+        """Return a policy's choice as an action of the environment; ValueError if it is none."""
         form, num_pages = self.action_form, tracker.elapsed.size
         if isinstance(choice, Action):
             return np.asarray(choice.values)
@@ -197,26 +197,28 @@ class Bound:
             page = int(choice[0]) if choice.dtype is INT64 else -1
             if 0 <= page < num_pages:
                 return np.asarray(page, dtype=np.int64)  # what most policies choose, at once
-        if form == "rates":
-            return rate_action(self.name, choice, num_pages)
-        if form == "shares":
-            shares = as_shares(choice, tracker.problem, self.core.epoch, tracker.time)
-            return rate_action(self.name, shares, num_pages, shares=True)
+        if form in RATE_FORMS:
+            rates = rate_action(self.name, choice, num_pages)
+            if form == "rates":
+                return rates
+            return as_shares(rates, tracker.problem, self.core.epoch, tracker.time)
         return page_action(self.name, choice, form, num_pages, batch=self.core.batch)
 
 
 class BoundCompiled(Bound):
-    """A policy with a compiled form that plays an environment."""
+    """A policy in an environment that compiled code can play as well."""
 
     policy: CrawlPolicy
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> Compiled:
-        """Return the compiled form in the environment's form of action."""
+        """Return the policy compiled for the environment's form of action."""
         return self.policy.compile(problem, slots, rng)
 
 
 def bind(policy: Policy, env: Any) -> Bound:
     """Return the policy bound to an environment; arguments and errors as for :class:`Bound`."""
+    if not isinstance(policy, Policy):
+        raise ValueError(f"policy must be a policies.Policy that is not bound, got {policy!r}")
     return (BoundCompiled if isinstance(policy, CrawlPolicy) else Bound)(policy, env)
 
 

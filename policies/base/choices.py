@@ -13,7 +13,7 @@ from crawl_envs.types import IntArray
 
 
 class Action(NamedTuple):
-    """A choice that is an action of the environment already, as a trained model returns it."""
+    """An action that a trained model returned: it needs no conversion to the form of action."""
 
     values: Any
 
@@ -21,7 +21,7 @@ class Action(NamedTuple):
 def page_action(
     name: str, choice: Any, form: str, num_pages: int, *, batch: int = 1
 ) -> NDArray[Any]:
-    """Return chosen pages as an action of the form ``page``, ``scores`` or ``refresh``.
+    """Return the pages that a policy chose as an action: ``page``, ``scores`` or ``refresh``.
 
     Args:
         name: name of the policy, for errors.
@@ -32,7 +32,7 @@ def page_action(
 
     Raises:
         ValueError: the pages are not integers in [0, m), or repeat in ``scores``; there are none in
-            ``page`` or ``scores``.
+            ``page`` or ``scores``, or several in ``page``.
     """
     pages = np.atleast_1d(choice)
     pages = pages if pages.size > 0 else pages.astype(np.int64)
@@ -43,10 +43,11 @@ def page_action(
     if pages.size == 0 and form != "refresh":
         raise ValueError(f"{name} must choose a page in the form {form!r}, got none")
     if form == "page":
-        page = int(pages[0])
-        if not 0 <= page < num_pages or (pages.size > 1 and not _within(pages, num_pages)):
+        if pages.size > 1:
+            raise ValueError(f"{name} must choose one page in the form 'page', got {choice!r}")
+        if not _within(pages, num_pages):
             raise ValueError(_outside(name, num_pages, choice))
-        return np.asarray(page, dtype=np.int64)
+        return np.asarray(pages[0], dtype=np.int64)
     indices = np.ascontiguousarray(pages, dtype=np.int64)
     if form == "refresh":
         refresh = np.zeros(num_pages, dtype=np.int8)
@@ -72,7 +73,7 @@ def _outside(name: str, num_pages: int, choice: Any) -> str:
 
 @compiled(types.boolean(types.int64[::1], types.int8[::1]))
 def mark(pages: IntArray, refresh: NDArray[np.int8]) -> bool:
-    """Set the bits of pages; return False if one does not exist."""
+    """Set ``refresh`` to 1 for the chosen pages; return False if one of them does not exist."""
     for page in pages:
         if page < 0 or page >= refresh.size:
             return False
@@ -82,7 +83,7 @@ def mark(pages: IntArray, refresh: NDArray[np.int8]) -> bool:
 
 @compiled(types.boolean(types.int64[::1], types.float32[::1], types.int64))
 def score(pages: IntArray, scores: NDArray[np.float32], steps: int) -> bool:
-    """Give pages scores from 1 downwards by 1 / steps, all others having -1.
+    """Write scores of chosen pages, from 1 downwards by 1 / steps; all others have -1.
 
     Returns False if a page does not exist, or comes twice.
     """
@@ -94,18 +95,15 @@ def score(pages: IntArray, scores: NDArray[np.float32], steps: int) -> bool:
     return True
 
 
-def rate_action(name: str, choice: Any, num_pages: int, *, shares: bool = False) -> NDArray[Any]:
-    """Return chosen rates as an action of the form ``rates``, or ``shares`` as float32.
+def rate_action(name: str, choice: Any, num_pages: int) -> NDArray[np.float64]:
+    """Return the rates that a policy chose as an action of the form ``rates``, (m,).
 
     Raises:
-        ValueError: not one number per page, finite and >= 0; for shares in [-1, 1].
+        ValueError: not one number per page, finite and >= 0.
     """
-    rates = np.asarray(choice, dtype=np.float32 if shares else np.float64)
-    low, high, words = 0.0, float(np.finfo(np.float64).max), "finite and >= 0"
-    if shares:
-        low, high, words = -1.0, 1.0, "in [-1, 1]"
-    if rates.shape != (num_pages,) or not (rates.min() >= low and rates.max() <= high):
+    rates = np.asarray(choice, dtype=np.float64)
+    if rates.shape != (num_pages,) or not (rates.min() >= 0.0 and rates.max() < np.inf):
         raise ValueError(
-            f"{name} must choose a number per page, ({num_pages},), {words}, got {choice!r}"
+            f"{name} must choose a number per page, ({num_pages},), finite and >= 0, got {choice!r}"
         )
     return rates

@@ -16,17 +16,17 @@ from policies.base.live import LivePages, empty_log
 
 
 class ColumnPages(LivePages):
-    """The pages of one observation."""
+    """The pages of a single observation, as the start of a policy reads them."""
 
     def __init__(self, tracker: Tracker) -> None:
         self._tracker = tracker
 
     def tracker(self) -> Tracker:
-        """Return what the observation shows."""
+        """Return the tracker made from the observation."""
         return self._tracker
 
     def last_log(self) -> CrawlLog:
-        """Return an empty log."""
+        """Return an empty log, because an observation shows no events."""
         return empty_log(self._tracker.problem.num_sources)
 
 
@@ -58,8 +58,8 @@ class FromColumns:
                 f"{policy.name} needs the columns {', '.join(missing)}, "
                 f"features has {', '.join(self.features)}"
             )
-        optional = tuple(name for name in ("complete", "cost") if name in self.features)
-        self._parameters = (*policy.needs, *optional)
+        revealed = {"importance", "complete", "cost"} & {*self.features} - {*policy.needs}
+        self._parameters = (*policy.needs, *sorted(revealed))
         self._lanes: dict[int, tuple[Any, FloatArray | None]] = {}
         self._logs: dict[int, list[CrawlLog]] = {}
 
@@ -72,7 +72,7 @@ class FromColumns:
     ) -> tuple[Any, Any]:
         """Return the action for an observation, (m, F), or several, (lanes, m, F), and ``state``.
 
-        The other arguments and the actions are those of :meth:`policies.base.bound.Bound.predict`.
+        :meth:`policies.base.bound.Bound.predict` documents the other arguments and the actions.
 
         Raises:
             ValueError: another shape, or invalid parameters.
@@ -109,7 +109,7 @@ class FromColumns:
         return self._lanes[lane][0]
 
     def _act(self, rows: NDArray[Any], lane: int) -> NDArray[Any]:
-        """Return the action for the observation of one lane."""
+        """Return the action of a lane's policy for the observation of this lane."""
         column = {
             name: np.ascontiguousarray(rows[:, k], dtype=np.float64)
             for k, name in enumerate(self.features)
@@ -151,12 +151,12 @@ class FromColumns:
 
 
 def _of_sources(column: dict[str, FloatArray], name: str) -> FloatArray:
-    """Return a column by its name, (m,), or those of several sources of signals, (S, m)."""
+    """Return the column ``name``, (m,), or ``name_0``, ``name_1``, ... of sources, (S, m)."""
     if name in column:
         return column[name]
     return np.stack([column[f"{name}_{source}"] for source in range(_num_sources(column, name))])
 
 
 def _num_sources(columns: Iterable[str], name: str) -> int:
-    """Return the number of columns ``name``, or ``name_0``, ``name_1``, ..."""
+    """Return how many columns are ``name``, or ``name_0``, ``name_1``, ... of several sources."""
     return sum(name in (column, column.rpartition("_")[0]) for column in columns)

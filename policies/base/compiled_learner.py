@@ -42,7 +42,7 @@ class CompiledLearnerPolicy(CrawlPolicy):
         return np.where(tracker.alive, scores, -np.inf)
 
     def start(self, pages: Pages) -> None:
-        """Begin with the initial memory, and take in what is known of the episode so far."""
+        """Begin with the initial memory, and learn from the episode's events so far."""
         tracker, log = pages.tracker(), pages.last_log()
         self.learner = self.compile(tracker.problem, 0, np.random.default_rng(0))
         self.since, self.existing = np.zeros(tracker.elapsed.size), np.ones_like(tracker.alive)
@@ -52,7 +52,7 @@ class CompiledLearnerPolicy(CrawlPolicy):
             self._join(tracker)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Update on a log, in the order of compiled rollouts."""
+        """Update the memory by crawls, births, deaths and signals, in the order of rollouts."""
         memory, num_sources = self.learner.memory, tracker.problem.num_sources
         learn, on_birth_or_death, on_signal = map(
             ready, (self.learner.learn, self.learner.on_birth_or_death, self.learner.on_signal)
@@ -83,5 +83,5 @@ class CompiledLearnerPolicy(CrawlPolicy):
         ready(self.learner.on_signal)(self.learner.memory, page, times, source)
 
     def choose(self, tracker: Tracker) -> IntArray:
-        """Return the pages of the largest scores, best first."""
+        """Return the alive pages with the largest scores, best first."""
         return largest_pages(self.scores(tracker), tracker.alive, self.num_chosen(tracker))

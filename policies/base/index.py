@@ -91,12 +91,19 @@ class IndexPolicy(CrawlPolicy):
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledIndex:
         """Return the compiled value and its table; ``slots`` and ``rng`` are not used."""
+        pages = problem.num_pages
         if self.believed is not None:
             problem = self.believed(problem)
         self.require(problem)
         problem = problem.per_cost()
         value, table = self._index(problem)
-        shape, pages = np.shape(table), len(problem.importance)
+        if not hasattr(value, "signature"):
+            raise ValueError(
+                f"the index of {self.name} must be compiled by crawl_envs.compiled.compiling."
+                f"compiled(VALUE.signature), got {value!r}"
+            )
+        table = np.require(table, np.float64, ["C", "W"])
+        shape = np.shape(table)
         if len(shape) != 2 or shape[0] < pages or np.isnan(table).any():
             raise ValueError(
                 f"the table of {self.name} must have a row per page, at least ({pages}, P), and no "
@@ -107,7 +114,7 @@ class IndexPolicy(CrawlPolicy):
         return CompiledIndex(ready(value), table, self.delay_window, weight)
 
     def start(self, pages: Pages) -> None:
-        """Build the table of an episode, and count the signals so far."""
+        """Compute the table of an episode's pages, and the weights of the signals so far."""
         self.check()
         tracker = pages.tracker()
         self.index = self.compile(tracker.problem, 0, np.random.default_rng(0))
@@ -121,14 +128,14 @@ class IndexPolicy(CrawlPolicy):
             self.follow(tracker)
 
     def follow(self, tracker: Tracker) -> None:
-        """Set the weights of the signals since each page's last crawl, their ages unknown."""
+        """Set each page's weight of signals since its last crawl, as signals of unknown age."""
         if self.uses_signals:
             self.counts = counts_at_unknown_age(self.index, tracker.signals)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Add the weights of a log's signals, by the ages at which they arrived.
 
-        A birth counts as a crawl. A page whose elapsed time began after its last crawl was born.
+        A birth counts as a crawl. A page was born if its elapsed time began after its last crawl.
         """
         if not self.reads_log:
             return
@@ -146,7 +153,8 @@ class IndexPolicy(CrawlPolicy):
         np.add.at(self.counts, page, signal_weights(self.index, page, age[late], source))
 
     def choose(self, tracker: Tracker) -> IntArray:
-        """Return the pages of the largest values, or those that reach the threshold."""
+        """Return the pages with the largest crawl values, or all that reach the threshold."""
+        self.check_pages(tracker, self.last_crawl.size)
         if not self.uses_signals:
             signals = np.zeros(tracker.elapsed.size)
         elif self.reads_log:

@@ -73,11 +73,11 @@ class LivePages:
         return self._log
 
     def rng(self) -> np.random.Generator:
-        """Return a new generator for random choices, the same at every call."""
+        """Return a new generator for random choices, in the same state at every call."""
         return deepcopy(self._rng)
 
     def num_slots(self, epoch: float | None = None) -> int:
-        """Return the number of crawls in the horizon, or of epochs of a length."""
+        """Return the number of crawls in the horizon, or of epochs if a length is given."""
         if epoch is not None:
             return math.floor(self.horizon / epoch * (1.0 + ROUNDING))
         crawls, start, rate = 0.0, 0.0, self.problem.bandwidth
@@ -93,7 +93,7 @@ class LivePages:
         return self.sketches
 
     def tracker(self) -> Tracker:
-        """Return the current knowledge, as new arrays."""
+        """Return what is known of the pages now, as new arrays."""
         copies = None
         if self.sketches is not None:
             bases = np.empty((2, 0, self._alive.size)) if self._bases is None else self._bases
@@ -118,7 +118,7 @@ class LivePages:
         births: Mapping[int, float] | None = None,
         deaths: Iterable[int] = (),
     ) -> None:
-        """Take in the crawls and signals up to a time.
+        """Update what is known of the pages by the crawls and signals up to a time.
 
         Args:
             log: the crawls, and the signals that arrived since the last call, in order of time.
@@ -147,7 +147,7 @@ class LivePages:
     def _check(
         self, log: CrawlLog, time: float, births: Mapping[int, float], deaths: list[int]
     ) -> None:
-        """Raise ValueError unless :meth:`advance` can take its arguments."""
+        """Raise ValueError unless log, time, births and deaths suit :meth:`advance`."""
         if not self.time <= time < math.inf:
             raise ValueError(f"time must be finite and >= {self.time}, got {time!r}")
         num_sources, m = self._signals.shape
@@ -166,11 +166,12 @@ class LivePages:
             raise ValueError(f"log must have sources in [0, {num_sources}), got {sources.max()}")
         if np.atleast_2d(log.signals).shape != (num_sources, log.page.size):
             raise ValueError(
-                f"log must have signals of {num_sources} sources, got shape {log.signals.shape}"
+                f"log must have signals of {num_sources} sources for its {log.page.size} crawls, "
+                f"got shape {log.signals.shape}"
             )
 
     def _crawl(self, log: CrawlLog) -> None:
-        """Take in the crawls of a log."""
+        """Update what is known of the pages by the crawls of a log."""
         newer = self._alive[log.page] & (log.time >= self._last_crawl[log.page])
         pages = log.page[newer]
         for total, answered in zip(self._signals, np.atleast_2d(log.signals), strict=True):
@@ -208,7 +209,7 @@ def empty_log(num_sources: int = 1) -> CrawlLog:
 
 
 def is_complete(log: CrawlLog, tracker: Tracker) -> bool:
-    """Return whether a log contains all events so far, as the first of an episode does."""
+    """Return whether a log contains all events of the episode so far, as its first log does."""
     logged = np.zeros_like(np.atleast_2d(tracker.signals))
     np.add.at(logged, (log.signal_source, log.signal_page), 1)
     return log.page.size == 0 and bool(np.all(np.atleast_2d(tracker.signals) <= logged))

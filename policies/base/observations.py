@@ -20,7 +20,7 @@ REMEDY = "make one policy per environment, from the outermost wrapper"
 
 
 class Observations:
-    """The observations that a bound policy is given.
+    """Checks that the observations given to a bound policy come from its own environment.
 
     Args:
         name: name of the policy, for errors.
@@ -117,14 +117,14 @@ class Observations:
 
 
 def _part(observation: Any) -> Any:
-    """Return the part of an observation, or of its space, that is looked at: the table."""
+    """Return the table of numbers in an observation, or the space of this table."""
     if isinstance(observation, Mapping):
         return observation.get("observation", next(iter(observation.values()), None))
     return observation
 
 
 def _shapes(space: Any) -> set[Any]:
-    """Return the shapes of an observation's table, also flattened; None if any may come."""
+    """Return the possible shapes of an observation's table, also flattened; {None} if any."""
     part = _part(getattr(space, "spaces", space))
     return {part.shape, (_size(part),), (_size(space),)} if part.shape is not None else {None}
 
@@ -134,7 +134,7 @@ def _array(observation: Any) -> Any:
 
 
 def _differs(one: Any, two: Any) -> bool:
-    """Return whether observations of the same form have different numbers."""
+    """Return whether two observations have the same shape and type and different numbers."""
     if one.shape != two.shape or one.dtype != two.dtype:
         return False
     return not np.array_equal(one, two, equal_nan=one.dtype.kind == "f")
@@ -155,7 +155,7 @@ def _size(space: Any) -> int:
 
 
 def _is_bare(env: Any, core: Any) -> bool:
-    """Return whether no wrapper can have changed the environment's observations."""
+    """Return whether no wrapper around ``core`` can have changed the observations."""
     while env is not core and type(env).__name__ in HARMLESS_WRAPPERS:
         env = env.env
     return env is core

@@ -25,8 +25,8 @@ class Form(NamedTuple):
     """The form in which a policy acts.
 
     Attributes:
-        action: ``page``, ``scores``, ``refresh`` or ``rates``; an environment of ``shares`` has
-            policies of ``rates``.
+        action: ``page``, ``scores``, ``refresh`` or ``rates``. In an environment of ``shares`` a
+            policy chooses rates, which are converted.
         batch: pages per decision in the form ``scores``, >= 1.
         epoch: time between two decisions in the form ``rates``; None if there is none, as in a
             rollout at constant rates.
@@ -64,9 +64,9 @@ class Pages(Protocol):
 class Policy(ABC):
     """A policy: ``start`` an episode, ``update`` on logs, ``choose`` pages or rates.
 
-    A policy knows no environment. Its constructor keeps the settings, and ``start`` sets the state
-    of an episode in attributes. A copy with another state is a policy of its own.
-    :class:`policies.base.bound.Bound` plays it in an environment. Without one, call in turns:
+    A policy knows no environment. Its constructor keeps the settings. ``start`` sets all state of
+    an episode in attributes: lanes have shallow copies, which share what the constructor made.
+    :class:`policies.base.bound.Bound` plays a policy in an environment. Without one, call in turns:
 
     * ``start(pages)`` once per episode;
     * ``choose(tracker)`` once per decision;
@@ -84,7 +84,7 @@ class Policy(ABC):
     methods: tuple[str, ...] = ()
     """Methods that the pages must have in addition to those of :class:`Pages`."""
     reads_log: bool = True
-    """Whether ``update`` reads the log; if not, ``update`` need not be called."""
+    """Whether the policy needs ``update``. If not, the log, which is slow to read, is not read."""
     reads_columns: bool = False
     """Whether :class:`policies.base.columns.FromColumns` can play the policy."""
     uses_signals: ClassVar[bool] = False
@@ -96,11 +96,12 @@ class Policy(ABC):
     observation: Any = None
     """The observation of the present decision, or None if it is not read."""
     stream: tuple[int, ...] = (0,)
-    """Number of the policy's random stream among those spawned from the episode's."""
+    """Path of the policy's random stream: numbers of children spawned from the episode's one."""
     form: Form = Form()
     """The form in which the policy acts; see :meth:`in_form`."""
     declared: FloatArray | None = None
-    """Change rates behind the last choice, (m,), which set the budget in the form ``rates``."""
+    """Estimated change rates, (m,). In the form ``rates`` the environment derives its budget from
+    them."""
 
     @property
     def name(self) -> str:
@@ -110,18 +111,18 @@ class Policy(ABC):
     def start(self, pages: Pages) -> None:  # noqa: B027  (optional)
         """Begin an episode, maybe midway, and drop what was learned in earlier ones.
 
-        The log of the pages belongs to this first decision. It is complete if the episode has just
-        begun; midway, earlier events are known from the tracker alone.
+        ``pages.last_log()`` has the events up to this first decision if the episode has just begun.
+        Midway it has only the last of them, and the tracker shows the rest.
 
         Raises:
             ValueError: the pages lack what the policy needs.
         """
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:  # noqa: B027  (optional)
-        """Take in the crawls and signals since the last decision, up to ``tracker``."""
+        """Learn from the crawls and signals since the last decision, up to ``tracker``."""
 
     def follow(self, tracker: Tracker) -> None:  # noqa: B027  (optional)
-        """Take in a tracker alone, where the log is not read or there is none."""
+        """Read a tracker at a decision for which no log is given."""
 
     @abstractmethod
     def choose(self, tracker: Tracker) -> Any:
@@ -172,8 +173,16 @@ class Policy(ABC):
                 "make it with reveal='parameters'"
             )
 
+    def check_pages(self, tracker: Tracker, num_pages: int) -> None:
+        """Raise ValueError where a tracker has another number of pages than the start."""
+        if tracker.elapsed.size != num_pages:
+            raise ValueError(
+                f"tracker must have the {num_pages} pages that {self.name} started with, got "
+                f"{tracker.elapsed.size}"
+            )
+
     def own_rng(self, pages: Pages) -> np.random.Generator:
-        """Return a new generator of the policy's random stream in an episode."""
+        """Return a new generator of the policy's random stream, the same in every call."""
         rng = pages.rng()
         for number in self.stream:
             rng = rng.spawn(number + 1)[number]

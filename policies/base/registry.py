@@ -68,7 +68,7 @@ class Tags(NamedTuple):
 POLICIES: dict[str, type[Policy]] = {}
 """The registered policies by name."""
 TAGS: dict[str, Tags] = {}
-"""Their tags."""
+"""The tags of the registered policies by name."""
 
 PolicyClass = TypeVar("PolicyClass", bound=type[Policy])
 
@@ -82,7 +82,7 @@ def registered(
         kind: as for :class:`Tags`; None for ``oracle``, ``learning formula`` or ``formula``, by the
             class, from which all tags follow that are not given.
         paper: as for :class:`Tags`.
-        family: likewise.
+        family: as for :class:`Tags`.
     """
 
     def register(policy: PolicyClass) -> PolicyClass:

@@ -61,7 +61,7 @@ def random(rates: ArrayLike, slots: int, rng: np.random.Generator) -> IntArray:
 
 
 def _shares(rates: ArrayLike) -> tuple[IntArray, FloatArray]:
-    """Return the pages of positive rate, and their shares of the slots."""
+    """Return the pages with a positive rate, and each one's share of the slots."""
     values = np.asarray(rates, dtype=np.float64)
     if values.ndim != 1:
         raise ValueError(f"rates must have shape (m,), got shape {values.shape}")
@@ -155,7 +155,7 @@ class ResponseQueue:
         return len(self._queue)
 
     def on_signal(self, pages: IntArray) -> None:
-        """Add signals of pages, (n,), in order of time."""
+        """Add the signals of pages, (n,) in order of time, and queue pages that are due."""
         account = self.account
         for page in pages.tolist():
             due = account[page] >= RESPONSE_DUE

@@ -1,4 +1,4 @@
-"""Simple policies, and the adaptive schedules of public crawlers.
+"""Simple policies for comparison, and the adaptive schedules of public crawlers.
 
 Public modules: crawlers, heuristics.
 """

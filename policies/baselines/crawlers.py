@@ -1,9 +1,9 @@
-"""The adaptive revisit policies of public crawlers: Apache Nutch's and Apache StormCrawler's.
+"""The adaptive revisit policies of Apache Nutch and Apache StormCrawler.
 
-Both give every page its own interval, which grows after a crawl without a change and shrinks after
-a crawl with one. Neither uses a budget or the importance of pages. At a steady state the
-probability of a change per interval is the same for all pages, so they crawl in proportion to
-change rates (with ``sync_delta`` approximately).
+Both have an interval per page, which grows after a crawl without a change and shrinks after a crawl
+with a change. They ignore the budget and the importance of pages. At a steady state the probability
+of a change per interval is the same for all pages, so they crawl in proportion to change rates
+(with ``sync_delta`` approximately).
 
 Sources: ``org.apache.nutch.crawl.AdaptiveFetchSchedule`` and ``AbstractFetchSchedule`` with the
 values of ``conf/nutch-default.xml``; ``org.apache.stormcrawler.persistence.AdaptiveScheduler``.
@@ -26,14 +26,14 @@ from policies.base.registry import registered
 SECONDS_PER_DAY = 86400.0
 MINUTES_PER_DAY = 1440.0
 SHORTENED = 0.9
-"""Nutch reduces an interval above the largest allowed one to this share of the latter."""
+"""Nutch reduces an interval above the largest allowed interval to this share of the largest."""
 
 
 class Revisits(NamedTuple):
     """A crawler's records of its pages, (m,) each.
 
     Attributes:
-        due: time at which each page is due, in the instance's unit.
+        due: times at which pages are due, in the instance's unit.
         interval: revisit interval, in the crawler's unit.
         modified: time of the last crawl with a change, in the instance's unit.
     """
@@ -44,7 +44,7 @@ class Revisits(NamedTuple):
 
 
 class NutchRule(NamedTuple):
-    """The arguments of :class:`NutchAdaptive`; ``second`` is in units of the instance's time."""
+    """Constants of :class:`NutchAdaptive`; ``second`` is a second in the instance's unit."""
 
     inc_rate: float
     dec_rate: float
@@ -57,7 +57,7 @@ class NutchRule(NamedTuple):
 
 
 class StormRule(NamedTuple):
-    """The arguments of :class:`StormCrawlerAdaptive`; ``minute`` as ``second`` above."""
+    """Constants of :class:`StormCrawlerAdaptive`; ``minute`` is a minute in the instance's unit."""
 
     fetch_interval_min: float
     fetch_interval_max: float
@@ -70,7 +70,7 @@ class StormRule(NamedTuple):
 def nutch_reschedule(
     rule: NutchRule, page: IntArray, time: FloatArray, changed: BoolArray, revisits: Revisits
 ) -> None:
-    """Reschedule pages after crawls, (n,), in order."""
+    """Set the next due times of crawled pages, (n,) in order, by the rule of Apache Nutch."""
     due, interval, modified = revisits
     for crawl in range(page.size):
         number, now = page[crawl], time[crawl]
@@ -86,27 +86,30 @@ def nutch_reschedule(
             length = max(length, since)
             back = rule.sync_delta_rate * since
         length = min(max(length, rule.min_interval), rule.max_interval)
-        ahead = length - back
-        if ahead > rule.fetch_interval_max:
-            ahead = rule.fetch_interval_max
+        delay = length - back
+        if delay > rule.fetch_interval_max:
+            delay = rule.fetch_interval_max
             if length > rule.fetch_interval_max:
                 length = SHORTENED * rule.fetch_interval_max
         interval[number] = length
-        due[number] = now + ahead * rule.second
+        due[number] = now + delay * rule.second
 
 
 @compiled()
 def storm_reschedule(
     rule: StormRule, page: IntArray, time: FloatArray, changed: BoolArray, revisits: Revisits
 ) -> None:
-    """Reschedule pages after crawls, (n,), in order; intervals are whole minutes."""
+    """Set the next due times of crawled pages, (n,) in order, by StormCrawler's rule.
+
+    Intervals are full minutes.
+    """
     due, interval, modified = revisits
     for crawl in range(page.size):
         number, now = page[crawl], time[crawl]
         length = interval[number]
         if changed[crawl]:
-            kept = (1.0 - rule.rate_decr) * length
-            length = math.floor(kept + rule.rate_decr * rule.fetch_interval_min)
+            remainder = (1.0 - rule.rate_decr) * length
+            length = math.floor(remainder + rule.rate_decr * rule.fetch_interval_min)
             modified[number] = now
         else:
             length = min(math.floor(length * (1.0 + rule.rate_incr)), rule.fetch_interval_max)
@@ -116,7 +119,7 @@ def storm_reschedule(
 
 @compiled()
 def put_pages(heap: IndexedHeap, pages: IntArray, due: FloatArray) -> None:
-    """Put pages, (n,), into the heap by their due times, (m,)."""
+    """Put pages, (n,), into the heap of pages, ordered by their due times, (m,)."""
     for page in pages:
         set_due(heap, page, due[page])
 
@@ -130,7 +133,7 @@ def first_pages(
     alive: BoolArray,
     parked: BoolArray,
 ) -> IntArray:
-    """Return the ``count`` existing pages that are due first, none due after ``until``.
+    """Return the ``count`` existing pages that are due first, and not after ``until``.
 
     Pages that do not exist leave the heap and are marked as ``parked``.
     """
@@ -148,11 +151,11 @@ def first_pages(
 class RevisitPolicy(Policy):
     """Crawls pages when they are due, by a rule that adapts intervals to the observed changes.
 
-    In the form ``page`` each slot goes to the page that is due first, even before its due time; in
-    ``scores`` to the first ``batch`` ones; ties go to the lowest index. In ``refresh`` exactly the
-    due pages are crawled, however many: the spending of the rule itself. All pages count as crawled
-    at the start of the episode, or at their birth, and are due one default interval later. It
-    ignores costs of crawls.
+    In the form ``page`` each slot goes to the page that is due first, even before its due time, in
+    ``scores`` to the first ``batch`` pages; ties go to the lowest index. In ``refresh`` all due
+    pages are crawled, so that the rule determines the number of crawls. All pages count as crawled
+    at the start of the episode, or at their birth, and are due one default interval later. Costs of
+    crawls are ignored.
 
     Args:
         day: a day in the instance's unit of time, > 0.
@@ -165,7 +168,7 @@ class RevisitPolicy(Policy):
         self.day = quantity("day", day, above=0.0)
 
     first_interval: tuple[float, float]
-    """The default interval, in the crawler's unit, and that unit in the instance's."""
+    """The default interval in the crawler's unit, and that unit in the instance's unit."""
 
     kernel: Any
     """Compiled function that reschedules crawled pages, by the arguments of the rule."""
@@ -193,7 +196,7 @@ class RevisitPolicy(Policy):
         put_pages(self.heap, new, self.revisits.due)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Reschedule the crawled pages, and add those that were born."""
+        """Set new due times of the crawled pages, and add pages that were born."""
         if log.page.size:
             self.kernel(self.rule, log.page, log.time, log.changed, self.revisits)
             put_pages(self.heap, log.page[~self.parked[log.page]], self.revisits.due)
@@ -205,8 +208,9 @@ class RevisitPolicy(Policy):
         due, alive = self.revisits.due, tracker.alive
         if self.form.action == "refresh":
             return first_pages(self.heap, due, due.size, tracker.time, alive, self.parked)
-        chosen = first_pages(self.heap, due, self.num_chosen(tracker), math.inf, alive, self.parked)
-        return chosen if chosen.size else np.zeros(1, np.int64)
+        count = self.num_chosen(tracker)
+        pages = first_pages(self.heap, due, count, math.inf, alive, self.parked)
+        return pages if pages.size else np.zeros(1, np.int64)
 
 
 @registered(kind="crawler's rule")
@@ -218,9 +222,9 @@ class NutchAdaptive(RevisitPolicy):
     change, and the next crawl comes ``sync_delta_rate`` times that time earlier. Defaults are those
     of Nutch's default configuration; the fallbacks in its code differ (0.2 each).
 
-    Due times are at most ``fetch_interval_max`` from now, as documented by Nutch. Its generator,
-    however, treats such a page as due in every round, so that pages that never change are crawled
-    without pause; this is not reproduced here, nor is the rounding to whole milliseconds.
+    Due times are at most ``fetch_interval_max`` from now, as documented by Nutch. Two details of
+    Nutch are left out: its generator treats such a page as due in every round, so that pages that
+    never change are crawled without pause, and times are rounded to milliseconds.
 
     Args:
         inc_rate: ``db.fetch.schedule.adaptive.inc_rate``, >= 0.
@@ -271,7 +275,7 @@ class StormCrawlerAdaptive(RevisitPolicy):
 
     A crawl with a change moves the page's interval towards the least one, to ``(1 - rate_decr)
     interval + rate_decr fetch_interval_min``; any other crawl multiplies it by ``1 + rate_incr``,
-    up to the largest one. Intervals are whole minutes, rounded down: one minute stays one minute.
+    up to the largest one. Intervals are full minutes, rounded down: one minute stays one minute.
 
     Args:
         fetch_interval_default: ``fetchInterval.default``, minutes, >= 1.

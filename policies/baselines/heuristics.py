@@ -1,4 +1,4 @@
-"""Baselines: all pages alike, in turn, at random, or in proportion to their change rates."""
+"""Baselines: crawl pages in turn, at equal rates, at random, or by their change rates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from policies.values import tables as value_tables
 
 @registered(kind="baseline")
 class RoundRobin(IndexPolicy):
-    """Crawls the page whose last crawl is longest ago: all in turn, the lowest index first.
+    """Crawls the page whose last crawl is longest ago, ties to the lowest index.
 
     The column ``elapsed`` suffices; ``threshold`` is a time. It ignores costs of crawls.
     """

@@ -39,7 +39,7 @@ from policies.estimators.histories import Histories, page_histories
 
 MAX_ITERATIONS = 100
 SMALL = 4e-12
-"""Last term of a Taylor step, relative to Delta, below which the remainder is rounding."""
+"""Size of a Taylor step's last term, relative to Delta, below which the rest is rounding."""
 
 LARGEST = 700.0
 """Exponents are cut here: exp(x) is finite, and f below 1e-300 is negligible."""
@@ -50,7 +50,7 @@ FAINT = 1e-290
 
 @dataclass(frozen=True, eq=False)
 class RateFit:
-    """Change rates of m pages.
+    """Estimated change rates of m pages, with standard errors.
 
     Attributes:
         change_rate: per unit time, (m,); nan where undetermined.
@@ -76,11 +76,11 @@ def fit_change_rates(
     low: float = 0.0,
     high: float = math.inf,
 ) -> RateFit:
-    """Fit the change rate of every page to its crawls at uneven intervals.
+    """Estimate the change rate of every page from its crawls at uneven intervals.
 
-    Without ``smoothing`` the rate is 0 if no crawl detected a change and inf if all
-    did, both cut to [``low``, ``high``], and nan for a page without crawls. Otherwise it is
-    positive and finite. The relative error is below 1e-12.
+    This is the maximum of the likelihood, to a relative error below 1e-12. Without ``smoothing``
+    the rate is 0 if no crawl detected a change and inf if all did, both cut to [``low``, ``high``].
+    It is nan for a page without crawls. With ``smoothing`` it is positive and finite.
 
     Args:
         intervals: time between each crawl and the page's crawl before, 0 or in [1e-30, 1e12];
@@ -114,7 +114,7 @@ def fit_histories(
     high: float = math.inf,
     start: FloatArray | None = None,
 ) -> RateFit:
-    """Fit checked crawls from a first guess, (m,); otherwise as :func:`fit_change_rates`."""
+    """Return :func:`fit_change_rates` of checked crawls, with first guesses ``start``, (m,)."""
     guess = np.zeros(len(crawls.begin)) if start is None else start
     return RateFit(*_fit_pages(crawls, smoothing, low, high, guess))
 
@@ -123,7 +123,7 @@ def fit_histories(
 def _fit_pages(
     crawls: Histories, smoothing: float, low: float, high: float, start: FloatArray
 ) -> tuple[FloatArray, FloatArray, IntArray, BoolArray]:
-    """Return rates, standard errors, evaluations and convergence of every page."""
+    """Return change rates, standard errors, numbers of evaluations and convergence, (m,) each."""
     m = len(crawls.begin)
     change_rate, stderr = np.empty(m), np.full(m, np.nan)
     iterations, converged = np.zeros(m, np.int64), np.ones(m, np.bool_)
@@ -155,10 +155,10 @@ def _fit_pages(
 def gather(
     intervals: FloatArray, changed: BoolArray, begin: int, end: int, lengths: FloatArray
 ) -> tuple[int, float]:
-    """Copy the changed intervals to ``lengths``; return their number and the sum of the others.
+    """Copy the intervals with a change to ``lengths``; return their number, and the sum of others.
 
-    ``lengths`` has space for all of them plus one. Two loops have no branches, so that the sum is
-    vectorised.
+    ``lengths`` has space for all intervals of the page plus one. Two loops have no branches, so
+    that the sum is vectorised.
     """
     first, stop = np.uint64(begin), np.uint64(end)  # unsigned indices are never negative
     total = 0.0
@@ -184,7 +184,7 @@ def _power_sums(lengths: FloatArray, count: int) -> tuple[float, float]:
 def _root(
     lengths: FloatArray, count: int, exposure: float, guess: float
 ) -> tuple[float, float, int, bool]:
-    """Return the root of H, the information on ln Delta, evaluations, and convergence."""
+    """Return the rate where H is 0, the information on ln Delta, evaluations and convergence."""
     total, squares = _power_sums(lengths, count)
     below = count / (exposure + 0.5 * total)  # f(x) >= 1 - x / 2
     above = count / exposure  # f(x) <= 1
@@ -226,7 +226,7 @@ def _root(
 
 @compiled()
 def _start(count: int, total: float, squares: float, exposure: float) -> float:
-    """Return the root for equal intervals, corrected for their variance."""
+    """Return a first change rate: exact for equal intervals, then corrected for their variance."""
     odds = total / exposure  # exp(x) - 1
     x = math.log1p(odds)
     spread = max(squares * count / (total * total) - 1.0, 0.0)
@@ -261,6 +261,9 @@ def score_sums(
     lengths: FloatArray, count: int, rate: float
 ) -> tuple[float, float, float, float, float]:
     """Return the sums of f, g, g (2 f + x), g (6 g + x^2) and g (2 f + x) (12 g + x^2).
+
+    Each sum is over intervals, with x = Delta times an interval, f = x / (exp(x) - 1), g = f (f +
+    x).
 
     Args:
         lengths: changed intervals, > 0, (>= count,).

@@ -1,8 +1,8 @@
 r"""Empirical Bayes for counts: rates and shares of pages, shrunk to a distribution of all pages.
 
-With a Gamma distribution of rates, a page with n events in T days has the estimate
-:math:`(a + n)/(b + T)`; with a Beta distribution of shares, one with h of n successes has
-:math:`(a + h)/(a + b + n)`. A page without observations has the mean of the distribution.
+With a Gamma distribution of rates, a page with n events in T days has the estimate :math:`(a +
+n)/(b + T)`. With a Beta distribution of shares, a page with h successes in n trials has :math:`(a +
+h)/(a + b + n)`. A page without observations has the mean of the distribution.
 
 The mean is the pooled value of all pages, and only the weight is fitted by maximum likelihood.
 (Fitting the mean by likelihood as well is fragile: a few pages that lived for minutes and had a
@@ -24,39 +24,39 @@ LOG_BOUNDS = (-9.0, 9.0)
 
 
 class RatePrior(NamedTuple):
-    """A Gamma distribution of rates: ``shape`` a and inverse scale ``days`` b."""
+    """A Gamma distribution of the rates of pages, with ``shape`` a and inverse scale ``days`` b."""
 
     shape: float
     days: float
 
     @property
     def mean(self) -> float:
-        """Mean rate."""
+        """Mean rate, in events per day."""
         return self.shape / self.days
 
     def estimate(self, counts: IntArray | FloatArray, days: FloatArray) -> FloatArray:
-        """Return the posterior mean rate of each page by its events and days, (m,)."""
+        """Return each page's mean rate given its ``counts`` events in ``days``, (m,)."""
         return (self.shape + counts) / (self.days + days)
 
 
 class SharePrior(NamedTuple):
-    """A Beta distribution of shares, by its two pseudo-counts."""
+    """A Beta distribution of the shares of pages; its two pseudo-counts are ``yes`` and ``no``."""
 
     yes: float
     no: float
 
     @property
     def mean(self) -> float:
-        """Mean share."""
+        """Mean share of the distribution, in (0, 1)."""
         return self.yes / (self.yes + self.no)
 
     def estimate(self, yes: IntArray, total: IntArray) -> FloatArray:
-        """Return the posterior mean share of each page by its successes and trials, (m,)."""
+        """Return each page's mean share given ``yes`` successes in ``total`` trials, (m,)."""
         return (self.yes + yes) / (self.yes + self.no + total)
 
 
 def fit_rate_prior(counts: IntArray | FloatArray, days: FloatArray) -> RatePrior:
-    """Fit the Gamma distribution of rates to Poisson counts over exposures.
+    """Return the Gamma distribution of event rates that fits the counts of pages in their days.
 
     Its mean is all events over all days; its shape maximises the likelihood of the counts. Without
     any event, half an event is assumed, with the weight of one page's mean exposure.
@@ -86,11 +86,11 @@ def fit_rate_prior(counts: IntArray | FloatArray, days: FloatArray) -> RatePrior
 
 
 def fit_share_prior(yes: IntArray, total: IntArray) -> SharePrior:
-    """Fit the Beta distribution of shares to binomial counts.
+    """Return the Beta distribution of shares that fits the successes and trials of pages.
 
-    Its mean is all successes over all trials; the number of pseudo-counts maximises the
-    likelihood of the counts. Without any trial it is Jeffreys' prior, half a count each; an
-    outcome that never occurred counts half before the mean is computed.
+    Its mean is all successes over all trials; the number of pseudo-counts maximises the likelihood
+    of the counts. Without any trial it is Jeffreys' prior, half a count each; an outcome that never
+    occurred counts half before the mean is computed.
 
     Args:
         yes: successes of each page, shape (m,).
@@ -112,7 +112,7 @@ def fit_share_prior(yes: IntArray, total: IntArray) -> SharePrior:
 
 
 def _most_likely(likelihood: Callable[[float], float]) -> float:
-    """Return the maximiser of a log-likelihood in [exp(-9), exp(9)]."""
+    """Return the weight in [exp(-9), exp(9)] that maximises a log-likelihood."""
     from scipy.optimize import minimize_scalar  # slow to import
 
     optimum = minimize_scalar(

@@ -22,14 +22,14 @@ from crawl_envs.types.arguments import amounts, quantity, real
 
 
 def naive_rate(changes: ArrayLike, time: ArrayLike) -> FloatArray:
-    """Return X / T, for changes and time >= 0 of shapes that broadcast; nan where the time is 0."""
+    """Return changes over time, X / T, of shapes that broadcast; nan where the time is 0."""
     return _per_time(amounts("changes", changes), amounts("time", time))
 
 
 def improved_rate(changes: ArrayLike, crawls: ArrayLike, time: ArrayLike) -> FloatArray:
-    """Return -ln((n - X + 0.5) / (n + 0.5)) n / T (Cho and Garcia-Molina 2003).
+    """Return change rates from X changed ones of n crawls, at equal intervals over a time T.
 
-    Rates are 0 at X = 0, finite at X = n, and nan where the time is 0.
+    They are -ln((n - X + 0.5) / (n + 0.5)) n / T (Cho and Garcia-Molina 2003); nan where T is 0.
 
     Args:
         changes: X, crawls that detected a change, <= n.
@@ -44,10 +44,11 @@ def improved_rate(changes: ArrayLike, crawls: ArrayLike, time: ArrayLike) -> Flo
 
 
 def last_modified_rate(changes: ArrayLike, crawls: ArrayLike, time: ArrayLike) -> FloatArray:
-    """Return ((X - 1) - X / (n ln(1 - X / n))) / T' (Cho and Garcia-Molina 2003).
+    """Return change rates from crawls that show the time of the last change (Last-Modified).
 
-    X / T' is the maximum likelihood estimate; the numerator corrects its bias to first order. Rates
-    are 0 at X = 0, (n - 1) / T' at X = n (so 0 after a single crawl), and nan where T' is 0.
+    The rate is ((X - 1) - X / (n ln(1 - X / n))) / T' (Cho and Garcia-Molina 2003). X / T' is the
+    maximum likelihood estimate; the numerator corrects its bias to first order. Rates are 0 at X =
+    0, (n - 1) / T' at X = n (so 0 after a single crawl), and nan where T' is 0.
 
     Args:
         changes: X, crawls that detected a change, <= n.

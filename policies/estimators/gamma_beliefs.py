@@ -43,7 +43,10 @@ nats per signal."""
 def log_fresh(
     counts: FloatArray, exposures: FloatArray, shape: FloatArray, rate: FloatArray, x: FloatArray
 ) -> float:
-    """Return the logarithm of the predicted probability of no change; as :func:`learn_crawl`."""
+    """Return the logarithm of the predicted probability that a crawl finds no change.
+
+    Arguments are documented in :func:`learn_crawl`.
+    """
     fresh = 0.0
     for j in range(x.size):
         fresh -= (shape[j] + counts[j]) * math.log1p(x[j] / (rate[j] + exposures[j]))
@@ -60,7 +63,7 @@ def learn_crawl(
     changed: bool,
     fading: float,
 ) -> float:
-    """Update the belief about a page after a crawl.
+    """Update the belief about a page after a crawl, by the result of this crawl.
 
     Args:
         counts: numbers of changes of the page's data, (K,): d hazards, and other data that decay.
@@ -91,7 +94,7 @@ def learn_crawl(
 
 @inlined()
 def moments_after_change(a: float, r: float, x: float, fresh: float) -> tuple[float, float]:
-    """Return mean and variance of a hazard, Gamma(a, r) before a crawl, after a change.
+    """Return mean and variance of a hazard after a crawl with a change; before it is Gamma(a, r).
 
     ``x`` is its exposure, ``fresh`` the logarithm of the predicted probability of no change.
     """
@@ -112,10 +115,10 @@ def pool_beliefs(
     rate: FloatArray,
     smallest: FloatArray,
 ) -> None:
-    """Update the distributions of all groups.
+    """Update the shared distributions of all groups from the beliefs about their pages.
 
-    One step of expectation maximisation: the Gamma distribution nearest to the beliefs about the
-    pages of the group and its pseudo-pages.
+    This is one step of expectation maximisation. It finds the Gamma distribution nearest to the
+    beliefs about the pages of the group and its pseudo-pages.
 
     Args:
         counts: of the pages' data, (m, K).
@@ -150,7 +153,7 @@ def pool_beliefs(
 
 @compiled()
 def gamma_shape(gap: float) -> float:
-    """Return the shape a of the Gamma distribution with ln E - E ln = ln a - digamma(a) = gap.
+    """Return the shape a of a Gamma distribution, given ``gap`` = ln E - E ln = ln a - digamma(a).
 
     Newton's method in 1 / a from a rational start (Minka 2002, "Estimating a Gamma distribution").
     """
@@ -165,7 +168,7 @@ def gamma_shape(gap: float) -> float:
 
 @compiled()
 def digamma(x: float) -> float:
-    """Return the logarithmic derivative of the Gamma function, x > 0, to about 1e-12."""
+    """Return the derivative of the logarithm of the Gamma function at x > 0, to about 1e-12."""
     total = 0.0
     while x < 8.0:
         total -= 1.0 / x
@@ -177,7 +180,7 @@ def digamma(x: float) -> float:
 
 @inlined()
 def trigamma(x: float) -> float:
-    """Return the second logarithmic derivative of the Gamma function, x > 0, to about 1e-10."""
+    """Return the second derivative of the log of the Gamma function at x > 0, to about 1e-10."""
     total = 0.0
     while x < 8.0:
         total += 1.0 / (x * x)
@@ -188,7 +191,7 @@ def trigamma(x: float) -> float:
 
 @inlined()
 def below_mean(shape: float) -> float:
-    """Approximate exp(E ln theta) / E theta of a Gamma distribution of a shape >= 0.3.
+    """Return about exp(E ln theta) / E theta for theta Gamma distributed with a shape >= 0.3.
 
     It is too large by 1% at a shape of 4, by 13% at 1, and by a factor of 2.9 at 0.3.
     """
@@ -196,7 +199,7 @@ def below_mean(shape: float) -> float:
 
 
 class Beliefs:
-    """Gamma beliefs about alpha, b_s and the rate gamma_s of signals of every page.
+    """Gamma beliefs about alpha, the evidence b_s and the rate gamma_s of signals of every page.
 
     Args:
         group: the group of each page, 0 .. G - 1, (m,) int64.
@@ -233,7 +236,7 @@ class Beliefs:
         self._smallest[[0, *range(1 + num_sources, pages[1])]] /= interval
 
     def learn(self, page: int, elapsed: float, signals: FloatArray, changed: bool) -> float:
-        """Update the belief after a crawl, with signals since the crawl before, (S,).
+        """Update the belief about a page by a crawl, with signals since the crawl before, (S,).
 
         Returns:
             The logarithm of the predicted probability of ``changed``, at least LEAST_PROBABILITY.
@@ -243,7 +246,7 @@ class Beliefs:
         return learn_page(*belief, elapsed, signals, changed, self.fading)
 
     def typical(self, pages: IntArray | slice) -> FloatArray:
-        """Return exp(E ln theta) of the beliefs about pages, (n, 1 + 2 S).
+        """Return a typical value of each parameter of pages, exp(E ln theta), (n, 1 + 2 S).
 
         It is below the mean, and lower with fewer data: change rates count as low until crawls show
         otherwise.
@@ -254,7 +257,7 @@ class Beliefs:
         return np.asarray(np.exp(scipy_digamma(shape)) / rate)
 
     def pool(self, crawled: BoolArray) -> None:
-        """Update the shared distributions from the crawled pages, (m,) bool."""
+        """Update the groups' distributions from the pages marked in ``crawled``, (m,) bool."""
         if self.pooled:
             used = np.repeat(crawled[:, None], self.shape.shape[1], axis=1)
             data = self.counts, self.exposures, used, self.group
@@ -272,7 +275,7 @@ def learn_page(
     changed: bool,
     fading: float,
 ) -> float:
-    """Update the belief about a page, see :meth:`Beliefs.learn`; K = 1 + 2 S."""
+    """Update the belief about a page as :meth:`Beliefs.learn` does; arrays are (1 + 2 S,)."""
     x = np.empty(1 + signals.size)
     x[0], x[1:] = elapsed, signals
     fresh = learn_crawl(counts, exposures, shape, rate, x, changed, fading)

@@ -44,7 +44,7 @@ SHAPES = (1e-3, 1e4)
 
 
 class GammaPrior(NamedTuple):
-    """Gamma distributions of alpha, then of b of each source, in G groups.
+    """Gamma distributions of alpha and of the evidence b of each source, one set for each group.
 
     Attributes:
         shape: > 0, (G, 1 + S).
@@ -56,12 +56,12 @@ class GammaPrior(NamedTuple):
 
     @property
     def mean(self) -> FloatArray:
-        """Mean of each component, (G, 1 + S)."""
+        """Mean of alpha and of each b in each group, (G, 1 + S)."""
         return self.shape / self.rate
 
 
 class EmpiricalBayes(NamedTuple):
-    """Distributions of groups, and estimates of pages.
+    """Distributions of alpha and b in groups of pages, and the estimates of single pages.
 
     Attributes:
         groups: the distributions of the groups, shape and rate (G, 1 + S); ``groups.mean`` is the
@@ -84,7 +84,7 @@ def empirical_bayes(
     groups: ArrayLike | None = None,
     num_pages: int | None = None,
 ) -> EmpiricalBayes:
-    """Estimate alpha and b of every page with the other pages of its group.
+    """Estimate alpha and b of every page from its crawls and those of its group (empirical Bayes).
 
     Args:
         elapsed: time between a crawl and the page's crawl before, 0 or in [1e-12, 1e12]; (n,).
@@ -120,7 +120,7 @@ def empirical_bayes(
 
 
 def _checked_groups(groups: ArrayLike | None, num_pages: int) -> IntArray:
-    """Return the group of each page, (m,); ValueError if a group is empty."""
+    """Return the group of each page, (m,), all 0 for None; ValueError if a group is empty."""
     if groups is None:
         return np.zeros(num_pages, np.int64)
     group = whole_per_page("groups", groups, num_pages)
@@ -131,15 +131,16 @@ def _checked_groups(groups: ArrayLike | None, num_pages: int) -> IntArray:
 
 
 def _sums(values: FloatArray, group: IntArray) -> FloatArray:
-    """Return the sums of the rows of each group, (G, d)."""
+    """Return the sum of the rows ``values`` of each group, (G, d), given the group of each row."""
     return np.stack([np.bincount(group, column) for column in values.T], axis=1)
 
 
 def _first_means(crawls: Crawls, group: IntArray) -> FloatArray:
-    """Return means (G, d) as if each change were counted once, halfway through its interval.
+    """Return first means of alpha and b by group, (G, d), from the numbers of changes.
 
-    Half a change is added, with the time that it takes at the mean of all pages, so that groups
-    with few data have about that mean. Without any signal, evidence is 1.
+    Each change is counted once, halfway through its interval. Half a change is added, with the time
+    that it takes at the mean of all pages, so that groups with few data have about that mean.
+    Without any signal, evidence is 1.
     """
     of_crawl = np.repeat(group, np.diff(crawls.offsets))
     count = int(group.max()) + 1
@@ -153,9 +154,9 @@ def _first_means(crawls: Crawls, group: IntArray) -> FloatArray:
 
 
 def _maximise(result: Fit, group: IntArray, first: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return means and shapes (G, d) of the Gamma distributions closest to the pages' posteriors.
+    """Return means and shapes, (G, d), of the Gamma distributions nearest to the pages' posteriors.
 
-    ``first`` is the mean of the pseudo-pages.
+    ``first`` is the mean of the pseudo-pages that are added to each group, (G, d).
     """
     variance = np.diagonal(result.covariance, axis1=1, axis2=2)
     log_precision = result.theta**2 / variance

@@ -23,7 +23,7 @@ MAX_PAGES = 100_000_000
 
 
 class Histories(NamedTuple):
-    """Crawls of m pages; page i has the rows begin[i] .. end[i] - 1.
+    """Crawl results of m pages in common arrays; page i has the rows begin[i] .. end[i] - 1.
 
     Attributes:
         intervals: time between a crawl and the page's crawl before, (n,).
@@ -64,7 +64,7 @@ class CrawlHistories:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Bytes of memory of all columns and counts."""
         return self.count.nbytes + sum(column.nbytes for column in self.columns.values())
 
     @property
@@ -73,7 +73,7 @@ class CrawlHistories:
         return np.minimum(self.count, self.size)
 
     def append(self, page: IntArray, **values: ArrayLike) -> None:
-        """Add crawls; those of a page in order of time.
+        """Add crawls to the histories of their pages; crawls of one page come in order of time.
 
         Args:
             page: page of each crawl, (n,).
@@ -86,12 +86,12 @@ class CrawlHistories:
             column[page, row] = values[name]
 
     def of_page(self, page: int, *names: str) -> list[NDArray[Any]]:
-        """Return columns of a page's crawls, (n, ...) each, in the order of rows; views."""
+        """Return views of named columns of a page's crawls, (n, ...) each, in the order of rows."""
         num_rows = min(self.count[page], self.size)
         return [self.columns[name][page, :num_rows] for name in names]
 
     def intervals(self, pages: IntArray | None = None, since: float | None = None) -> Histories:
-        """Return the columns ``elapsed`` and ``changed``.
+        """Return all crawls, or those of some pages, by columns ``elapsed`` and ``changed``.
 
         Args:
             pages: some pages, in this order; None for all.
@@ -108,7 +108,7 @@ class CrawlHistories:
         return Histories(elapsed.reshape(-1), changed.reshape(-1), begin, end)
 
     def _widen(self, width: int) -> None:
-        """Give every page more rows; rows are reused only at ``size`` rows."""
+        """Give every page more rows, up to ``size`` rows; only then are rows used again."""
         for name, column in self.columns.items():
             wide = np.zeros((len(column), width, *column.shape[2:]), column.dtype)
             wide[:, : self._width] = column
@@ -118,7 +118,7 @@ class CrawlHistories:
 
 @compiled()
 def _next_rows(page: IntArray, count: IntArray, size: int) -> IntArray:
-    """Return the row of each new crawl, and count them."""
+    """Return the row that each new crawl is written to, (n,), and add the crawls to ``count``."""
     rows = np.empty(page.size, np.int64)
     for k in range(page.size):
         rows[k] = count[page[k]] % size
@@ -129,7 +129,7 @@ def _next_rows(page: IntArray, count: IntArray, size: int) -> IntArray:
 def page_histories(
     intervals: ArrayLike, changed: ArrayLike, offsets: ArrayLike | None = None
 ) -> Histories:
-    """Check crawls grouped by page; arguments and errors as in :func:`.fit_change_rates`."""
+    """Return checked crawls grouped by page; :func:`.fit_change_rates` explains arguments."""
     lengths = np.ascontiguousarray(floats("intervals", intervals))
     if lengths.ndim not in (1, 2) or (lengths.ndim == 2 and offsets is not None):
         expected = "(n,)" if offsets is not None else "(n,) or (m, k)"
@@ -154,7 +154,7 @@ def page_histories(
 
 @compiled()
 def _first_fault(intervals: FloatArray, changed: BoolArray) -> int:
-    """Return the first invalid interval, or -1."""
+    """Return the position of the first invalid interval, or -1 if all are valid."""
     for k in range(len(intervals)):
         value = intervals[k]
         if (value == 0.0 and changed[k]) or not (value == 0.0 or SHORTEST <= value <= LARGEST):
@@ -175,7 +175,7 @@ def _checked_offsets(offsets: ArrayLike, length: int) -> IntArray:
 
 
 def truths(name: str, values: ArrayLike, shape: tuple[int, ...]) -> BoolArray:
-    """Return truth values, or numbers 0 and 1, of a shape; ValueError unless they are."""
+    """Return truth values, or numbers 0 and 1, as a bool array; ValueError unless of ``shape``."""
     array = np.ascontiguousarray(values)
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")

@@ -35,12 +35,13 @@ def match_moments(
     *,
     smoothing: float = 0.0,
 ) -> RateFit:
-    """Return the change rate of every page by moment matching.
+    """Estimate the change rate of every page by moment matching, from crawls at uneven intervals.
 
     Arguments and errors as in :func:`.fit_change_rates`. Without ``smoothing`` the rate is 0 if no
-    crawl detected a change, inf if all did, nan without crawls; with it, it is positive and finite.
-    ``stderr`` is that of a root of an estimating equation, sqrt(sum e^-x (1 - e^-x)) / sum w e^-x
-    with x = rate w: the moments are no likelihood. It is nan where the rate is 0 or inf.
+    crawl detected a change, inf if all did, nan without crawls. With ``smoothing`` it is positive
+    and finite. ``stderr`` is the standard error of a root of an estimating equation, as moments are
+    no likelihood: sqrt(sum e^-x (1 - e^-x)) / sum w e^-x with x = rate w. It is nan where the rate
+    is 0 or inf.
     """
     crawls = page_histories(intervals, changed, offsets)
     return match_histories(crawls, quantity("smoothing", smoothing))
@@ -49,11 +50,11 @@ def match_moments(
 def moment_error_bound(
     intervals: ArrayLike, *, max_rate: float, failure_probability: float
 ) -> FloatArray:
-    """Return a bound of the error of moment matching that holds with some probability.
+    """Return a bound of the error of moment matching, valid with a given failure probability.
 
-    ``|estimate - rate|`` <= sqrt(n ln(2 / delta) / 2) / sum_n w_n exp(-max_rate w_n), since by
-    Hoeffding's inequality the number of changes at crawls is within the numerator of its mean, and
-    its mean has at least the denominator as slope in the rate (Upadhyay et al. 2020).
+    ``|estimate - rate|`` <= sqrt(n ln(2 / delta) / 2) / sum_n w_n exp(-max_rate w_n). By
+    Hoeffding's inequality the number of changes at crawls is within the numerator of its mean. This
+    mean has at least the denominator as its slope in the rate (Upadhyay et al. 2020).
 
     Args:
         intervals: w_n >= 0, (..., n): the bound is of the last axis, n >= 1.
@@ -77,7 +78,7 @@ def moment_error_bound(
 
 
 def match_histories(crawls: Histories, smoothing: float) -> RateFit:
-    """Match the moments of checked crawls; otherwise as :func:`match_moments`."""
+    """Estimate change rates like :func:`match_moments`, for crawls that were checked before."""
     return RateFit(*_match_pages(crawls, smoothing))
 
 
@@ -85,7 +86,7 @@ def match_histories(crawls: Histories, smoothing: float) -> RateFit:
 def _match_pages(
     crawls: Histories, smoothing: float
 ) -> tuple[FloatArray, FloatArray, IntArray, BoolArray]:
-    """Return rates, standard errors, evaluations and convergence of every page."""
+    """Return change rates, standard errors, numbers of evaluations and convergence, (m,) each."""
     m = len(crawls.begin)
     change_rate, stderr = np.empty(m), np.full(m, np.nan)
     iterations, converged = np.zeros(m, np.int64), np.ones(m, np.bool_)
@@ -114,7 +115,7 @@ def _match_pages(
 def split(
     intervals: FloatArray, changed: BoolArray, begin: int, end: int, smoothing: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the changed and the other intervals of a page, with imaginary ones, all > 0."""
+    """Return a page's intervals with and without a change, imaginary ones included, all > 0."""
     hits, misses = np.full(end - begin + 1, smoothing), np.full(end - begin + 1, smoothing)
     changes = unchanged = 1 if smoothing > 0.0 else 0
     for k in range(begin, end):  # without branches; intervals of length 0 are never changed
@@ -128,10 +129,11 @@ def split(
 def _moments(
     hits: FloatArray, misses: FloatArray, rate: float
 ) -> tuple[float, float, float, float]:
-    """Return the sums of e^-x less the number unchanged, of e^-x, w e^-x and e^-x (1 - e^-x).
+    """Return four sums over a page's intervals w, with x = rate w.
 
-    The first is the sum of e^-x over the changed intervals less that of 1 - e^-x over the others,
-    which cancels less than the difference of expected and observed numbers if intervals differ by
+    The first is the sum of e^-x less the number of unchanged intervals. The others are the sums of
+    e^-x, of w e^-x and of e^-x (1 - e^-x). The first is computed as the sum of e^-x over changed
+    intervals less that of 1 - e^-x over unchanged ones. This cancels less if intervals differ by
     many orders of magnitude.
     """
     _, above, slope, variance = _sums(hits, rate)
@@ -141,7 +143,7 @@ def _moments(
 
 @inlined(fastmath={"contract", "nsz", "reassoc"})
 def _sums(lengths: FloatArray, rate: float) -> tuple[float, float, float, float]:
-    """Return the sums of 1 - e^-x, e^-x, w e^-x and e^-x (1 - e^-x)."""
+    """Return the sums over ``lengths`` w of 1 - e^-x, e^-x, w e^-x, e^-x (1 - e^-x), x = rate w."""
     stale = fresh = slope = variance = 0.0
     for k in range(lengths.size):
         odds = exp_minus_one(min(lengths[k] * rate, LARGEST))  # of a change

@@ -5,11 +5,11 @@ The log-likelihood is
 
     l(Delta) = sum over changed of ln(1 - exp(-Delta tau)) - Delta L,
 
-with L the sum of the unchanged intervals. It is concave. Where some crawls found a change and some
-found none, the interval is that of the likelihood ratio, l(Delta) >= max l - 1.92 (Wilks), of
-nominal coverage: with ten equal intervals .89 to 1. If all crawls found a change, the likelihood
-has no maximum; if none did, it is largest at 0. Then only one end is known: the rate at which such
-a history has probability .05.
+with L the sum of the unchanged intervals. It is concave. Where only some crawls found a change, the
+interval is that of the likelihood ratio, l(Delta) >= max l - 1.92 (Wilks), of nominal coverage:
+with ten equal intervals .89 to 1. If all crawls found a change, the likelihood has no maximum; if
+none did, it is largest at 0. Then only one end is known: the rate at which such a history has
+probability .05.
 
 The times of crawls may depend on earlier results (coverage .95 to .96 where intervals halve after a
 change and else grow by half), but not on signals: these come soon after a change, and rates are
@@ -40,10 +40,10 @@ BRACKET, HALVINGS = 4.0, 40
 def change_rate_intervals(
     intervals: ArrayLike, changed: ArrayLike, offsets: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the 95% interval of every page's change rate, (m,) each.
+    """Return the low and the high end of the 95% interval of every page's change rate, (m,) each.
 
-    The low end is 0 for a page that never changed, the high end inf for one that always did; both
-    for a page without intervals. Where signals prompt crawls, coverage is lower, down to 42%.
+    The low end is 0 for a page that never changed, and the high end inf for one that always did. A
+    page without intervals has both. Where signals prompt crawls, coverage is lower, down to 42%.
 
     Args:
         intervals: time between each crawl and the page's crawl before, grouped by page, (n,).
@@ -87,9 +87,9 @@ def _end(
     pages: BoolArray,
     factor: float,
 ) -> FloatArray:
-    """Return where the likelihood of some ``pages`` falls below ``level``, (m,).
+    """Return the rate beyond ``inside`` at which the likelihood falls below ``level``, (m,).
 
-    It is searched from ``inside`` in steps of ``factor``, and then by halving.
+    Only ``pages`` are searched: from ``inside`` in steps of ``factor``, and then by halving.
     """
     inner, outer = inside.copy(), inside * factor
     while (short := pages & (likelihood(outer) >= level)).any():

@@ -4,9 +4,10 @@ A source (sitemaps, ETags, a feed, pushes) can be trusted if its signals follow 
 do not show whether a signal is true. A true signal raises the probability of a change before it
 above what the page's other crawls suggest (:mod:`policies.estimators.source_intervals`).
 
-Every source is audited alone: a change that only another source signals has no signal. Earlier
-results and signals of the source may prompt crawls; signals of other sources may not. Batches have
-a separate precision, and silences do not count (:mod:`policies.estimators.source_times`).
+Every source is audited alone: a change that only another source signals counts as one without a
+signal. Earlier results and signals of the source may prompt crawls; signals of other sources may
+not. Batches have a separate precision, and silences do not count
+(:mod:`policies.estimators.source_times`).
 """
 
 from __future__ import annotations
@@ -130,7 +131,10 @@ def audit_signals(
 def _sorted_crawls(
     page: ArrayLike, start: ArrayLike, elapsed: ArrayLike, changed: ArrayLike
 ) -> tuple[Crawls, IntArray]:
-    """Check intervals; return those longer than 0 sorted by page and start, and their rows."""
+    """Return intervals between crawls, checked and sorted by page and start, and their rows.
+
+    Intervals of length 0 are left out.
+    """
     begin = floats("start", start)
     if begin.ndim != 1 or not np.isfinite(begin).all():
         raise ValueError(f"start must be (n,) finite numbers, got {begin}")
@@ -162,7 +166,7 @@ def _checked_rows(name: str, values: ArrayLike, size: int, below: float) -> IntA
 def _audit(
     crawls: Crawls, signals: tuple[FloatArray, IntArray, BoolArray], timed: bool
 ) -> tuple[FloatArray, FloatArray, str, str, FloatArray]:
-    """Audit a source by the times and last intervals of its signals, and whether they are inside.
+    """Audit one source; ``signals`` are times, last intervals before, and whether inside these.
 
     Returns precision, recall and delay with their intervals, (3, 3); effective and false signals by
     interval, (2, n); verdict; reason; and silences.
@@ -188,7 +192,7 @@ def _audit(
 
 
 def _judge(low: float, high: float, longest: float) -> tuple[str, str]:
-    """Return a verdict and its reason from the ends of the precision and the longest delay."""
+    """Return verdict and reason, from the ends of the precision and the longest possible delay."""
     if high - low > WIDEST:
         return "unknown", f"the interval of the precision is wider than {WIDEST:g}"
     if low < USELESS:

@@ -37,9 +37,9 @@ INTERIOR, ZERO, INFINITE, UNDETERMINED = 0, 1, 2, 3
 
 MAX_ITERATIONS = 200
 DECREMENT = 1e-14
-"""Newton's squared decrement, per crawl below 1, before the last step."""
+"""Newton's squared decrement below which the next step is the last, per crawl below 1."""
 RIDGE = 1e-12
-"""Added to the Hessian, relative to the diagonal: equal crawls make it singular."""
+"""Added to the Hessian's diagonal, relative to it: equal crawls make the Hessian singular."""
 SINGULAR = 1e-9
 """Pivot of the scaled information below which the covariance is nan."""
 HALVINGS = 60
@@ -62,7 +62,7 @@ class Crawls(NamedTuple):
 
 
 class Page(NamedTuple):
-    """The objective of a page.
+    """Constants of the objective of one page, from its crawls and its prior.
 
     Attributes:
         hits: x of the changes that no infinite component explains, (n, d).
@@ -76,7 +76,7 @@ class Page(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Estimates of m pages with d = 1 + S components each.
+    """Estimates of theta = (alpha, b_1, .., b_S), d = 1 + S components, for m pages.
 
     Attributes:
         theta: (m, d); 0 where the likelihood falls from there on, inf where it has no maximum, nan
@@ -95,7 +95,7 @@ class Fit(NamedTuple):
 
 @compiled()
 def fit_pages(crawls: Crawls, shape: FloatArray, rate: FloatArray, start: FloatArray) -> Fit:
-    """Fit every page separately.
+    """Estimate theta = (alpha, b_1, .., b_S) of every page separately, from its crawls.
 
     Args:
         crawls: entries >= 0 and finite, and some entry > 0 where the page had changed.
@@ -131,7 +131,7 @@ def _read(
     rate: FloatArray,
     state: NDArray[np.int8],
 ) -> Page:
-    """Return the objective of a page, and set the state of each component."""
+    """Return the objective of a page, and write the state of each component to ``state``."""
     n, d = design.shape
     slope = rate.copy()
     for k in range(n):
@@ -158,7 +158,7 @@ def _read(
 
 @inlined()
 def _choose_start(page: Page, state: NDArray[np.int8], theta: FloatArray) -> None:
-    """Choose the start as if each change were counted once, halfway through its interval."""
+    """Write a first theta, as if each change came once, halfway through its interval."""
     d = len(state)
     for j in range(d):
         changes = np.count_nonzero(page.hits[:, j])
@@ -173,7 +173,7 @@ def _choose_start(page: Page, state: NDArray[np.int8], theta: FloatArray) -> Non
 
 @inlined()
 def _exponent(hits: FloatArray, k: int, theta: FloatArray) -> float:
-    """Return theta . x of a change; infinite and undetermined components are stored as 0."""
+    """Return theta . x of change k; infinite and undetermined components are stored as 0."""
     total = 0.0
     for j in range(len(theta)):
         total += theta[j] * hits[k, j]
@@ -195,7 +195,7 @@ def _objective(page: Page, theta: FloatArray) -> float:
 
 @compiled()
 def _derivatives(page: Page, theta: FloatArray, gradient: FloatArray, hessian: FloatArray) -> None:
-    """Compute first and second derivatives of the objective."""
+    """Write the first and second derivatives of the objective to ``gradient`` and ``hessian``."""
     (hits, slope, shape), d = page, len(theta)
     hessian[:] = 0.0
     gradient[:] = slope
@@ -219,7 +219,7 @@ def _derivatives(page: Page, theta: FloatArray, gradient: FloatArray, hessian: F
 def _minimise(
     page: Page, state: NDArray[np.int8], theta: FloatArray, covariance: FloatArray
 ) -> bool:
-    """Minimise the objective; return whether it converged.
+    """Minimise the objective of a page over theta >= 0; return whether it converged.
 
     Changes ``theta`` and ``state``, and writes the covariance of the interior components.
     """
@@ -254,7 +254,7 @@ def _newton_step(
     inverse: FloatArray,
     step: FloatArray,
 ) -> float:
-    """Compute Newton's step of the interior components; return its squared decrement."""
+    """Write Newton's step of the interior components to ``step``; return its squared decrement."""
     d = len(step)
     for j in range(d):
         if state[j] == INTERIOR and theta[j] > 0.0:
@@ -272,7 +272,7 @@ def _newton_step(
 
 @inlined()
 def _release(gradient: FloatArray, slope: FloatArray, state: NDArray[np.int8]) -> bool:
-    """Free the component at 0 with the largest gain; return whether there is one."""
+    """Free the component at 0 whose increase lowers the objective most; return whether any does."""
     best, freed = -1e-9, -1
     for j in range(len(gradient)):
         if state[j] == ZERO and gradient[j] < best * slope[j]:
@@ -292,9 +292,9 @@ def _move(
     before: float,
     trial: FloatArray,
 ) -> float:
-    """Move along the step, up to the first bound, halving it until the objective improves.
+    """Move theta along ``step`` up to the first bound, halving it until the objective improves.
 
-    Returns the new value of the objective; ``before`` is the old one.
+    Returns the objective there; ``before`` is its value at the start.
     """
     length, bound = 1.0, -1
     for j in range(len(theta)):
@@ -322,9 +322,10 @@ def _move(
 def _invert(
     matrix: FloatArray, state: NDArray[np.int8], ridge: float, inverse: FloatArray
 ) -> float:
-    """Invert the interior part, scaled to a diagonal of 1 plus ``ridge``; return the least pivot.
+    """Write the inverse of the interior part of ``matrix``, and return the least pivot.
 
-    All other rows and columns of the inverse are 0.
+    The part is scaled to a diagonal of 1 plus ``ridge``. All other rows and columns of the inverse
+    are 0.
     """
     d = len(state)
     scale = np.zeros(d)

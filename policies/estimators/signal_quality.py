@@ -26,10 +26,10 @@ from policies.estimators.signal_likelihood import Crawls, Fit, fit_pages
 
 
 class SignalFit(NamedTuple):
-    """Estimates of unsignalled changes and of signals, for m pages.
+    """Estimates for m pages: rates of unsignalled changes and of signals, evidence of a signal.
 
-    A stderr is nan on a bound (0 or inf), where the estimate's distribution is not normal.
-    Entries of one source have shape (m,), of several (S, m).
+    A stderr is nan on a bound (0 or inf), where the estimate's distribution is not normal. Entries
+    of one source have shape (m,), of several (S, m).
 
     Attributes:
         unsignalled_rate: alpha, per unit time; inf if the page had changed at every crawl, nan
@@ -56,10 +56,11 @@ class SignalFit(NamedTuple):
     converged: BoolArray
 
     def quality(self) -> SignalQuality:
-        """Return change rate, recall, precision and false signals, with standard errors.
+        """Return change rate, recall, precision and false signals of pages, with standard errors.
 
-        nu_s = gamma_s e^-b_s; true signals come at gamma_s - nu_s; Delta = alpha + their sum;
-        recall_s is their share of Delta, precision_s = 1 - e^-b_s (Busa-Fekete et al., section 3).
+        With the false signals nu_s = gamma_s e^-b_s of source s, its true signals come at gamma_s -
+        nu_s. Delta is alpha plus the rates of true signals of all sources, and recall_s the share
+        of source s in Delta. precision_s = 1 - e^-b_s (Busa-Fekete et al., section 3).
         """
         alpha, single, m = self.unsignalled_rate, self.evidence.ndim == 1, self.covariance.shape[0]
         b, gamma, gamma_error = (
@@ -88,10 +89,11 @@ class SignalFit(NamedTuple):
 
 
 class SignalQuality(NamedTuple):
-    """Change rates, and the quality of signals, with standard errors by the delta method.
+    """Change rates of pages and the quality of their signals, with standard errors (delta method).
 
-    ``change_rate`` is (m,); the others are (m,) for one source, (S, m) for several. Precision is
-    nan where there are no signals. Errors are nan if unknown or not normal.
+    ``change_rate`` and its error have shape (m,). All other fields have shape (m,) for one source,
+    (S, m) for several. Precision is nan where there are no signals. Errors are nan if unknown or
+    not normal.
     """
 
     change_rate: FloatArray
@@ -105,7 +107,7 @@ class SignalQuality(NamedTuple):
 
 
 class NaiveQuality(NamedTuple):
-    """Shares of intervals, (m,) or (S, m); nan where the denominator is 0."""
+    """Precision and recall as shares of intervals, (m,) or (S, m); nan where none can count."""
 
     precision: FloatArray
     recall: FloatArray
@@ -119,11 +121,11 @@ def signal_quality_mle(
     page: ArrayLike | None = None,
     num_pages: int | None = None,
 ) -> SignalFit:
-    """Fit the probability that a page has changed at a crawl, for every page.
+    """Estimate the rate of unsignalled changes and the evidence of a signal, for every page.
 
-    The model is P(no change) = exp(-(alpha tau + sum_s b_s n_s)) (Busa-Fekete et al., eq. 1 and
-    Appendix E; at most one of several sources signals a change). The likelihood is convex; its
-    maximum over alpha, b >= 0 is exact to rounding.
+    They maximise the likelihood of the crawls' results, with P(no change) = exp(-(alpha tau + sum_s
+    b_s n_s)) (Busa-Fekete et al., eq. 1 and Appendix E; at most one of several sources signals a
+    change). The likelihood is convex; its maximum over alpha, b >= 0 is exact to rounding.
 
     Args:
         elapsed: time between a crawl and the page's crawl before, 0 or in [1e-12, 1e12]; (n,).
@@ -149,7 +151,7 @@ def crawls_of_pages(
     page: ArrayLike | None,
     num_pages: int | None,
 ) -> Crawls:
-    """Check crawls and group them by page; arguments as for :func:`signal_quality_mle`."""
+    """Return crawls, checked and grouped by page; :func:`signal_quality_mle` explains arguments."""
     time = amounts("elapsed", elapsed)
     if time.ndim != 1:
         raise ValueError(f"elapsed must have shape (n,), got {time.shape}")
@@ -177,11 +179,12 @@ def naive_signal_quality(
     page: ArrayLike | None = None,
     num_pages: int | None = None,
 ) -> NaiveQuality:
-    """Count intervals between crawls, as the biased estimator of Appendix E does.
+    """Return precision and recall as shares of intervals between crawls, a biased estimate.
 
-    Precision is the share with a change among the intervals with a signal (the paper prints the
-    numerator twice), recall the share with a signal among the intervals with a change. Long
-    intervals have both for unrelated reasons. Arguments as in :func:`signal_quality_mle`.
+    This is the estimator of Appendix E. Precision is the share with a change among the intervals
+    with a signal (the paper prints the numerator twice). Recall is the share with a signal among
+    the intervals with a change. Long intervals have both for unrelated reasons. Arguments as in
+    :func:`signal_quality_mle`.
     """
     counts = amounts("signals", signals)
     if counts.ndim not in (1, 2):
@@ -201,7 +204,7 @@ def naive_signal_quality(
 
 
 def as_signal_fit(crawls: Crawls, result: Fit, single: bool) -> SignalFit:
-    """Return the estimates, and the rates of signals, as a :class:`SignalFit`."""
+    """Return a fit's estimates and the observed rates of signals, as a :class:`SignalFit`."""
     m = len(crawls.offsets) - 1
     page = np.repeat(np.arange(m), np.diff(crawls.offsets))
     time, *counts = (np.bincount(page, x, minlength=m) for x in crawls.design.T)

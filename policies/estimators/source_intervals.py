@@ -41,9 +41,9 @@ BOX = np.array(
     [[-14, 0], [-14, 0], np.log([SHORTEST, LONGEST]), [-12, 8], [-4, 4], [-4, 4], [-4, 4], [-4, 4]]
 )
 PRIOR = np.array([[0, 0, 0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 1, 1, 1, 0.2]])
-"""Means and precisions of normal priors, for parameters that few pages do not determine."""
+"""Means and precisions of the parameters' normal priors, which matter if pages are few."""
 STEP = np.array([0.02, 0.02, *[0.05] * 6])
-"""Differences for derivatives."""
+"""Steps of the parameters in the differences that approximate derivatives."""
 TAIL, RATIO_LIMIT = 0.025, 1.92
 """Probability outside of a 95% interval on each side; log-likelihood ratio explained by chance."""
 PRECISIONS = 1e-6, 0.98
@@ -53,7 +53,7 @@ PRECISIONS = 1e-6, 0.98
 def maximise(
     source: Source, fixed: dict[int, float], start: FloatArray | None = None
 ) -> tuple[FloatArray, float]:
-    """Return the maximum in the box, and its log-likelihood less the penalty of the priors.
+    """Return the most likely parameters of a source, and their penalised log-likelihood.
 
     Args:
         source: the data.
@@ -81,9 +81,9 @@ def maximise(
 
 
 def intervals(source: Source, timed: bool) -> tuple[FloatArray, FloatArray]:
-    """Return precision, recall and delay with their intervals, (3, 3), and the parameters.
+    """Return estimates and 95% intervals, (3, 3), of precision, recall and delay; and parameters.
 
-    Without ``timed`` there is no delay.
+    Each row has the estimate and the two ends. Without ``timed`` there is no delay.
     """
     fixed = {} if source.batch.any() else {BATCH: 0.0}
     fixed |= {} if timed else {DELAY: BOX[DELAY, 0]}
@@ -93,7 +93,7 @@ def intervals(source: Source, timed: bool) -> tuple[FloatArray, FloatArray]:
     spread, curved, freedom = _variances(source, theta, value, fixed)
 
     def excess(bound: dict[int, float]) -> float:
-        """Return the log-likelihood ratio beyond what chance explains."""
+        """Return by how much a bound's log-likelihood ratio exceeds what chance explains."""
         return best - maximise(source, fixed | bound, theta)[1] - RATIO_LIMIT
 
     shortest, longest = BOX[DELAY]
@@ -124,7 +124,7 @@ def intervals(source: Source, timed: bool) -> tuple[FloatArray, FloatArray]:
 
 
 def _end(excess: Callable[[float], float], begin: float, bound: float) -> float:
-    """Return where a likelihood ratio exceeds chance on the way to a bound, or the bound."""
+    """Return where a log-likelihood ratio exceeds chance between ``begin`` and ``bound``, or it."""
     from scipy.optimize import brentq  # slow to import
 
     return float(brentq(excess, begin, bound, xtol=1e-3)) if excess(bound) > 0.0 else bound
@@ -164,17 +164,17 @@ def _variances(
 
 
 def _roots(source: Source, theta: FloatArray, value: Value) -> FloatArray:
-    """Return square roots of the shares of false signals and of missed changes, and of d."""
+    """Return square roots of the shares of false signals and missed changes, and of the delay."""
     true, missed = value.true.sum(), max(value.missed.sum(), 1e-300)
     delay = math.exp(theta[DELAY]) if theta[DELAY] > BOX[DELAY, 0] else 0.0
     return np.sqrt([max(1.0 - true / source.signals.sum(), 0.0), missed / (true + missed), delay])
 
 
 def effective_signals(source: Source, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the evidence of intervals over that of one signal without a delay, (n,).
+    """Return each interval's evidence of a change, over that of one signal without a delay, (n,).
 
-    Also returns how many fewer signals of batches are true than with the precision of the other
-    signals, (n,).
+    Also returns by how many the true signals of batches fall short of those expected at the
+    precision of the other signals, (n,).
     """
     precision = np.clip(1.0 - false_shares(source, theta)[0], *PRECISIONS)[source.page]
     batch = np.clip(-math.expm1(theta[BATCH]), *PRECISIONS)

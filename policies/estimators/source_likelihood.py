@@ -36,7 +36,7 @@ ROUNDING = 1e-15
 
 
 class Crawls(NamedTuple):
-    """Intervals longer than 0, sorted by page and start, (n,) each."""
+    """Intervals between successive crawls, longer than 0, sorted by page and start, (n,) each."""
 
     page: IntArray
     start: FloatArray
@@ -45,7 +45,7 @@ class Crawls(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Intervals of m pages, sorted by page, and signals of a source; unit: the mean interval."""
+    """Intervals between crawls of m pages, and the signals of a source; unit: the mean interval."""
 
     page: IntArray  # of intervals, (n,)
     elapsed: FloatArray  # (n,)
@@ -61,7 +61,7 @@ class Source(NamedTuple):
 
 
 class Value(NamedTuple):
-    """The log-likelihood at a point, its derivatives and expected numbers."""
+    """The log-likelihood of a source's parameters, its derivatives, and expected numbers."""
 
     pages: FloatArray  # log-likelihood by page, (m,)
     slope: FloatArray  # derivatives of their sum, (8,)
@@ -71,7 +71,10 @@ class Value(NamedTuple):
 
 
 def last_intervals(crawls: Crawls, page: IntArray, time: FloatArray) -> tuple[IntArray, BoolArray]:
-    """Return the page's last interval before each signal or -1, and whether the signal is in it."""
+    """Return the last interval of its page that starts before each signal; and whether it is in it.
+
+    The interval is -1 where there is none. A signal at the time of a crawl belongs before it.
+    """
     pages, times = np.concatenate([page, crawls.page]), np.concatenate([time, crawls.start])
     starts = np.arange(pages.size) >= page.size
     order = np.lexsort((starts, times, pages))  # a signal at a crawl belongs before it
@@ -89,7 +92,7 @@ def source_of(
     batch: BoolArray,
     prompt: BoolArray,
 ) -> Source:
-    """Pair the signals of a source with the intervals in which their changes may lie.
+    """Pair the signals of a source with all intervals in which their changes may lie.
 
     Args:
         crawls: the intervals.
@@ -134,7 +137,7 @@ def source_of(
 
 
 def false_shares(source: Source, theta: FloatArray) -> FloatArray:
-    """Return the shares of false signals of pages, and their derivatives by FALSE and SLOPE."""
+    """Return shares of false signals of pages, and their derivatives by FALSE and SLOPE, (3, m)."""
     share, z = math.exp(theta[FALSE]), np.log(source.rate / np.exp(np.log(source.rate).mean()))
     odds = np.exp(np.clip(theta[SLOPE] * z, -50.0, 50.0))
     ratio = share / (share + (1.0 - share) * odds)
@@ -143,7 +146,7 @@ def false_shares(source: Source, theta: FloatArray) -> FloatArray:
 
 
 def evaluate(source: Source, theta: FloatArray) -> Value:
-    """Return the log-likelihood of the pages."""
+    """Return the log-likelihood of the parameters ``theta``, with derivatives, by page."""
     page, row, delay, batch = (
         source.page,
         source.row,

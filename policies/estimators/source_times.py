@@ -1,10 +1,10 @@
-"""Silences of a source, and batches: signals to many pages at one time.
+"""Silences of a source of signals, and batches: signals that reach many pages at one time.
 
 A silence is a gap in the signals that chance hardly explains. If n signals come at uniform times in
-T days, all spacings are below L with probability at least 1 - (n + 1) (1 - L / T)^n. Days are
-weighted by the pages that are crawled then. Signals of a batch are not independent: with spacings
-g, n is at most 2 T^2 / sum g^2, which has the mean n for a Poisson process, and is twice the number
-of batches if these come evenly. So a weekly sitemap that misses a week is not silent.
+T days, all spacings are below L with probability at least 1 - (n + 1) (1 - L / T)^n. Each day has
+as its weight the number of pages between two crawls. Signals of a batch are not independent. So
+with spacings g, n is at most 2 T^2 / sum g^2. This has the mean n for a Poisson process, and is
+twice the number of batches if these come evenly: a weekly sitemap that misses a week is not silent.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ MIN_CHANGES = 5.0
 def silent_spans(
     time: FloatArray, start: FloatArray, elapsed: FloatArray, changed: BoolArray
 ) -> FloatArray:
-    """Return the first and last days of the silences of a source, by time, (k, 2).
+    """Return the first and the last day of each silence of a source, by time, (k, 2).
 
-    A gap in which crawls found few changes is no silence.
+    A gap is no silence if crawls found few changes in it.
 
     Args:
         time: times of the source's signals, in any order.
@@ -61,7 +61,7 @@ def silent_spans(
 
 
 def silent_days(spans: FloatArray, start: FloatArray, end: FloatArray) -> FloatArray:
-    """Return the time in silences, by interval, (n,)."""
+    """Return how much time of each interval between crawls lies in the silences ``spans``, (n,)."""
     days = np.zeros(start.size)
     for low, high in spans:
         days += np.maximum(np.minimum(end, high) - np.maximum(start, low), 0.0)
@@ -69,7 +69,7 @@ def silent_days(spans: FloatArray, start: FloatArray, end: FloatArray) -> FloatA
 
 
 def at_many_pages(pages: IntArray, page: IntArray, time: FloatArray, interval: float) -> BoolArray:
-    """Return which signals reach many pages at about one time, (k,).
+    """Return which signals come when many pages get a signal at about the same time, (k,).
 
     Args:
         pages: all pages; repetitions do not count.
@@ -88,7 +88,7 @@ def at_many_pages(pages: IntArray, page: IntArray, time: FloatArray, interval: f
 
 
 def _is_quiet(span: FloatArray, start: FloatArray, elapsed: FloatArray, changed: BoolArray) -> bool:
-    """Return whether crawls within a span found less than half of the expected changes."""
+    """Return whether crawls within ``span`` found less than half of the changes to expect there."""
     inside = (start >= span[0]) & (start + elapsed <= span[1])
     expected = inside.sum() * changed[~inside].mean() if not inside.all() else 0.0
     return bool(expected >= MIN_CHANGES and changed[inside].sum() < 0.5 * expected)

@@ -1,4 +1,4 @@
-"""The LambdaCrawl policies, and policies that learn change rates.
+"""LambdaCrawl and its variants, and policies that learn change rates and crawl by them.
 
 Public module: known_rates.
 """

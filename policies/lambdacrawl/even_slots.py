@@ -1,4 +1,4 @@
-"""Slots for pages by crawl rates that change, and for responses to signals."""
+"""The page of each slot, by crawl rates that may change and by due responses to signals."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ NO_CREDIT = 1e-9
 def next_in_turn(shares: FloatArray, credit: FloatArray, alive: BoolArray) -> int:
     """Add every page's share of a slot to its credit, and return the page that gets the slot.
 
-    Of the pages whose next crawl is released, the one due first, ties to the lowest index: the
+    It is the first due among the pages whose next crawl is released, ties to the lowest index: the
     earliest-deadline rule of :func:`policies.base.schedules.low_discrepancy`, slot by slot. O(m).
 
     Args:
-        shares: shares of the slots, >= 0, in sum 1, (m,).
-        credit: share of the slots so far minus crawls made, in sum 0, (m,); changed.
+        shares: shares of the slots, >= 0, with sum 1, (m,).
+        credit: share of the slots so far minus crawls so far, with sum 0, (m,); changed.
         alive: pages that may be crawled, at least one, (m,).
     """
-    chosen, soonest, richest = -1, np.inf, -1
+    best, soonest, richest = -1, np.inf, -1
     for page in range(shares.size):
         before = credit[page]
         credit[page] = before + shares[page]
@@ -35,28 +35,28 @@ def next_in_turn(shares: FloatArray, credit: FloatArray, alive: BoolArray) -> in
         if shares[page] > 0.0 and credit[page] > NO_CREDIT:
             due = np.ceil((1.0 - before) / shares[page] * (1.0 - 1e-12))
             if due < soonest:
-                chosen, soonest = page, due
-    if chosen < 0:
-        chosen = richest
-    credit[chosen] -= 1.0
-    return chosen
+                best, soonest = page, due
+    if best < 0:
+        best = richest
+    credit[best] -= 1.0
+    return best
 
 
 class EvenSlots:
-    """Assigns slots to pages by their rates, and to pages with signal responses due.
+    """Assigns slots to pages by their rates, and to pages with due signal responses.
 
     Signal responses come first, in the order of :class:`policies.base.schedules.ResponseQueue`,
-    with probabilities as shares. The other slots are assigned by :func:`next_in_turn`; where no
-    page has a rate, to the largest account. Credits and accounts are kept when rates change, so
-    that every page gets the crawls of all plans together, within one crawl as long as rates stay.
-    With changing rates, no page is a crawl ahead; in trials with new random rates every few slots,
-    none fell behind by more than 1.6.
+    with probabilities as shares. :func:`next_in_turn` assigns all other slots; if no page has a
+    rate, they go to the largest account. Credits and accounts persist when rates change, so that
+    every page gets the crawls of all plans together, within one crawl while rates are constant.
+    With changing rates, no page is a crawl early; in trials with new random rates every few slots,
+    none was late by more than 1.6 crawls.
 
     Args:
         num_pages: m.
 
     Attributes:
-        credit: share of the slots so far minus crawls made, in sum 0, (m,).
+        credit: share of the slots so far minus crawls so far, with sum 0, (m,).
         responses: the pending signal responses.
     """
 
@@ -66,7 +66,7 @@ class EvenSlots:
         self._shares: FloatArray = np.zeros(num_pages)
 
     def plan(self, rates: FloatArray, answered: FloatArray) -> None:
-        """Set the crawl rates, (m,), and the shares of signals that get a response, (m,)."""
+        """Set new crawl rates, (m,), and new shares of signals that get a response, (m,)."""
         total = float(rates.sum())
         self._shares = rates / total if total > 0.0 else np.zeros_like(rates)
         self.responses.share = answered
@@ -74,7 +74,7 @@ class EvenSlots:
         self.credit -= self._shares * self.credit.sum()
 
     def take(self, alive: BoolArray) -> int:
-        """Return the page that gets the next slot; 0 where none is alive."""
+        """Assign the next slot, and return its page; 0 where no page is alive."""
         if not alive.any():
             return 0
         while self.responses:

@@ -1,10 +1,10 @@
-"""The policies of Kolobov et al., "Staying up to Date with Online Content Changes", section 4.
+"""Optimal rates for revealed change rates: LambdaCrawl and variants (Kolobov et al., section 4).
 
 Pages whose every change sends a signal (complete observation) are crawled at shares of their
-signals, all others at crawl rates. In the form of action ``rates`` these are the paper's policies:
-Poisson crawls (eq. 3), and a random response to each signal (eqs. 6 and 7). In the forms that name
-pages they are derandomised, with crawls spaced as evenly as slots allow, at a lower cost: see
-:class:`policies.base.allocated.AllocatedPolicy`.
+signals, all others at crawl rates ("Staying up to Date with Online Content Changes"). In the form
+of action ``rates`` these are the paper's policies: Poisson crawls (eq. 3), and a random response to
+each signal (eqs. 6 and 7). In the forms that name pages they have no randomness and crawls as even
+as slots allow, at a lower cost: see :class:`policies.base.allocated.AllocatedPolicy`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from policies.solvers.concave_penalties import Penalty
 
 
 class SolvedPolicy(AllocatedPolicy):
-    """Crawls at the rates and response probabilities of a solver."""
+    """Crawls, and responds to signals, at the rates and probabilities that a solver returns."""
 
     needs = ("importance", "change_rate")
 
     @abstractmethod
     def solve(self, problem: Problem, bandwidth: float) -> Allocation:
-        """Return the allocation of a problem; some page has importance and change rate > 0."""
+        """Return the solver's allocation; some page has importance and change rate > 0."""
 
     def allocate(self, problem: Problem, bandwidth: float) -> PageRates:
-        """Return the solver's allocation; zeros where no page of importance > 0 changes."""
+        """Return the solver's rates and probabilities; 0 where no important page changes."""
         assert problem.change_rate is not None
         nothing = np.zeros(problem.num_pages)
         if not np.any((problem.importance > 0.0) & (problem.change_rate > 0.0)):
@@ -43,7 +43,7 @@ class SolvedPolicy(AllocatedPolicy):
         return PageRates(allocation.rates, nothing if answered is None else answered)
 
     def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
-        """Return the crawls per unit of time of each page, signal responses included, (m,)."""
+        """Return each page's crawls per unit of time, (m,), responses to signals included."""
         return self.allocate(problem, bandwidth).rates
 
 
@@ -52,11 +52,11 @@ class LambdaCrawl(SolvedPolicy):
     """LAMBDACRAWL: the least harmonic penalty at random instants (Algorithm 3).
 
     All pages share one multiplier (:func:`policies.solvers.harmonic`). The paper's abbreviation is
-    LC; where no page has complete observation it is LAMBDACRAWL-INCOMLOBS (Algorithm 1), where all
-    have it LAMBDACRAWL-COMPLOBS (Algorithm 2).
+    LC; it is LAMBDACRAWL-INCOMLOBS (Algorithm 1) if no page has complete observation, and
+    LAMBDACRAWL-COMPLOBS (Algorithm 2) if all have.
 
     Args:
-        penalty: of missed changes, a table or a function as in
+        penalty: penalty of missed changes, a table or a function as in
             :func:`policies.solvers.concave_penalty`; None for the harmonic one.
         **settings: as for :class:`policies.base.allocated.AllocatedPolicy`.
 
@@ -70,7 +70,7 @@ class LambdaCrawl(SolvedPolicy):
         self.penalty = penalty
 
     def solve(self, problem: Problem, bandwidth: float) -> Allocation:
-        """Return optimal rates and response probabilities."""
+        """Return the rates and response probabilities with the least mean penalty."""
         assert problem.change_rate is not None
         pages = (problem.importance, problem.change_rate, bandwidth)
         if self.penalty is None:
@@ -111,7 +111,7 @@ class BinaryLambdaCrawl(SolvedPolicy):
         self.floor = share("floor", floor)
 
     def solve(self, problem: Problem, bandwidth: float) -> Allocation:
-        """Return optimal rates, without signal responses."""
+        """Return the rates with the least binary penalty, without signal responses."""
         assert problem.change_rate is not None
         pages = (problem.importance, problem.change_rate, bandwidth)
         return solvers.binary_poisson(*pages, floor=self.floor)

@@ -1,4 +1,4 @@
-"""Learn change rates, and crawl at the optimal rates for them: all the time, or after a while."""
+"""Policies that estimate change rates, in every epoch or once, and crawl at the optimal rates."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class LambdaLearnAndCrawl(RateLearner):
 
 @registered(paper="LambdaCrawl")
 class LambdaLearnAndCrawlApprox(LambdaLearnAndCrawl):
-    """The same with rates in proportion to importance on pages without complete observation.
+    """LambdaLearnAndCrawl with rates in proportion to importance without complete observation.
 
     The approximation of Proposition 9: :func:`policies.solvers.harmonic_approx`. It needs the
-    change rates of pages with complete observation, which are quickly estimated. It also learns
-    those of the others, as the paper's public code does, but only to split the bandwidth between
-    the two kinds. Arguments and errors as for :class:`LambdaLearnAndCrawl`.
+    change rates of pages with complete observation, which are quickly estimated. It also learns the
+    other change rates, as the paper's public code does, but only to split the bandwidth between the
+    two kinds. Arguments and errors as for :class:`LambdaLearnAndCrawl`.
     """
 
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
@@ -76,16 +76,16 @@ class LambdaLearnAndCrawlApprox(LambdaLearnAndCrawl):
 
 @registered(paper="LambdaCrawl")
 class LambdaLearnAndCrawlBinary(LambdaLearnAndCrawl):
-    """The same for binary staleness with a floor: BLLC_eps of the paper's experiments.
+    """LambdaLearnAndCrawl for binary staleness with a floor: BLLC_eps of the paper's experiments.
 
     All pages are crawled as if none had complete observation, at the rates of
-    :func:`policies.solvers.binary_poisson`, and in the form ``page`` all change rates are learned
-    from crawls. In the form ``rates``, where a page with complete observation can be crawled only
-    on its signals, it responds to the share of signals with the same expected number of crawls, or
-    to all signals if these are fewer, which spends less than the budget; and it counts signals.
+    :func:`policies.solvers.binary_poisson`. In the form ``page`` all change rates are learned from
+    crawls. In the form ``rates``, a page with complete observation can be crawled only on its
+    signals: it responds to the share of signals with the same expected number of crawls, or to all
+    signals if these are fewer, which spends less than the budget. There it counts signals.
 
     Args:
-        floor: eps, the least rate as a share of R / m, in [0, 1]; .4 is that of the paper's code.
+        floor: eps, the least rate as a share of R / m, in [0, 1]; .4 as in the paper's code.
         **learning: as for :class:`LambdaLearnAndCrawl`.
 
     Raises:
@@ -113,11 +113,11 @@ class ExploreThenCommit(RateLearner):
     the end. The loss per unit of time is quadratic in the estimation errors, so that exploration
     of the order of sqrt(T) gives a regret of the order of sqrt(T).
 
-    Smoothing is ours: without it, a page where no crawl, or every crawl, saw a change would have an
-    estimate of 0, or of infinity, to the end.
+    Smoothing is an addition: without it, a page where no crawl, or every crawl, found a change
+    would have an estimate of 0, or of infinity, to the end.
 
     Args:
-        explore: length of the exploration, in units of time, rounded up to whole epochs; None for
+        explore: length of the exploration, in units of time, rounded up to full epochs; None for
             the square root of the horizon, both counted in epochs.
         objective: ``harmonic`` uses :func:`policies.solvers.harmonic`, ``binary``
             :func:`policies.solvers.binary_poisson`, which treats all pages as if none had complete
@@ -170,11 +170,11 @@ class ExploreThenCommit(RateLearner):
 def range_of(bounds: tuple[float, float] | None) -> tuple[float, float]:
     """Return (least, largest); (0, inf) for None; ValueError unless 0 <= least < largest."""
     try:
-        least, largest = (0.0, math.inf) if bounds is None else map(float, bounds)
+        low, high = (0.0, math.inf) if bounds is None else map(float, bounds)
     except (TypeError, ValueError):
-        least = largest = math.nan
-    if not 0.0 <= least < largest:
+        low = high = math.nan
+    if not 0.0 <= low < high:
         raise ValueError(
             f"bounds must be (least, largest) with 0 <= least < largest, got {bounds!r}"
         )
-    return least, largest
+    return low, high

@@ -1,4 +1,4 @@
-"""Base of the policies that learn change rates, and solve for crawl rates epoch by epoch."""
+"""Base of policies that learn change rates, and compute new crawl rates in every epoch."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ ROUNDING = 1e-12
 
 
 class LearnedRates:
-    """Change rates from crawls, and from signals where observation is complete.
+    """Change rates estimated from crawls, or from signals for pages with complete observation.
 
     Algorithm 4 of Kolobov et al. (2019). Before any crawl the estimates from crawls are
-    ``initial``; from the first crawl of any page on, a page without crawls has that of its
-    imaginary intervals. Of each page the last MAX_CRAWLS crawls are used. Where observation is
-    complete, the estimate is :func:`policies.estimators.complete_observation_rates` of the signals;
-    the crawls of such pages add no information.
+    ``initial``. From the first crawl of any page on, a page without crawls has the estimate of its
+    imaginary intervals. The last MAX_CRAWLS crawls of a page are used. With complete observation,
+    the estimate is :func:`policies.estimators.complete_observation_rates` of the signals; crawls of
+    such pages add no information.
 
     Args:
         complete: pages whose every change is signalled, (m,).
@@ -87,7 +87,7 @@ class LearnedRates:
         return np.where(self.complete, self._of_signals, self._of_crawls)
 
     def _new(self, *names: str) -> list[NDArray[Any]]:
-        """Return columns of all new logs; reading these at once is much faster than one by one."""
+        """Return columns of all new logs, joined; this is much faster than one read per log."""
         return [np.concatenate([getattr(log, name) for log in self._logs]) for name in names]
 
     def _read_crawls(self) -> None:
@@ -119,18 +119,18 @@ class LearnedRates:
 class RateLearner(Policy):
     """Learns change rates from crawls and signals, and crawls at the optimal rates for them.
 
-    In the form ``rates`` every decision is the rates of the coming epoch: crawl rates of pages
-    without complete observation, crawl probabilities per signal of the others. In the form ``page``
-    it turns the rates into crawls without randomness
+    In the form ``rates`` every decision has the rates of the next epoch: crawl rates of pages
+    without complete observation, and crawl probabilities per signal of pages with it. In the form
+    ``page`` it turns the rates into crawls without randomness
     (:class:`policies.lambdacrawl.even_slots.EvenSlots`), with a new plan every ``epoch``.
 
     It reads importance, the bandwidth and ``complete`` from the problem, not revealed change rates.
-    Every episode starts with no data. A lane whose state is set (``set_state``) counts as in a new
-    episode: the policy starts with no data but the step before that state.
+    Every episode starts with no data. Setting the state of a lane (``set_state``) starts a new
+    episode: the policy then has the data of the step before that state only.
 
     In the form ``rates`` the estimated change rates are declared to the environment at every
     ``predict``. The last declaration before a step determines its budget: with several learners on
-    one environment, the last ``predict`` must be that of the learner whose action is played.
+    one environment, the learner whose action is used must be the last to ``predict``.
 
     Args:
         epoch: in the form ``page``, units of time between two plans; in the form ``rates`` it is
@@ -162,11 +162,11 @@ class RateLearner(Policy):
 
     @abstractmethod
     def _fit(self, crawls: Histories, start: FloatArray) -> FloatArray:
-        """Return change rates, (m,), from crawls, smoothed, and a first guess, (m,)."""
+        """Return estimated change rates, (m,), from crawls and first guesses ``start``, (m,)."""
 
     @abstractmethod
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
-        """Return the allocation for a time and a bandwidth, given ``change_rate`` and ``complete``.
+        """Return the optimal allocation of a bandwidth at a time, for the estimated change rates.
 
         Importance, (m,), is 0 for pages that do not exist, and not all zero.
         """
@@ -176,16 +176,16 @@ class RateLearner(Policy):
         return self.change_rate.copy()
 
     def allocation(self) -> Allocation:
-        """Return the present plan; ``rates`` of complete pages are expected numbers."""
+        """Return the present plan; rates of pages with complete observation are expected ones."""
         assert self.plan is not None
         return self.plan
 
     def _responses(self, complete: BoolArray) -> BoolArray:
-        """Return the pages with signal responses, given those with complete observation; (m,)."""
+        """Return which pages are crawled on signals, given those with complete observation."""
         return complete
 
     def start(self, pages: Pages) -> None:
-        """Begin without data, and plan."""
+        """Begin an episode without data, and plan the first crawl rates."""
         tracker, of_rates = pages.tracker(), self.form.action == "rates"
         problem = tracker.problem
         if of_rates and self.form.epoch is not None:
@@ -210,7 +210,7 @@ class RateLearner(Policy):
         self.update(pages.last_log(), tracker)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Read a log, plan if the last plan has ended, and set the action."""
+        """Read a log; make a new plan if the last one has ended, and set the next action."""
         self.learned.add(log, tracker.time)
         if self.slots is None or tracker.time >= self.until:
             self.change_rate = self.declared = within_domain(self.learned.estimate())
@@ -230,11 +230,11 @@ class RateLearner(Policy):
             self.action = np.array([self.slots.take(tracker.alive)])
 
     def choose(self, tracker: Tracker) -> NDArray[Any]:
-        """Return the rates of the plan, or the page of the slot."""
+        """Return the crawl rates of the plan, or in the form ``page`` the page of the slot."""
         return self.action
 
     def _plan(self, tracker: Tracker) -> Allocation:
-        """Return the allocation that follows from ``change_rate``."""
+        """Return the allocation of the present bandwidth for the estimated change rates."""
         problem, time = tracker.problem, tracker.time
         importance = np.where(tracker.alive, problem.importance, 0.0)
         bandwidth = bandwidth_at(problem, self.epoch, time)
@@ -244,6 +244,6 @@ class RateLearner(Policy):
 
 
 def even(num_pages: int, bandwidth: float) -> Allocation:
-    """Return an equal rate for every page; multiplier and objective are unknown (NaN)."""
+    """Return an allocation of equal rates; its multiplier and objective are unknown (NaN)."""
     rates = np.full(num_pages, bandwidth / num_pages)
     return Allocation(rates, None, math.nan, math.nan, 0, True)

@@ -16,7 +16,7 @@ __all__ = ["CrawlScheduler", "DurableScheduler", "ShardedScheduler", "read_crawl
 
 
 def __getattr__(name: str) -> Any:
-    """Import the reader of logs when it is asked for: a crawler runs without PyArrow."""
+    """Import the reader of crawl logs on its first use, so that crawlers run without PyArrow."""
     if name == "read_crawl_log":
         from policies.live.logs import read_crawl_log
 

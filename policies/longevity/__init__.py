@@ -1,4 +1,4 @@
-"""Recrawl scheduling by information longevity (Olston and Pandey, WWW 2008).
+"""Recrawl scheduling by the longevity of information (Olston and Pandey, WWW 2008).
 
 A page should be crawled once its utility U(t) = t D*(t) - int_0^t D*(x) dx, with t the time since
 the last crawl and D* the expected divergence, has reached a threshold (section 2.2).

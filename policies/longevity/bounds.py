@@ -1,4 +1,4 @@
-"""An online policy that bounds divergence, and doubles or halves refresh periods.
+"""A policy that doubles or halves the refresh periods of pages by bounds on their divergence.
 
 Olston and Pandey (2008), sections 4.1, 4.3 and 4.5.
 """
@@ -40,15 +40,15 @@ class DivergenceBounds(RefreshPolicy):
     """Refreshes a page at the end of its period, which bounds on its utility double or halve.
 
     At each refresh, with s the time since the page's reference time (section 4.3), the upper and
-    lower bounds on divergence of its profiles give bounds on the utility at s. If the upper one is
-    below the threshold, the period becomes 2 s; if the lower one has reached it, the period is
-    halved and the reference time is now; else the period is unchanged. Utility is multiplied by
-    importance, and the period is at most risk * threshold / importance, as a divergence is at most
-    1 (section 4.5). So a static page is refreshed every risk * threshold / importance, as in the
-    paper: with its risk of 10 and threshold T every 10 T, which costs the most if T is small.
+    lower bounds on divergence of its profiles give bounds on the utility at s. If the upper bound
+    is below the threshold, the period becomes 2 s. If the lower bound has reached it, the period is
+    halved and the reference time is now. Otherwise the period is unchanged. Utility is multiplied
+    by importance, and the period is at most risk * threshold / importance, because a divergence is
+    at most 1 (section 4.5). So a static page is refreshed every risk * threshold / importance, as
+    in the paper: every 10 T for its risk of 10, which costs more for smaller T.
 
-    The first period is threshold / importance, before which no utility can reach the threshold.
-    With ``stagger`` a page's first refresh may come before that; it does not change the period.
+    The first period is threshold / importance: no utility can reach the threshold earlier. With
+    ``stagger`` a page's first refresh may be earlier; it does not change the period.
 
     With a budget, pages are ranked by the share of their period that has passed, and the threshold
     follows the budget. It rises while the periods of all pages demand more refreshes per unit time
@@ -57,10 +57,10 @@ class DivergenceBounds(RefreshPolicy):
 
     Args:
         threshold: T; see :class:`policies.longevity.refreshing.RefreshPolicy`.
-        histories: profiles of each page, h >= 1.
-        length: observations of each profile, >= 1.
+        histories: profiles per page, h >= 1.
+        length: observations per profile, >= 1.
         risk: rho >= 1.
-        sketch_size: number of smallest hashes kept of each base version, >= 1; None for all.
+        sketch_size: number of smallest hashes stored per base version, >= 1; None for all.
         stagger: whether to stagger the first refreshes of pages, see
             :func:`policies.longevity.refreshing.first_turns`.
     """
@@ -86,7 +86,7 @@ class DivergenceBounds(RefreshPolicy):
         self.stagger = flag("stagger", stagger)
 
     def footprint(self) -> Footprint:
-        """Return the bytes of state per page."""
+        """Return the bytes of memory per page."""
         profiles = self.profiles.footprint()
         arrays = self.reference, self.period, self.cut_short
         stored = sum(array.nbytes for array in arrays) / self.period.size
@@ -97,7 +97,7 @@ class DivergenceBounds(RefreshPolicy):
         return self.period.copy()
 
     def start(self, pages: Pages) -> None:
-        """Begin with the profiles of the first copies."""
+        """Begin an episode with the profiles of the pages' first copies and their first periods."""
         tracker = pages.tracker()
         num_pages = tracker.elapsed.size
         sizes = self.histories, self.length, self.sketch_size
@@ -116,7 +116,7 @@ class DivergenceBounds(RefreshPolicy):
         self.cut_short = at_first_copy(tracker) if self.stagger else np.zeros(num_pages, np.bool_)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Learn from the crawls of a log, and reset the periods of their pages."""
+        """Add the crawls of a log to the profiles, and set new periods of the crawled pages."""
         assert self.limit is not None
         pages = self.profiles.learn(log)
         reset_periods(
@@ -143,7 +143,7 @@ def reset_periods(
     pages: IntArray,
     times: FloatArray,
     elapsed: FloatArray,
-    kept: ProfileArrays,
+    profiles: ProfileArrays,
     threshold: float,
     risk: float,
     importance: FloatArray,
@@ -151,13 +151,14 @@ def reset_periods(
     period: FloatArray,
     cut_short: BoolArray,
 ) -> None:
-    """Set the periods and reference times of pages just refreshed, (n,), in that order.
+    """Set new periods and reference times of pages that were just refreshed, (n,), in order.
 
-    A page with ``cut_short``, (m,), which is cleared, keeps its period if that was not over.
+    ``cut_short``, (m,), marks pages whose first wait is shortened. It is cleared; a page with it
+    keeps a period that has not ended.
     """
     for k in range(pages.size):
         page = pages[k]
-        if np.isnan(reference[page]):  # born since
+        if np.isnan(reference[page]):  # born after the start
             reference[page] = times[k] - elapsed[k]
         since = times[k] - reference[page]
         if importance[page] <= 0.0 or since <= 0.0:
@@ -167,10 +168,10 @@ def reset_periods(
         cut_short[page] = False
         if early:
             continue
-        _, _, least, most = bounds_of_page(kept, page, since)
-        if most < wanted:
+        _, _, low, high = bounds_of_page(profiles, page, since)
+        if high < wanted:
             period[page] = 2.0 * since
-        elif least >= wanted * (1.0 - SAME_AGE):
+        elif low >= wanted * (1.0 - SAME_AGE):
             reference[page] = times[k]
             period[page] *= 0.5
         period[page] = min(period[page], risk * wanted / MAX_DIVERGENCE)

@@ -1,4 +1,4 @@
-"""Cho and Garcia-Molina's policy: estimated change rates and holistic staleness.
+"""Cho and Garcia-Molina's policy: refreshes by estimated change rates, for holistic staleness.
 
 It is a baseline in Olston and Pandey (2008), section 5.3.
 """
@@ -27,7 +27,7 @@ from policies.longevity.refreshing import (
 from policies.values.divergence.curves import HolisticCurves
 
 Estimator: TypeAlias = Literal["improved", "mle"]
-FEWEST = 2
+MIN_REFRESHES = 2
 """Without a warm-up, pages with fewer refreshes are on the learning schedule."""
 
 
@@ -35,18 +35,18 @@ FEWEST = 2
 class ChoGarciaMolina(RefreshPolicy):
     """Refreshes a page when its expected gain in holistic staleness has reached the threshold.
 
-    Change rates are estimated from whether refreshes found a change. The utility is that of a page
-    that changes as a whole at that rate, U = (1 - (1 + r t) exp(-r t)) / r: with known rates this
-    is the allocation of Cho and Garcia-Molina, "Effective page refresh policies for web crawlers"
+    Change rates are estimated from the results of refreshes. The utility is that of a page that
+    changes completely at that rate, U = (1 - (1 + r t) exp(-r t)) / r: with known rates this is the
+    allocation of Cho and Garcia-Molina, "Effective page refresh policies for web crawlers"
     (appendix A).
 
     The estimators are from their "Estimating frequency of change" (2003): ``improved`` is
     -ln((n - X + 0.5) / (n + 0.5)) / I, with I the mean interval, and ``mle`` is the maximum of the
     likelihood for uneven intervals, which is 0 if no refresh found a change and infinite if all
-    did. Pages of either rate have utility 0 and are only refreshed again with spare budget.
+    did. Pages of rate 0 or infinity have utility 0 and are only refreshed with spare budget.
 
     Until ``warm_up`` pages are refreshed every ``learning`` times their number of copies, see
-    :class:`policies.longevity.curve_fitting.CurveFitting`; with a budget the most overdue of these
+    :class:`policies.longevity.curve_fitting.CurveFitting`; with a budget the most overdue page
     comes first.
 
     Args:
@@ -91,7 +91,7 @@ class ChoGarciaMolina(RefreshPolicy):
         return self.rate.copy()
 
     def start(self, pages: Pages) -> None:
-        """Begin without observations."""
+        """Begin an episode without observations of any page."""
         num_pages = pages.tracker().elapsed.size
         self.crawls, self.changes = np.zeros((2, num_pages), np.int64)
         self.time, self.rate = np.zeros((2, num_pages))  # between crawls; of changes
@@ -102,7 +102,7 @@ class ChoGarciaMolina(RefreshPolicy):
             )
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Learn from the crawls of a log."""
+        """Estimate the change rates of the crawled pages from the crawls of a log."""
         used = log.elapsed > 0.0
         pages, elapsed, changed = log.page[used], log.elapsed[used], log.changed[used]
         np.add.at(self.crawls, pages, 1)
@@ -123,5 +123,5 @@ class ChoGarciaMolina(RefreshPolicy):
         curves = HolisticCurves(self.rate)
         utility = tracker.problem.importance * curves.utility(tracker.elapsed)
         if self.warm_up is None:
-            return Urgency(utility, np.where(self.crawls < FEWEST, learning, 0.0))
+            return Urgency(utility, np.where(self.crawls < MIN_REFRESHES, learning, 0.0))
         return Urgency(utility)

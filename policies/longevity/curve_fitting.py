@@ -1,4 +1,4 @@
-"""An online policy that fits divergence curves to the results of refreshes.
+"""A policy that fits a divergence curve to the results of a page's refreshes.
 
 Olston and Pandey (2008), sections 4.1, 4.2 and 4.5.
 """
@@ -32,15 +32,15 @@ from policies.longevity.refreshing import (
 )
 from policies.values.divergence.one_region import region_period, region_utilities
 
-FEWEST = 4
-"""With fewer observations than this, an earlier fit to more observations is kept."""
+MIN_OBSERVATIONS = 4
+"""With fewer observations than this, an earlier fit to more observations is used."""
 
 
 class FittedCurves(NamedTuple):
-    """The fitted curve of each page, (m,) each.
+    """The divergence curves fitted to pages, (m,) each.
 
-    ``fitted`` is the number of observations that it was fitted to, ``period`` the time at which its
-    utility reaches the threshold.
+    ``fitted`` is the number of observations in a fit, and ``period`` the time at which the utility
+    of a curve reaches the threshold.
     """
 
     items: IntArray
@@ -66,17 +66,17 @@ class CurveFitting(RefreshPolicy):
     Until ``warm_up`` pages are refreshed every ``learning`` times their number of copies, after
     that by their curves alone, as in the paper's comparison of policies (section 5.3).
 
-    When a new profile has fewer than 4 observations, the curve fitted to more of them is kept.
+    While a new profile has fewer than 4 observations, the last curve fitted to more is used.
 
     Args:
         threshold: T; see :class:`policies.longevity.refreshing.RefreshPolicy`.
-        histories: profiles of each page, h >= 1.
-        length: observations of each profile, >= 1.
+        histories: profiles per page, h >= 1.
+        length: observations per profile, >= 1.
         learning: l > 0, in units of time; None for 1, and with a budget for half the mean interval
             between refreshes of a page, m / (2 bandwidth).
         risk: rho >= 1; None for no bound. It needs a threshold.
         warm_up: in units of time, > 0; None for the paper's own rule at all times.
-        sketch_size: number of smallest hashes kept of each base version, >= 1; None for all.
+        sketch_size: number of smallest hashes stored per base version, >= 1; None for all.
         stagger: whether to stagger the first refreshes of pages, see
             :func:`policies.longevity.refreshing.first_turns`.
 
@@ -116,7 +116,7 @@ class CurveFitting(RefreshPolicy):
         return Footprint(profiles.stored + stored, profiles.counted)
 
     def start(self, pages: Pages) -> None:
-        """Begin with the profiles of the first copies."""
+        """Begin an episode with the profiles of the pages' first copies, and no curves."""
         tracker = pages.tracker()
         num_pages = tracker.elapsed.size
         sizes = self.histories, self.length, self.sketch_size
@@ -131,7 +131,7 @@ class CurveFitting(RefreshPolicy):
         )
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Learn from the crawls of a log, and fit the curves of their pages."""
+        """Add the crawls of a log to the profiles, and fit curves of the crawled pages."""
         pages = self.profiles.learn(log)
         np.add.at(self.crawls, pages, 1)
         threshold = 0.0 if self.threshold is None else self.threshold
@@ -153,7 +153,7 @@ class CurveFitting(RefreshPolicy):
         return Urgency(tracker.problem.importance * utility, tracker.elapsed / wait)
 
     def _risk_bound(self, tracker: Tracker) -> FloatArray | float:
-        """Return the longest waits with a loss of at most risk times threshold, (m,)."""
+        """Return the longest waits that lose at most risk times threshold, (m,), or inf."""
         if self.risk is None or self.threshold is None:
             return math.inf
         with np.errstate(divide="ignore"):
@@ -164,19 +164,19 @@ class CurveFitting(RefreshPolicy):
 @compiled()
 def fit_pages(
     pages: IntArray,
-    kept: ProfileArrays,
+    profiles: ProfileArrays,
     shapes: Shapes,
     threshold: float,
     importance: FloatArray,
     curves: FittedCurves,
 ) -> None:
-    """Fit the curves of pages, (n,), and set their periods unless the threshold is 0."""
+    """Fit divergence curves of pages, (n,), and set their periods unless ``threshold`` is 0."""
     items, share, rate, fitted, period = curves
-    most = kept.age.shape[1] * kept.age.shape[2]
-    ages, values, counts = np.empty(most), np.empty(most), np.empty(most)
+    size = profiles.age.shape[1] * profiles.age.shape[2]
+    ages, values, counts = np.empty(size), np.empty(size), np.empty(size)
     for page in pages:
-        count = combine(kept, page, ages, values, counts)
-        if count == 0 or count < min(FEWEST, fitted[page]):
+        count = combine(profiles, page, ages, values, counts)
+        if count == 0 or count < min(MIN_OBSERVATIONS, fitted[page]):
             continue
         observed = ages[:count], values[:count]
         items[page], share[page], rate[page], _ = fit_observations(*observed, shapes)

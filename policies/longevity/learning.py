@@ -18,20 +18,19 @@ TICKS = 8.0
 
 @registered(family="fragments")
 class LearningLongevity(RefreshPolicy):
-    r"""Refreshes a page by its expected utility given its crawls, its signals and the other pages.
+    r"""Refreshes a page by its expected utility, learned from its crawls, signals and other pages.
 
     This policy is not from a paper. It uses eq. 4 of Olston and Pandey (2008), as their policies
     do, but averages the utility over the posterior of all curves of their model
-    (:class:`.DivergencePosterior`) instead of fitting one, with a prior learned from all pages. So
-    a page is explored as long as curves of large utility remain likely, and no argument sets the
-    amount of exploration. It depends on the constants of the prior and the likelihood instead:
-    ``STATIC``, ``SINGLE``, ``SHARE_POWER`` and ``OLDER`` of
-    :mod:`policies.estimators.divergence.posterior`, and ``SMEAR`` of
-    :mod:`policies.estimators.divergence.shapes`. ``OLDER`` and ``SMEAR`` were compared at 0.1
-    crawls per page and day on simulated pages similar to those of the sets ``quality`` and
-    ``random``, ``STATIC`` and ``SHARE_POWER`` on ``random`` itself; three of these were tried on
-    recorded pages too. No comparison of ``SINGLE`` is known. So results of this policy on these
-    sets are not independent of them.
+    (:class:`.DivergencePosterior`) instead of fitting one curve, with a prior learned from all
+    pages. So a page is explored while curves of large utility are probable. No argument sets the
+    amount of exploration: it depends on the constants of the prior and the likelihood, ``STATIC``,
+    ``SINGLE``, ``SHARE_POWER`` and ``OLDER`` of :mod:`policies.estimators.divergence.posterior`,
+    and ``SMEAR`` of :mod:`policies.estimators.divergence.shapes`. ``OLDER`` and ``SMEAR`` were
+    compared at 0.1 crawls per page and day on simulated pages similar to those of the sets
+    ``quality`` and ``random``, ``STATIC`` and ``SHARE_POWER`` on ``random`` itself; three of these
+    were tried on recorded pages too. ``SINGLE`` was not compared. So results of this policy on
+    these sets are not independent of them.
 
     With signals: each update of a page, at the rate L, is signalled with probability r, its recall,
     and a signal is true with probability p = r L / (r L + nu). After time t and n signals,
@@ -40,23 +39,22 @@ class LearningLongevity(RefreshPolicy):
 
         U = (E[N] E[d_N] - E[sum of d_k over k < N]) / L.
 
-    It is exact up to 4 signals (``MAX_CERTAIN``). Each signal beyond these counts as Poisson(p)
+    It is exact up to 4 signals (``MAX_CERTAIN``). Each further signal counts as Poisson(p)
     updates, which overstates the uncertainty: if every update is signalled, the utility after 7
     signals is up to 13% too low (a scroll of 8 items), after 16 up to 19% (one of 16), and 3% on
     average over the tabulated shapes and shares.
 
     Without signals this is eq. 4; if every update is signalled, it is n d_n / L less the mean area
     under n updates; for pages that are either stale or fresh it is the utility of
-    :class:`policies.ncis.belief.BeliefNCIS`. Recall and false-signal rate are taken from the
-    problem if it reveals them. Else they are learned, from the first signal on
+    :class:`policies.ncis.belief.BeliefNCIS`. Recall and false-signal rate are those of the problem
+    if it reveals them. Otherwise they are learned, from the first signal on
     (:class:`policies.estimators.divergence.posterior.QualityPosterior`).
 
     A page takes at most ``memory`` times 7 + 5 h bytes, with h base versions, and 161 more.
 
     Args:
-        env: an environment of pages with fragments, single or vector, wrapped or not.
         threshold: T; see :class:`policies.longevity.refreshing.RefreshPolicy`.
-        memory: number of remembered crawls of each page, >= 1.
+        memory: number of stored crawls per page, >= 1.
 
     Raises:
         ValueError: an argument is out of its range; pages have no fragments.
@@ -86,7 +84,7 @@ class LearningLongevity(RefreshPolicy):
         self.update(pages.last_log(), tracker)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Learn from the crawls of a log, and set the signals since."""
+        """Learn from the crawls of a log, and set the numbers of signals since last crawls."""
         signals = summed(log.signals)
         for n in range(log.page.size):
             assert log.divergence is not None
@@ -99,11 +97,11 @@ class LearningLongevity(RefreshPolicy):
         return Urgency(tracker.problem.importance * self.belief.utility(tracker.elapsed))
 
     def footprint(self) -> Footprint:
-        """Return the bytes of state per page."""
+        """Return the bytes of memory per page."""
         return self.belief.footprint()
 
 
 def summed(signals: IntArray) -> IntArray:
-    """Return the number of signals of all sources together, (n,)."""
+    """Return the numbers of signals, summed over all sources, (n,)."""
     total: IntArray = np.atleast_2d(signals).sum(axis=0)
     return total

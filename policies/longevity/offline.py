@@ -1,11 +1,11 @@
-"""Offline policies, with known divergence curves or rates (Olston and Pandey 2008, section 3.4).
+"""Policies with known divergence curves or change rates (Olston and Pandey 2008, section 3.4).
 
 ==========================  =====================================================================
 :class:`UniformRefresh`     every page that is not static, equally often
 :class:`FragmentStatic`     FS-S: known divergence curves
 :class:`HolisticStatic`     HS-S: known change rates; Cho and Garcia-Molina's optimum
 :class:`FragmentDynamic`    FS-D: the true divergence curve since the last refresh
-:class:`HolisticDynamic`    HS-D: the same for holistic staleness
+:class:`HolisticDynamic`    HS-D: the time of the first change since the last refresh
 :class:`CurrentDivergence`  U = D, the naive form of section 2.3
 ==========================  =====================================================================
 
@@ -33,18 +33,18 @@ from policies.values.divergence.regions import RegionCurves
 
 @registered(kind="baseline", paper="Longevity", family="fragments")
 class UniformRefresh(RefreshPolicy):
-    """Refreshes every page that is not static, all equally often, and static ones never.
+    """Refreshes all pages that are not static equally often, and static pages never.
 
     In the form ``refresh`` each of the n pages is refreshed every ``interval``, at the first
     decision after its due time. Due times are spaced by one n-th of the interval, so that the cost
     is constant, and page k has its first refresh after (k + 1) / n of an interval. With
-    ``stagger=False`` all are refreshed together. With a budget, the page with the longest time
-    since its crawl is next.
+    ``stagger=False`` all pages are refreshed together. With a budget, the page with the longest
+    time since its crawl is next.
 
     Args:
         interval: time between refreshes of a page, > 0; needed in the form ``refresh``.
-        static: mask of static pages, (m,) bool; None for those with a revealed change rate of 0,
-            or no page if none is revealed.
+        static: mask of static pages, (m,) bool; None for pages with a revealed change rate of 0, or
+            for no page if change rates are hidden.
         stagger: whether to stagger the refreshes of pages.
     """
 
@@ -78,7 +78,7 @@ class UniformRefresh(RefreshPolicy):
             )
 
     def start(self, pages: Pages) -> None:
-        """Set the due times of the episode's pages."""
+        """Choose the pages to refresh, and compute their due times in the episode."""
         tracker = pages.tracker()
         num_pages = tracker.elapsed.size
         self.refreshed, self.lead = np.ones(num_pages, np.bool_), np.zeros(num_pages)
@@ -100,41 +100,41 @@ class UniformRefresh(RefreshPolicy):
         return Urgency(np.zeros(passed.size), (self.refreshed & passed).astype(np.float64))
 
     def _moments(self, time: Any) -> FloatArray:
-        """Return the number of due times of each page up to ``time``, (m,)."""
+        """Return how many due times of each page have come up to ``time``, (m,)."""
         assert self.interval is not None
         turns: FloatArray = np.floor(time / self.interval + self.lead + ROUNDING)
         return turns
 
 
 def check_curves(curves: Any) -> DivergenceCurves | None:
-    """Return the curves, or None; raise ValueError if they are no divergence curves."""
+    """Return ``curves``, which may be None; raise ValueError if they are no divergence curves."""
     wanted = ("num_pages", "ceiling", "divergence", "area", "utility", "period")
     if curves is not None and not all(hasattr(curves, name) for name in wanted):
         raise ValueError(
-            "curves must be divergence curves, as those of policies.values.divergence.tabulated "
-            f"are, got {curves!r}"
+            "curves must be divergence curves, such as TabulatedCurves of "
+            f"policies.values.divergence.tabulated, got {curves!r}"
         )
-    return curves  # type: ignore[no-any-return]  # has what curves have
+    return curves  # type: ignore[no-any-return]  # has all attributes of curves
 
 
 class KnownCurves(RefreshPolicy):
     """Refreshes pages by known divergence curves, functions of the time since the last refresh.
 
-    The curves are given, or follow from revealed parameters. Recorded pages have no regions: their
-    curves are measured
+    The curves are an argument, or follow from revealed parameters. Recorded pages have no regions:
+    measure their curves
     (:meth:`policies.values.divergence.tabulated.TabulatedCurves.of_contents`).
 
     Args:
         threshold: as for :class:`policies.longevity.refreshing.RefreshPolicy`.
-        curves: measured curves of all pages; None for those of the revealed parameters.
+        curves: measured curves of all pages; None for curves from revealed parameters.
 
     Raises:
-        ValueError: as for the base class; when an episode starts, curves that are neither an
-            argument nor revealed.
+        ValueError: as for the base class; when an episode starts, no curves as argument or
+            revealed.
     """
 
     of_regions = True
-    """Whether curves that are not given follow from regions (True) or change rates."""
+    """Whether revealed regions (True) or change rates (False) give the curves."""
 
     def __init__(
         self,
@@ -146,23 +146,23 @@ class KnownCurves(RefreshPolicy):
         self.curves = check_curves(curves)
 
     def _revealed(self, problem: Problem) -> DivergenceCurves | None:
-        """Return the curves of the revealed parameters; None if these are hidden."""
+        """Return divergence curves from revealed parameters; None if these are hidden."""
         if self.of_regions:
             return None if problem.regions is None else RegionCurves(problem.regions)
         return None if problem.change_rate is None else HolisticCurves(problem.change_rate)
 
     def _no_curves(self, revealed: bool) -> ValueError:
         """Return the error for missing curves; ``revealed``: whether parameters are revealed."""
-        reason = "if the environment reveals none; or make it with reveal='parameters'"
+        reason = "the environment reveals none: make it with reveal='parameters', or pass curves="
         if revealed and self.of_regions:
             reason = (
-                "as there are no regions to give them: recorded pages have none; measure them by "
+                "the pages have no regions: measure curves of recorded pages by "
                 "policies.values.divergence.tabulated.TabulatedCurves.of_contents"
             )
-        return ValueError(f"curves must be given to {self.name} {reason}")
+        return ValueError(f"curves must be divergence curves for {self.name}, got None; {reason}")
 
     def start(self, pages: Pages) -> None:
-        """Take the curves of the episode's pages."""
+        """Choose the divergence curves of the episode's pages: given ones, or revealed ones."""
         tracker = pages.tracker()
         curves = self._revealed(tracker.problem) if self.curves is None else self.curves
         if curves is None:
@@ -179,7 +179,7 @@ class KnownCurves(RefreshPolicy):
 
 @registered(paper="Longevity", family="fragments")
 class FragmentStatic(KnownCurves):
-    """FS-S: the optimal policy for fragment staleness, given the divergence curves (section 2.2).
+    """FS-S: the optimal policy for fragment staleness by known divergence curves (section 2.2).
 
     Revealed regions give the curves.
     """
@@ -187,7 +187,7 @@ class FragmentStatic(KnownCurves):
 
 @registered(paper="Longevity", family="fragments")
 class HolisticStatic(KnownCurves):
-    """HS-S: the optimal policy for holistic staleness, given the change rates (appendix A).
+    """HS-S: the optimal policy for holistic staleness by known change rates (appendix A).
 
     It is the policy of Cho and Garcia-Molina, "Effective page refresh policies for web crawlers".
     Revealed change rates give the curves.
@@ -197,7 +197,7 @@ class HolisticStatic(KnownCurves):
 
 
 def truth_of(name: str, pages: Any) -> Callable[[], TrueDivergence]:
-    """Return the source of the true divergence; ValueError if the pages have none."""
+    """Return the function that gives the true divergence; ValueError if pages have none."""
     source: Callable[[], TrueDivergence] | None = getattr(pages, "true_divergence", None)
     if source is None:
         raise ValueError(
@@ -208,7 +208,7 @@ def truth_of(name: str, pages: Any) -> Callable[[], TrueDivergence]:
 
 
 class TruePolicy(RefreshPolicy):
-    """An oracle that reads the true divergence since each page was refreshed.
+    """An oracle that reads the true divergence since the last refreshes.
 
     Arguments as for :class:`policies.longevity.refreshing.RefreshPolicy`; pages have fragments.
     """
@@ -217,12 +217,12 @@ class TruePolicy(RefreshPolicy):
     methods = ("true_divergence",)
 
     def start(self, pages: Pages) -> None:
-        """Keep the source of the truth."""
+        """Keep the function that gives the true divergence of the episode's pages."""
         self.truth = truth_of(self.name, pages)
 
     @abstractmethod
     def _utility(self, truth: TrueDivergence, elapsed: FloatArray) -> FloatArray:
-        """Return the utility of a refresh of each page now, (m,)."""
+        """Return the utility of a refresh of each page now, by the true divergence, (m,)."""
 
     def _urgency(self, tracker: Tracker) -> Urgency:
         utility = self._utility(self.truth(), tracker.elapsed)
@@ -242,9 +242,9 @@ class FragmentDynamic(TruePolicy):
 
 @registered(paper="Longevity", family="fragments")
 class HolisticDynamic(TruePolicy):
-    """HS-D: the same for holistic staleness, whose curve jumps from 0 to 1 at the first change.
+    """HS-D: eq. 4 for the true holistic staleness, which jumps from 0 to 1 at the first change.
 
-    So the utility is the time from the refresh to the first change, and constant from then on. A
+    So the utility is the time from the refresh to the first change, and constant afterwards. A
     page that changed within T / importance of its refresh is never refreshed again: eq. 4 assumes
     that the next cycle equals this one.
     """
@@ -263,7 +263,7 @@ class CurrentDivergence(KnownCurves):
     Args:
         curves: as for :class:`KnownCurves`.
         threshold: importance times divergence at which a page is refreshed, > 0; required in the
-            form ``refresh``, ignored in the others.
+            form ``refresh``, ignored in other forms.
         dynamic: whether to use the true divergence instead of the expected one: an oracle, for
             pages with fragments, without ``curves``.
     """
@@ -282,7 +282,7 @@ class CurrentDivergence(KnownCurves):
         self.methods = ("true_divergence",) if self.oracle else ()
 
     def start(self, pages: Pages) -> None:
-        """Take the curves of the episode's pages, or the source of the truth."""
+        """Choose the curves of the episode's pages, or keep the source of true divergence."""
         if self.oracle:
             self.truth = truth_of(self.name, pages)
         else:

@@ -4,10 +4,10 @@ Olston and Pandey (2008), section 2.2: refresh exactly the pages whose utility h
 threshold T; the cost follows from T. With a budget instead, the pages with the largest utility are
 refreshed, as many as the budget allows.
 
-Those that learn start with waits that grow with every copy of a page: at first the period of a page
-is bounded by l n, with n its refreshes so far (section 4.2). Here n counts the copies of the page,
-so that it starts at 1. Pages whose copies were all made at one time would always be refreshed
-together; so the first wait of each may be shortened, as if they had been first seen one after the
+Policies that learn start with waits that grow with every copy of a page: at first the period of a
+page is at most l n, with n its refreshes so far (section 4.2). Here n counts the copies of the
+page, so that it starts at 1. Pages that were all first copied at one time would always be refreshed
+together; so their first waits may be shortened, as if the first copies had been made one after the
 other before the start.
 """
 
@@ -29,12 +29,12 @@ ROUNDING = 1e-9
 
 
 class Urgency(NamedTuple):
-    """The urgency of pages.
+    """How urgent a refresh of each page is.
 
     Attributes:
         utility: importance times utility of a refresh now, (m,), >= 0.
-        overdue: share of the longest wait that has passed, (m,), >= 0: at 1 a page is due whatever
-            its utility, and comes before all others; None if there is no longest wait.
+        overdue: share of the longest wait that has passed, (m,), >= 0: at 1 a page is due with any
+            utility, and comes before all others; None if there is no longest wait.
     """
 
     utility: FloatArray
@@ -44,15 +44,14 @@ class Urgency(NamedTuple):
 class RefreshPolicy(Policy):
     """Refreshes pages by their utility.
 
-    In the form ``refresh`` all existing pages are refreshed whose utility has reached
-    ``threshold``, or whose longest wait is over. In ``page`` and ``scores`` as many pages are
-    refreshed as the budget allows: first those whose longest wait is over, the most overdue first,
-    then those with the largest utility. Ties go to the page with the longest time since its crawl,
-    then to the lowest index.
+    The form ``refresh`` refreshes all existing pages whose utility has reached ``threshold``, or
+    whose longest wait is over. ``page`` and ``scores`` refresh as many pages as the budget allows:
+    first pages whose longest wait is over, the most overdue first, then pages with the largest
+    utility. Ties go to the page with the longest time since its crawl, then to the lowest index.
 
     Args:
         threshold: T > 0, importance times divergence times time; required in the form ``refresh``,
-            ignored in the others.
+            ignored in other forms.
     """
 
     needs_threshold = True
@@ -74,10 +73,10 @@ class RefreshPolicy(Policy):
 
     @abstractmethod
     def _urgency(self, tracker: Tracker) -> Urgency:
-        """Return the urgency of each page now."""
+        """Return how urgent a refresh of each page is now."""
 
     def footprint(self) -> Footprint:
-        """Return the bytes of state per page, once an episode has started."""
+        """Return the bytes of memory per page, once an episode has started."""
         return Footprint(0.0, 0.0)
 
     def choose(self, tracker: Tracker) -> NDArray[Any]:
@@ -97,20 +96,20 @@ class RefreshPolicy(Policy):
 
 
 def most_urgent(urgency: Urgency, elapsed: FloatArray, alive: BoolArray, count: int) -> IntArray:
-    """Return the ``count`` most urgent existing pages, best first; page 0 if there are none."""
-    utility, chosen = np.where(alive, urgency.utility, -np.inf), np.zeros(0, np.int64)
+    """Return the ``count`` existing pages to refresh next, best first; page 0 if none exists."""
+    utility, pages = np.where(alive, urgency.utility, -np.inf), np.zeros(0, np.int64)
     if urgency.overdue is not None:
         late = alive & (urgency.overdue >= 1.0 - ROUNDING)
         if late.any():
-            chosen = _top(np.where(late, urgency.overdue, -np.inf), elapsed, count)
+            pages = _top(np.where(late, urgency.overdue, -np.inf), elapsed, count)
             utility[late] = -np.inf
-    if chosen.size < count:
-        chosen = np.concatenate((chosen, _top(utility, elapsed, count - chosen.size)))
-    return chosen if chosen.size else np.zeros(1, np.int64)
+    if pages.size < count:
+        pages = np.concatenate((pages, _top(utility, elapsed, count - pages.size)))
+    return pages if pages.size else np.zeros(1, np.int64)
 
 
 def _top(rank: FloatArray, elapsed: FloatArray, count: int) -> IntArray:
-    """Return the ``count`` pages of the highest ranks, best first, without those of rank -inf."""
+    """Return the ``count`` pages of the highest ranks, best first, except pages of rank -inf."""
     count = min(count, rank.size)
     if count == 1:
         best = rank.max()
@@ -124,11 +123,11 @@ def _top(rank: FloatArray, elapsed: FloatArray, count: int) -> IntArray:
 
 
 def longest_wait(*bounds: FloatArray | float) -> Any:
-    """Return the least of several longest waits, which may be infinite."""
-    least: Any = np.inf
+    """Return the least of several bounds on the wait of each page; bounds may be infinite."""
+    wait: Any = np.inf
     for bound in bounds:
-        least = np.minimum(least, bound)
-    return least
+        wait = np.minimum(wait, bound)
+    return wait
 
 
 FIRST_SHARE = 0.5
@@ -138,7 +137,7 @@ FIRST_SHARE = 0.5
 def check_warm_up(
     learning: float | None, warm_up: float | None
 ) -> tuple[float | None, float | None]:
-    """Return the learning parameter and the warm-up; raise ValueError unless they are > 0."""
+    """Return ``learning`` and ``warm_up`` as floats or None; ValueError unless > 0."""
     length = None if warm_up is None else quantity("warm_up", warm_up, above=0.0)
     return None if learning is None else quantity("learning", learning, above=0.0), length
 
@@ -146,7 +145,10 @@ def check_warm_up(
 def learning_period(
     learning: float | None, crawls: IntArray, problem: Problem, action_form: str
 ) -> FloatArray:
-    """Return l n of each page, (m,); an l of None is 1, or set from the budget if there is one."""
+    """Return the longest waits while learning, l times the copies n of each page, (m,).
+
+    An l of None is 1, or set from the budget if there is one.
+    """
     if learning is None:
         mean_interval = problem.num_pages / problem.bandwidth
         learning = 1.0 if action_form == "refresh" else FIRST_SHARE * mean_interval
@@ -154,11 +156,10 @@ def learning_period(
 
 
 def first_turns(tracker: Tracker) -> FloatArray:
-    """Return the share of its wait after which the first refresh of each page is due, (m,).
+    """Return the share of its first wait after which each page is due, (m,).
 
-    Page k of m, from 0, has (k + 1) / m, as in
-    :class:`policies.longevity.offline.UniformRefresh`: equal waits end evenly spread over one wait.
-    It is 1 for pages with a later copy.
+    Page k of m, from 0, has (k + 1) / m, as in :class:`policies.longevity.offline.UniformRefresh`:
+    equal waits end evenly spread over one wait. It is 1 for pages with a later copy.
     """
     num_pages = tracker.elapsed.size
     turns = np.arange(1, num_pages + 1) / num_pages

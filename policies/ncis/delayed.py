@@ -1,11 +1,11 @@
-r"""GREEDY-NCIS for delayed signals, a principled form of Appendix C of Busa-Fekete et al.
+r"""GREEDY-NCIS for delayed signals, an exact form of Appendix C of Busa-Fekete et al.
 
 Write D for the delay of a signal, G for its distribution and H(t) = E[min(D, t)] (see
 :mod:`policies.values.delays`). Signals arrive at rate gamma whatever their delay. At age x, the
 time since the last crawl, signals of changes before that crawl arrive at rate
 lambda Delta (1 - G(x)), and carry no information, like false ones. The changes since the crawl
-whose signals have not arrived yet are Poisson of mean lambda Delta H(tau). All of these are
-independent, so that with signals at ages x_1, ..., x_n
+whose signals have not arrived yet are Poisson of mean lambda Delta H(tau). All are independent, so
+that with signals at ages x_1, ..., x_n
 
     P(fresh) = exp(-alpha tau - lambda Delta H(tau)) prod_k (nu + lambda Delta (1 - G(x_k))) / gamma
 
@@ -19,15 +19,15 @@ there, the value is, as in Theorem 1 (its proof only needs identically distribut
 
     V(y) = mu (w(y) - exp(-y) psi(y)) = mu int_0^y exp(-z) psi(z) dz.
 
-For a constant delay D no useful signal arrives before age D, and from then on all is as without
-delay: psi(y) = y / Delta up to y = Delta D, and D + psi_NCIS at y - Delta D beyond, whence
+For a constant delay D no useful signal arrives before age D, and later signals arrive as without
+delay: psi(y) = y / Delta up to y = Delta D, and D + psi_NCIS at y - Delta D beyond, so that
 
     V(y) = V_GREEDY(D) + exp(-Delta D) (mu D (1 - exp(-(y - Delta D))) + V_NCIS(y - Delta D)).
 
-This is used for every delay, with its mean for D: only psi is approximated, the evidence is exact.
-In most cases V is then accurate to a few percent. A policy with psi tabulated by simulation, page
-by page, was better only for a Poisson delay of mean half a quantum, by .001 to .002 of freshness.
-A delay of 0 gives GREEDY-NCIS, one that exceeds all cycles GREEDY.
+Every delay uses this formula, with its mean for D: the evidence is exact, psi is approximate. In
+most cases V is accurate to a few percent. A policy with psi tabulated by simulation for every page
+was better only for a Poisson delay of mean half a quantum, by .001 to .002 of freshness. A delay of
+0 gives GREEDY-NCIS, a delay longer than all cycles GREEDY.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ KIND, MEAN, QUANTUM = TERMS + 3, TERMS + 4, TERMS + 5  # the delay
 
 @compiled(VALUE.signature)
 def evidence_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return V_GREEDY_NCIS, with ``signals`` the total evidence of signals since the last crawl.
+    """Return V_GREEDY_NCIS of a page, where ``signals`` is the total evidence of all signals.
 
-    That value is a function of time and signals. Here all evidence is expressed as a fractional
-    number of signals; or as time, where the evidence of a signal is 0 or infinite. With alpha = 0,
-    psi is a step function, and V is linear in exp(-y) on each step.
+    V_GREEDY_NCIS is a function of time and signals. Here all evidence is expressed as a fractional
+    number of signals, or as time where the evidence of a signal is 0 or infinite. With alpha = 0,
+    psi is a step function, and V is linear in exp(-y) on every step.
     """
     alpha: float = parameters[page, ALPHA]
     top: float = parameters[page, TOP]
@@ -90,7 +90,7 @@ def evidence_value(parameters: FloatArray, page: int, elapsed: float, signals: f
 
 @compiled(VALUE.signature)
 def delayed_ncis_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return the value, with ``signals`` the total evidence of signals since the last crawl."""
+    """Return the crawl value for delayed signals; ``signals`` is the total evidence of signals."""
     top: float = parameters[page, TOP]
     y = parameters[page, ALPHA] * elapsed + signals
     y += parameters[page, SIGNALLED] * under_way(
@@ -108,7 +108,10 @@ def delayed_ncis_value(parameters: FloatArray, page: int, elapsed: float, signal
 
 @compiled(SIGNAL_WEIGHT.signature)
 def delayed_ncis_weight(parameters: FloatArray, page: int, age: float, source: int) -> float:
-    """Return the evidence of one signal, ln(gamma / (nu + lambda Delta (1 - G(age))))."""
+    """Return the evidence of a signal that came ``age`` after the last crawl.
+
+    It is ln(gamma / (nu + lambda Delta (1 - G(age)))).
+    """
     signalled: float = parameters[page, SIGNALLED]
     if signalled == 0.0:
         return 0.0
@@ -125,14 +128,14 @@ def delayed_ncis_table(
     false_signal_rate: FloatArray,
     delay: Delay,
 ) -> FloatArray:
-    """Return the table of both kernels, (m, P); arguments of shape (m,) are checked.
+    """Return the constants for value and weight with delayed signals, (m, P), from arrays (m,).
 
     Raises:
         ValueError: an argument is negative, not finite, or a recall above 1.
     """
     undelayed = value_tables.greedy_ncis_table(importance, change_rate, recall, false_signal_rate)
-    own = recall * change_rate, false_signal_rate, change_rate * delay.mean, *delay_numbers(delay)
-    table = np.stack(np.broadcast_arrays(*own), axis=-1)
+    added = recall * change_rate, false_signal_rate, change_rate * delay.mean, *delay_numbers(delay)
+    table = np.stack(np.broadcast_arrays(*added), axis=-1)
     return np.ascontiguousarray(np.hstack([undelayed, table]))
 
 
@@ -140,22 +143,21 @@ def delayed_ncis_table(
 class GreedyNCISDelayed(GreedyNCIS):
     """GREEDY-NCIS with a known distribution of delays (see :mod:`policies.ncis.delayed`).
 
-    The weight of a signal depends on its age, the time from its page's last crawl to its arrival:
-    on the probability that its change came after that crawl. Changes whose signals have not
-    arrived yet are included. Without delay it is :class:`policies.GreedyNCIS`; with a delay,
+    The weight of a signal depends on its age, the time from its page's last crawl to its arrival,
+    through the probability that its change came after that crawl. Changes whose signals have not
+    arrived yet are included. Without delay it is :class:`policies.GreedyNCIS`. With a delay,
     several sources are pooled into one, whose recall and false signals are their sums.
 
-    Two facts known to a tracker are not used: whether the last crawl saw a change, and that no
-    signals are pending at time 0 or at a page's birth.
+    It ignores two facts of a tracker: whether the last crawl found a change, and that no signals
+    are pending at time 0 or at a page's birth.
 
     Args:
         delay: delay of signals; None for the delay that the problem reveals.
         **settings: as for :class:`policies.GreedyNCIS`.
 
     Raises:
-        ValueError: as for the base class; when an episode starts, a delay that is neither an
-            argument nor revealed. From columns, a delay above 0: the ages of signals come from
-            logs.
+        ValueError: as for the base class; when an episode starts, no delay as argument or revealed.
+            From columns, a delay above 0: the ages of signals come from logs.
     """
 
     def __init__(self, *, delay: Delay | None = None, **settings: Any) -> None:
@@ -180,8 +182,8 @@ class GreedyNCISDelayed(GreedyNCIS):
         if delay.mean == 0.0:
             return super()._index(problem)
         pooled = problem.pooled()
-        known = {name: getattr(pooled, name) for name in SIGNAL_MODEL}
-        return delayed_ncis_value, delayed_ncis_table(**known, delay=delay)
+        parameters = {name: getattr(pooled, name) for name in SIGNAL_MODEL}
+        return delayed_ncis_value, delayed_ncis_table(**parameters, delay=delay)
 
     def _signal_weight(self, problem: Problem) -> Any:
         if self._delay(problem).mean == 0.0:

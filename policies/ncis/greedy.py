@@ -1,12 +1,12 @@
-"""Discrete policies after Busa-Fekete et al. (Algorithm 1), one crawl value each.
+"""Policies that crawl the page of the largest crawl value (Busa-Fekete et al., Algorithm 1).
 
 They differ in their model of signals: :class:`Greedy` ignores signals, :class:`GreedyCIS` assumes
 no false ones, :class:`GreedyCISPlus` does so only for pages of high signal quality,
 :class:`GreedyNCIS` models noisy signals exactly, and :class:`GreedyNCISApprox` truncates its sum.
-:class:`GreedyHarmonic` is for another penalty, the harmonic one.
+:class:`GreedyHarmonic` has the harmonic penalty.
 
-GREEDY-NCIS distinguishes several sources of signals; policies with a formula for one source pool
-them into one, whose recall, false signals and counts are their sums.
+GREEDY-NCIS distinguishes several sources of signals. Policies with a formula for one source pool
+all sources into one, whose recall, false signals and counts are their sums.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Greedy(IndexPolicy):
 class GreedyHarmonic(SignalPolicy):
     """Crawls by the largest value under the harmonic penalty (:func:`policies.values.harmonic`).
 
-    The value depends on the number of signals for pages with complete observation, on the time
+    The value depends on the number of signals for pages with complete observation, and on the time
     since the last crawl for all others. No paper has this policy: it is the crawl value of Olston
     and Pandey for the objective of LambdaCrawl. Without a column ``complete`` no page has complete
     observation.
@@ -96,7 +96,7 @@ class GreedyCISPlus(GreedyCIS):
 
     Args:
         precision_above: a page of high quality has a precision above this, in [0, 1].
-        recall_above: the same for recall.
+        recall_above: a page of high quality also has a recall above this, in [0, 1].
         **settings: as for :class:`GreedyCIS`.
     """
 
@@ -146,12 +146,12 @@ class GreedyNCIS(SignalPolicy):
 class GreedyNCISApprox(SignalPolicy):
     """G-NCIS-APPROX-J: the first J terms of GREEDY-NCIS's value (appendix A.1).
 
-    A page with recall exactly 0 is treated as one without signals, where one term is exact: its
+    A page with recall exactly 0 counts as a page without signals, where one term is exact: its
     signals carry no information, and its sum is infinite. :func:`policies.values
-    .greedy_ncis_approx` takes the first J terms there as everywhere.
+    .greedy_ncis_approx` takes the first J terms there too.
 
     Args:
-        terms: J, a whole number >= 1.
+        terms: J, an integer >= 1.
         **settings: as for :class:`policies.base.index.SignalPolicy`.
     """
 
@@ -162,7 +162,7 @@ class GreedyNCISApprox(SignalPolicy):
         self.terms = whole("terms", terms, 1)
 
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
-        known = _model(problem.pooled())
-        known["false_signal_rate"] = np.where(known["recall"] > 0, known["false_signal_rate"], 0.0)
-        table = value_tables.greedy_ncis_approx_table(**known, terms=self.terms)
+        model = _model(problem.pooled())
+        model["false_signal_rate"] = np.where(model["recall"] > 0, model["false_signal_rate"], 0.0)
+        table = value_tables.greedy_ncis_approx_table(**model, terms=self.terms)
         return value_kernels.greedy_ncis_approx_value, table

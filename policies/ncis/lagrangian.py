@@ -1,9 +1,9 @@
 r"""The Lagrangian index of pages, after Avrachenkov, Borkar and Shah (arXiv:2412.12641).
 
-Re-crawl scheduling is a restless bandit whose arms are pages. Relaxed so that the bandwidth is kept
-on average, it falls apart into pages that pay a price Lambda for each crawl, the multiplier. A page
-loses c = mu P(stale) per unit of time, which does not fall between crawls, and a crawl restarts it.
-So it is crawled where c reaches its least mean loss c*, prices included, with
+Re-crawl scheduling is a restless bandit whose arms are pages. If the bandwidth only holds on
+average, pages are independent, and pay a price Lambda per crawl, the multiplier. A page loses
+c = mu P(stale) per unit of time, which does not fall between crawls, and a crawl restarts it. So it
+is crawled where c reaches its least mean loss c*, prices included, with
 
     Lambda = E int_0^inf (c* - c_t)^+ dt,    c_t: the loss t after a crawl, with no other crawl.
 
@@ -17,12 +17,12 @@ it, and V(y*) = Lambda. Without a crawl P(fresh) is exp(-y) times that of a page
                              = (c - c*) / R = mu (exp(-y*) - exp(-y)) / R              if y >= y*,
 
 to the leading order in 1 / R. It is -Lambda after a crawl and changes its sign where V reaches
-Lambda: both indices want the same pages crawled, and differ in the order among these and among
-the others. Where V stays below Lambda, y* is infinite, c* = mu, and the index is
+Lambda: both indices crawl the same pages, and rank these and the others in different orders. Where
+V stays below Lambda, y* is infinite, c* = mu, and the index is
 V(inf) - Lambda - exp(-y) V(inf) < 0.
 
-The paper has an index for restart models in discrete time. These forms are not its own: they follow
-from the definition, for the states of CrawlNCIS.
+The paper has an index for restart models in discrete time. These forms follow from its definition,
+for the states of CrawlNCIS.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ HALVINGS = 60
 
 @inlined()
 def _advantage(parameters: FloatArray, page: int, first: int, y: float, later: float) -> float:
-    """Return the index at evidence y, ``later`` = V(y* - y), by the columns from ``first`` on."""
+    """Return the Lagrangian index of a page at evidence y, given ``later`` = V(y* - y).
+
+    ``first`` is the first of the columns that are added to the table of GREEDY-NCIS.
+    """
     level: float = parameters[page, first + LEVEL]
     surplus: float = parameters[page, first + SURPLUS]
     if y < level:
@@ -63,33 +66,33 @@ def _advantage(parameters: FloatArray, page: int, first: int, y: float, later: f
 
 @compiled(VALUE.signature)
 def lagrangian_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return the index of a page with one source of signals."""
+    """Return the Lagrangian index of a page with one source of signals, from time and signals."""
     y: float = parameters[page, ALPHA] * elapsed
     if signals > 0:
         y += parameters[page, EVIDENCE] * signals
-    left = max(parameters[page, TERMS + LEVEL] - y, 0.0) if y < math.inf else 0.0
-    return _advantage(parameters, page, TERMS, y, evidence_value(parameters, page, 0.0, left))
+    gap = max(parameters[page, TERMS + LEVEL] - y, 0.0) if y < math.inf else 0.0
+    return _advantage(parameters, page, TERMS, y, evidence_value(parameters, page, 0.0, gap))
 
 
 @compiled(VALUE.signature)
 def lagrangian_sources_value(
     parameters: FloatArray, page: int, elapsed: float, signals: float
 ) -> float:
-    """Return the index of a page with several sources; ``signals`` is their total evidence."""
+    """Return the Lagrangian index with several sources; ``signals`` is their total evidence."""
     first = int(parameters[page, START]) - 3
     y: float = parameters[page, ALPHA] * elapsed + signals
-    left = max(parameters[page, first + LEVEL] - y, 0.0)
-    later = greedy_ncis_sources_value(parameters, page, 0.0, left)
+    gap = max(parameters[page, first + LEVEL] - y, 0.0)
+    later = greedy_ncis_sources_value(parameters, page, 0.0, gap)
     return _advantage(parameters, page, first, y, later)
 
 
 def levels(value: Any, table: FloatArray, price: float) -> FloatArray:
-    """Return the evidence at which pages are crawled at a price, (m,): V = price, or inf.
+    """Return the evidence at which the crawl value of each page reaches a price, (m,), or inf.
 
     Args:
         value: compiled crawl value V of the total evidence, its argument ``signals``.
-        table: its table, (m, P).
-        price: of a crawl, in units of importance times time, >= 0.
+        table: table of V, (m, P).
+        price: price of a crawl, in units of importance times time, >= 0.
     """
     low, high = np.zeros(len(table)), np.full(len(table), SATURATED)
     pages, reached = np.arange(len(table)), np.empty(len(table))
@@ -106,17 +109,17 @@ class LagrangianIndex(GreedyNCIS):
     """LIP: the gain of a crawl over waiting, at the price of a crawl that spends the bandwidth.
 
     The state, the model of signals and the arguments are those of :class:`policies.GreedyNCIS`,
-    which crawls by Whittle's index. In the form ``refresh``, ``threshold=0`` crawls every page that
-    is worth the price. Formulas: :mod:`policies.ncis.lagrangian`.
+    which crawls by Whittle's index. In the form ``refresh``, ``threshold=0`` crawls every page
+    whose crawl pays the price. Formulas: :mod:`policies.ncis.lagrangian`.
 
     Args:
-        price: of a crawl, >= 0, in units of importance times time, importance as given; None for
+        price: price of a crawl, >= 0, in units of importance (not normalised) times time; None for
             the multiplier of :func:`policies.solvers.ncis`, of all pages and without delay.
         **settings: as for :class:`policies.GreedyNCIS`.
 
     Raises:
-        ValueError: as for the base class; when an episode starts, a bandwidth that is not known, or
-            one that changes in steps and so has several prices, and no ``price``.
+        ValueError: as for the base class; when an episode starts, an unknown bandwidth, or one that
+            changes in steps, so that it has several prices, without ``price``.
     """
 
     reads_columns = False
@@ -141,8 +144,8 @@ class LagrangianIndex(GreedyNCIS):
             end = int(table[0, START])
         level = levels(value, table, price)
         surplus = np.minimum(np.where(np.isinf(level), table[:, TOP] - price, 0.0), 0.0)
-        own = np.stack([level, surplus, problem.importance * (table[:, TOP] > 0.0)], axis=1)
-        table = np.hstack([table[:, :end], own, table[:, end:]])
+        columns = np.stack([level, surplus, problem.importance * (table[:, TOP] > 0.0)], axis=1)
+        table = np.hstack([table[:, :end], columns, table[:, end:]])
         if several:
             table[:, START] += 3.0
         common = np.full((1, table.shape[1]), 1.0 / problem.bandwidth)
@@ -150,7 +153,7 @@ class LagrangianIndex(GreedyNCIS):
 
 
 def spending_price(problem: Problem) -> float:
-    """Return the price of a crawl that spends the bandwidth, in units of importance times time.
+    """Return the price per crawl at which pages spend the bandwidth, in importance times time.
 
     It is the multiplier of the relaxed problem, 0 where no page of importance > 0 changes.
     """

@@ -1,4 +1,4 @@
-"""GREEDY-NCIS that knows only importance: it learns the change model while it crawls."""
+"""GREEDY-NCIS that learns change rates and the quality of signals while it crawls."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ SCORE_MEMORY = 5.0
 """Number of crawls per page, exponentially weighted, over which candidate memories are compared."""
 
 UPDATES_PER_ROUND = 16
-"""Number of updates of values per m crawls: the value of a page just crawled is not needed yet, and
-updating many together is much faster."""
+"""Number of updates of values per m crawls: a page just crawled needs no value yet, and updates of
+many pages together are much faster."""
 
-LEAST_EVIDENCE = 1e-9
+MIN_EVIDENCE = 1e-9
 """Below this b, several sources are treated as one."""
 
 
@@ -39,19 +39,19 @@ class LearningGreedyNCIS(Policy):
     """GREEDY-NCIS on learned parameters; only the importance of pages is known.
 
     No paper has this policy. For every page it has Gamma beliefs about the rate of unsignalled
-    changes, the evidence of a signal of each source, and the rates of signals
+    changes, the evidence of a signal by source, and the rates of signals
     (:mod:`policies.estimators.gamma_beliefs`), updated after every crawl of the page in constant
     time. The distributions that pages share, which serve as priors of new and rarely crawled pages,
     are updated every m crawls for m crawled pages. Values are those of :class:`policies.GreedyNCIS`
     at exp(E ln theta) of the beliefs: with few data the estimated change rate is low and the value
-    after a long wait high, so that a page is crawled until it is known to change too fast. There is
-    no other exploration: a share of crawls by round robin cost more than it gained.
+    after a long wait high, so that a page is crawled until data show that it changes too fast.
+    There is no other exploration: a share of crawls by round robin cost more than it gained.
 
     With several sources, signals have different weights; the value is that of one source with the
     same rates of true signals and of evidence (:func:`one_source`).
 
-    It ignores revealed parameters. From observation columns it learns only by the logs that
-    ``observe`` of :class:`policies.base.columns.FromColumns` gets.
+    It ignores revealed parameters. With observation columns it learns only from logs, through
+    ``observe`` of :class:`policies.base.columns.FromColumns`.
 
     Every episode starts with no data unless ``keep`` is True. In the form ``refresh`` it crawls one
     page per decision.
@@ -59,8 +59,8 @@ class LearningGreedyNCIS(Policy):
     Args:
         memory: crawls of a page until data decay to 1 / e, > 1, inf for never; or several such
             numbers, to use the one with the best recent predictions of crawls.
-        groups: the group of each page (a directory, a host), (m,) whole numbers 0 .. G - 1: pages
-            are shrunk towards their group, and groups towards the whole set. None for one group.
+        groups: the group of each page (a directory, a host), (m,) integers 0 .. G - 1: pages are
+            shrunk towards their group, and groups towards all pages. None for one group.
         pooled: False for fixed prior distributions.
         keep: True continues with the beliefs of a lane's earlier episodes, for episodes of the
             same pages.
@@ -99,7 +99,7 @@ class LearningGreedyNCIS(Policy):
         return dict(zip(names, self.learner.typical(slice(None)), strict=True))
 
     def start(self, pages: Pages) -> None:
-        """Begin without data, or with those of earlier episodes, and learn from the first log."""
+        """Begin without data, or with earlier beliefs, and learn from the first log."""
         tracker = pages.tracker()
         problem = tracker.problem.per_cost()
         if self.keep and self.learner is not None:
@@ -121,12 +121,12 @@ class LearningGreedyNCIS(Policy):
         return Learner(importance, num_sources, interval, group, self.memories, self.pooled)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Learn from the crawls of a log."""
+        """Update beliefs and crawl values by the crawls of a log."""
         assert self.learner is not None
         self.learner.learn(log)
 
     def choose(self, tracker: Tracker) -> IntArray:
-        """Return the pages of the largest values at the present estimates."""
+        """Return the pages with the largest crawl values at the present estimates."""
         assert self.learner is not None
         page_state = (tracker.elapsed, self.learner.counted(tracker.signals), tracker.alive)
         count = self.num_chosen(tracker)
@@ -134,9 +134,9 @@ class LearningGreedyNCIS(Policy):
 
 
 class OneSource(NamedTuple):
-    """Parameters of pages with one source in place of several; shapes (n,).
+    """Parameters of pages with one source that stands for several; shapes (n,).
 
-    ``signal_weight`` (S, n): the weight of a signal of each source, in signals of the one source.
+    ``signal_weight`` (S, n): how many signals of the one source a signal counts for, by source.
     """
 
     change_rate: FloatArray
@@ -146,11 +146,11 @@ class OneSource(NamedTuple):
 
 
 def one_source(alpha: FloatArray, evidence: FloatArray, signal_rate: FloatArray) -> OneSource:
-    """Return the parameters of one source in place of several.
+    """Return parameters of pages with one source that stands for several sources.
 
-    It has the same rate of true signals, sum gamma_s (1 - e^-b_s), and of evidence,
-    sum gamma_s b_s; so the change rate is the same, and the mean rate at which the log probability
-    of being fresh decreases. A single source stays the same.
+    The one source has the same rates of true signals, sum gamma_s (1 - e^-b_s), and of evidence,
+    sum gamma_s b_s. So the change rate is the same, and so is the mean rate at which the log
+    probability of being fresh decreases. A single source is unchanged.
 
     Args:
         alpha: rate of changes without signal, > 0, (n,).
@@ -164,14 +164,14 @@ def one_source(alpha: FloatArray, evidence: FloatArray, signal_rate: FloatArray)
         pace = (signal_rate * evidence).sum(axis=0)
         slope = pace / true  # b / (1 - e^-b) of the one source
         exact = slope + lambertw(-slope * np.exp(-slope)).real
-        jump = np.where(slope < 1.0 + LEAST_EVIDENCE, evidence.max(axis=0), exact)
+        jump = np.where(slope < 1.0 + MIN_EVIDENCE, evidence.max(axis=0), exact)
         rate = pace / jump
     change_rate = alpha + true
     return OneSource(change_rate, true / change_rate, rate * np.exp(-jump), evidence / jump)
 
 
 class Learner:
-    """Learns the change models of pages from logs of crawls, and maintains their crawl values.
+    """Learns the parameters of pages from logs of crawls, and updates their crawl values.
 
     Args:
         importance: importance of the pages, (m,).
@@ -199,7 +199,7 @@ class Learner:
         ]
         self.scores: FloatArray = np.zeros(len(memories))
         self.best = 0
-        self.seen: BoolArray = np.zeros(importance.size, np.bool_)
+        self.crawled: BoolArray = np.zeros(importance.size, np.bool_)
         self.crawls = 0
         self._due = max(1, importance.size // 4)
         self._lagging: list[int] = []
@@ -207,50 +207,50 @@ class Learner:
         self.index = CompiledIndex(ready(value_kernels.greedy_ncis_value), self._rows(slice(None)))
 
     def learn(self, log: CrawlLog) -> None:
-        """Update beliefs on the crawls of a log, and the pages' values."""
+        """Update the beliefs about pages by the crawls of a log, and crawl values now and then."""
         signals = np.atleast_2d(log.signals).astype(np.float64)
         for k, page in enumerate(log.page.tolist()):
             counts = np.ascontiguousarray(signals[:, k])
             outcome = float(log.elapsed[k]), counts, bool(log.changed[k])
             log_probabilities = [belief.learn(page, *outcome) for belief in self.beliefs]
-            self.scores *= 1.0 - 1.0 / (SCORE_MEMORY * self.seen.size)
+            self.scores *= 1.0 - 1.0 / (SCORE_MEMORY * self.crawled.size)
             self.scores += log_probabilities
-            self.seen[page] = True
+            self.crawled[page] = True
             self._lagging.append(page)
         self.crawls += log.page.size
         if self.crawls >= self._due:
             self._renew()
-        elif len(self._lagging) * UPDATES_PER_ROUND >= self.seen.size:
+        elif len(self._lagging) * UPDATES_PER_ROUND >= self.crawled.size:
             pages = np.unique(self._lagging)
             self._lagging.clear()
             self.index.parameters[pages] = self._rows(pages)
 
     def weigh(self, importance: FloatArray) -> None:
-        """Set another importance of the same pages, (m,)."""
+        """Set new importance of the same pages, (m,), and update their values."""
         if not np.array_equal(importance, self.importance):
             self.importance = importance
             self.index.parameters[:] = self._rows(slice(None))
 
     def counted(self, signals: IntArray) -> FloatArray:
-        """Return the total weight of signals, (m,), by their numbers, (m,) or (S, m)."""
+        """Return the weight of each page's signals, (m,); ``signals`` are numbers by source."""
         return np.asarray((self.signal_weight * np.atleast_2d(signals)).sum(axis=0))
 
     def typical(self, pages: IntArray | slice) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the estimates of alpha, (n,), and of b and gamma, (S, n) each, of pages."""
+        """Return estimates of alpha, (n,), evidence b and signal rate gamma, (S, n) each."""
         rows, s = self.beliefs[self.best].typical(pages).T, self.num_sources
         return rows[0], rows[1 : 1 + s], rows[1 + s :]
 
     def _renew(self) -> None:
-        """Update the shared distributions, the choice of memory, and all values."""
-        self._due = self.crawls + int(self.seen.sum())
+        """Update the distributions that pages share, the choice of memory, and all crawl values."""
+        self._due = self.crawls + int(self.crawled.sum())
         self._lagging.clear()
         for belief in self.beliefs:
-            belief.pool(self.seen)
+            belief.pool(self.crawled)
         self.best = int(np.argmax(self.scores))
         self.index.parameters[:] = self._rows(slice(None))
 
     def _rows(self, pages: IntArray | slice) -> FloatArray:
-        """Return the rows of the table of values for pages; updates their signal weights."""
+        """Return the pages' rows of the table of values; update the weights of their signals."""
         page = one_source(*self.typical(pages))
         self.signal_weight[:, pages] = page.signal_weight
         return value_tables.greedy_ncis_table(
@@ -259,7 +259,7 @@ class Learner:
 
 
 def _memories(memory: float | Sequence[float]) -> tuple[float, ...]:
-    memories = tuple(float(each) for each in np.atleast_1d(memory))
-    if not memories or not all(each > 1.0 for each in memories):
+    memories = tuple(float(number) for number in np.atleast_1d(memory))
+    if not memories or not all(number > 1.0 for number in memories):
         raise ValueError(f"memory must be > 1 crawl, or several such numbers, got {memory!r}")
     return memories

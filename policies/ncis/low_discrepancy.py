@@ -1,4 +1,4 @@
-"""Optimal rates for evenly spaced crawls, as a schedule."""
+"""A schedule of evenly spaced crawls at the optimal rates without signals."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from policies.base.registry import registered
 class LowDiscrepancy(AllocatedPolicy):
     """The optimal rates for evenly spaced crawls, without signals (NCIS, eq. 5).
 
-    With its default schedule, the LDS of Busa-Fekete et al., section 6.4, after Algorithm 3 of
-    Azar et al. When the bandwidth changes, it solves for the new one and starts a new schedule.
+    With its default schedule, it is the LDS of Busa-Fekete et al., section 6.4, after Algorithm 3
+    of Azar et al. When the bandwidth changes, it solves for the new one and starts a new schedule.
     Crawls at random instants are not evenly spaced, so it does not act in the form ``rates``.
     """
 
@@ -22,7 +22,7 @@ class LowDiscrepancy(AllocatedPolicy):
     needs = ("importance", "change_rate")
 
     def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
-        """Return optimal rates, (m,); equal ones where no page needs any crawl."""
+        """Return the optimal rates of pages, (m,); equal ones where no page needs any crawl."""
         assert problem.change_rate is not None
         if not problem.importance.any():
             return even_rates(problem, bandwidth)

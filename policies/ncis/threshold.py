@@ -16,7 +16,7 @@ from policies.solvers.allocation import Allocation
 from policies.solvers.noisy_signals.sources import evidence_margin
 
 ROUNDING = 1e-12
-"""Relative rounding error of a number of signals that counts as a whole number."""
+"""Relative rounding error of a number of signals that counts as an integer."""
 
 
 @registered(paper="NCIS")
@@ -25,19 +25,19 @@ class ThresholdNCIS(CrawlPolicy):
 
     The thresholds are those of Theorem 1 (:func:`policies.solvers.ncis`), so that no policy with as
     many crawls has a higher freshness in the long run, whatever the times of its crawls. It belongs
-    to the paper's continuous class: it keeps to the bandwidth on average and crawls when pages are
-    due, not slot by slot. ``simulate`` and ``evaluate`` play it so in any environment. When the
-    bandwidth changes, the thresholds change with it, and pages beyond theirs are crawled at once.
+    to the paper's continuous class: it spends the bandwidth on average and crawls pages when they
+    are due, not in slots. ``simulate`` and ``evaluate`` do so in any environment. When the
+    bandwidth changes, the thresholds change too, and pages beyond theirs are crawled at once.
 
     A page is crawled by its signals alone where every change is signalled, or where the end of the
     budget is spent on its signals only: as soon as the evidence of its signals reaches a level, or
-    a higher one at random, so that its rate is the solver's. Delayed signals count when they
+    at random a higher one, so that its rate is the solver's. Delayed signals count when they
     arrive; the thresholds are those without delay.
 
-    The bandwidth is kept if changes and signals are Poisson with the given rates. On recorded
-    histories signals come in bursts, and pages are born and die while the bandwidth is allocated to
-    all pages that ever exist: there the policy may spend more or less, so compare freshness at
-    the measured crawl rate.
+    The policy spends the bandwidth if changes and signals are Poisson with the revealed rates. On
+    recorded histories signals come in bursts, and pages are born and die while the bandwidth is
+    allocated to all pages that ever exist. There the policy may spend more or less, so compare
+    freshness at the measured crawl rate.
 
     Args:
         floor: least crawl rate of each page, in crawls per unit time, >= 0.
@@ -77,7 +77,7 @@ class ThresholdNCIS(CrawlPolicy):
 
 
 def _signals(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return change rates, (m,), and recalls and false signal rates, (S, m), of a problem."""
+    """Return a problem's change rates, (m,), recalls and false-signal rates, (S, m) each."""
     assert problem.change_rate is not None
     assert problem.recall is not None
     assert problem.false_signal_rate is not None
@@ -86,14 +86,15 @@ def _signals(problem: Problem) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def threshold_rule(problem: Problem, start: float, allocation: Allocation) -> ThresholdRule:
-    """Return the rule of an allocation of :func:`policies.solvers.ncis` for ``problem``'s pages.
+    """Return the rule that crawls the pages of ``problem`` at an allocation's thresholds.
 
-    A page of threshold inf and a rate > 0 is crawled by its signals alone. Its state is then the
-    total evidence of the signals; at the level of the allocation a random draw decides between a
-    crawl and waiting for more. Where the level is infinite, the state is the number of certain
-    signals; their number per crawl is drawn from two whole numbers with the right mean. A rate
-    above that of signals, which a floor may require, is reached by a crawl at every signal and at
-    the time tau with ``(1 - exp(-gamma tau)) / gamma = 1 / rate``.
+    The allocation is a result of :func:`policies.solvers.ncis`. A page of threshold inf and a rate
+    > 0 is crawled by its signals alone. Its state is then the total evidence of its signals. At the
+    level of the allocation a random draw decides between a crawl and waiting for more. Where the
+    level is infinite, the state is the number of certain signals; their number per crawl is drawn
+    from two integers with the right mean. A floor may require a rate above the rate of signals.
+    Then the page is crawled at every signal and at the time tau with ``(1 - exp(-gamma tau)) /
+    gamma = 1 / rate``.
     """
     assert allocation.thresholds is not None
     assert allocation.evidence is not None
@@ -104,9 +105,9 @@ def threshold_rule(problem: Problem, start: float, allocation: Allocation) -> Th
     alpha = (1.0 - np.minimum(recall.sum(0), 1.0)) * change_rate
     beta = signal_time(change_rate, recall, false_rate, alpha)
     gamma = np.where(evidence > 0.0, recall * change_rate + false_rate, 0.0)
-    every, rates = gamma.sum(0), allocation.rates
+    signal_rate, rates = gamma.sum(0), allocation.rates
     by_signals = np.isinf(allocation.thresholds) & (rates > 0.0)
-    hasty = by_signals & (rates > every * (1.0 + ROUNDING))
+    hasty = by_signals & (rates > signal_rate * (1.0 + ROUNDING))
     certain = by_signals & ~hasty & np.isinf(allocation.evidence)
     level = np.where(by_signals & ~hasty & ~certain, allocation.evidence, 0.0)
     margin = evidence_margin(level, evidence)
@@ -115,16 +116,16 @@ def threshold_rule(problem: Problem, start: float, allocation: Allocation) -> Th
         number = np.where(
             np.abs(number - np.rint(number)) <= ROUNDING * number, np.rint(number), number
         )
-        sooner = -np.log1p(-every / rates) / every
-    whole = np.floor(np.where(certain, number, 0.0))
+        sooner = -np.log1p(-signal_rate / rates) / signal_rate
+    count = np.floor(np.where(certain, number, 0.0))
     kinds = [hasty, certain, level > 0.0]
     ignored = np.isinf(allocation.signals) & ~by_signals
-    later = [sooner, whole + 1.0, level + margin]
-    share = [0.0 * level, np.where(certain, number, 0.0) - whole, 1.0 - allocation.probabilities]
+    later = [sooner, count + 1.0, level + margin]
+    share = [0.0 * level, np.where(certain, number, 0.0) - count, 1.0 - allocation.probabilities]
     weights = [np.full(beta.shape, np.inf), np.where(np.isinf(evidence), 1.0, 0.0), evidence]
     return ThresholdRule(
         start=start,
-        threshold=np.select(kinds, [sooner, whole, level - margin], allocation.thresholds),
+        threshold=np.select(kinds, [sooner, count, level - margin], allocation.thresholds),
         later_threshold=np.select(kinds, later, allocation.thresholds),
         later_share=np.select(kinds, share, 0.0),
         signal_weight=np.select(kinds, weights, np.where(ignored, 0.0, beta)),

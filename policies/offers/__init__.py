@@ -1,4 +1,4 @@
-"""The policies of the paper on shopping offers.
+"""Policies for shopping offers: crawl rates by clicks, impressions and price changes.
 
 Public modules: rates, strategies.
 """

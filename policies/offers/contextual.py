@@ -1,10 +1,10 @@
-"""A contextual bandit: it learns from the context of each page which crawls find a change.
+"""A contextual bandit: it learns which crawls find a change from the features of pages.
 
 The model of that probability is logistic regression by Adagrad. The log odds of a change are
 
     w . (features of the crawl) + w . (features of the page) + sum of the weights of its kinds
 
-where those of the crawl are MOMENT: 1, ln(.01 + elapsed / gap), whether the last crawl found a
+The features of a crawl are MOMENT: 1, ln(.01 + elapsed / gap), whether the last crawl found a
 change, whether it found none, and ln(1 + signals). The features of a page multiply the odds, as
 does its change rate. Kinds are the page itself and, for offers, merchant, brand and so on, hashed
 into a fixed number of weights, with collisions.
@@ -41,20 +41,20 @@ _ODD = 0x9E3779B97F4A7C15  # 2**64 over the golden ratio: Fibonacci hashing
 
 @dataclass(eq=False)
 class ChangeModel:
-    """The weights of a set of pages, and the pages' features.
+    """A model of the probability that a crawl finds a change: weights, and features of pages.
 
     Attributes:
         gap: the unit of elapsed time: the mean time between two crawls of a page, > 0.
-        known: features of each page, (m, S).
-        kinds: indices of the weights of each page's kinds, (m, C) int64.
+        page_features: features of pages, (m, S).
+        kinds: indices of the weights of pages' kinds, (m, C) int64.
         weights: weights of the MOMENT features, of the page features, and of the kinds, (W,).
         squares: sums of the squared gradients so far, (W,).
         rate: learning rate, > 0: the size of the first step of a weight.
-        features: those behind ``known`` and ``kinds``.
+        features: offer features of the day, from which ``page_features`` and ``kinds`` follow.
     """
 
     gap: float
-    known: FloatArray
+    page_features: FloatArray
     kinds: IntArray
     weights: FloatArray
     squares: FloatArray
@@ -66,32 +66,32 @@ class ChangeModel:
         """Return the model before any crawl: odds of a change are proportional to elapsed time."""
         problem = tracker.problem
         gap = problem.num_pages / problem.bandwidth
-        known = known_features(tracker, gap)
-        first = len(MOMENT) + known.shape[1]
+        page_features = describe_pages(tracker, gap)
+        first = len(MOMENT) + page_features.shape[1]
         size = first + (BUCKETS if tracker.offers is not None else 0) + problem.num_pages
         weights = np.zeros(size)
         weights[MOMENT.index("elapsed")] = 1.0
         kinds = page_kinds(tracker, first)
-        return cls(gap, known, kinds, weights, np.ones(size), rate, tracker.offers)
+        return cls(gap, page_features, kinds, weights, np.ones(size), rate, tracker.offers)
 
     def renew(self, tracker: Tracker) -> None:
-        """Update the page features on a new day."""
+        """Compute new features of the pages if a new day has begun."""
         if tracker.offers is not self.features:
-            self.known, self.features = known_features(tracker, self.gap), tracker.offers
-            self.kinds = page_kinds(tracker, len(MOMENT) + self.known.shape[1])
+            self.page_features, self.features = describe_pages(tracker, self.gap), tracker.offers
+            self.kinds = page_kinds(tracker, len(MOMENT) + self.page_features.shape[1])
 
     def chances(
         self, elapsed: FloatArray, changed: NDArray[np.int8], signals: IntArray
     ) -> FloatArray:
-        """Return the probability that a crawl of each page now finds a change, in (0, 1), (m,).
+        """Return the probability that a crawl now finds a change, in (0, 1), (m,).
 
-        All are (m,): the time since its last crawl, the result of that crawl (1 changed, 0
+        Arguments, (m,): the time since the last crawl, the result of that crawl (1 changed, 0
         unchanged, -1 no crawl), and the number of signals since then.
         """
         first = len(MOMENT)
-        of_known = self.weights[first : first + self.known.shape[1]]
+        page_weights = self.weights[first : first + self.page_features.shape[1]]
         odds = self._moments(elapsed, changed, signals) @ self.weights[:first]
-        odds += self.known @ of_known + self.weights[self.kinds].sum(axis=1)
+        odds += self.page_features @ page_weights + self.weights[self.kinds].sum(axis=1)
         return np.asarray(1.0 / (1.0 + np.exp(-odds)))
 
     def learn(
@@ -102,14 +102,15 @@ class ChangeModel:
         outcome: NDArray[np.bool_],
         changed: NDArray[np.int8],
     ) -> None:
-        """Take in crawls in order, all (n,), and update ``changed``, (m,)."""
+        """Update weights by the results of crawls, (n,) in order, and ``changed``, (m,)."""
         crawls = pages, self._moments(elapsed, changed[pages], signals), outcome, changed
-        learn_changes(*crawls, self.known, self.kinds, self.weights, self.squares, self.rate)
+        weights = self.weights, self.squares, self.rate
+        learn_changes(*crawls, self.page_features, self.kinds, *weights)
 
     def _moments(
         self, elapsed: FloatArray, changed: NDArray[np.int8], signals: IntArray
     ) -> FloatArray:
-        """Return the MOMENT features of crawls, (n, 5)."""
+        """Return the features of crawls that MOMENT names, (n, 5), one row per crawl."""
         waited = np.log(SOONEST + elapsed / self.gap)
         one = np.ones(len(elapsed))
         return np.stack((one, waited, changed == 1, changed == 0, np.log1p(signals)), axis=1)
@@ -121,13 +122,16 @@ def learn_changes(
     moments: FloatArray,
     outcome: NDArray[np.bool_],
     changed: NDArray[np.int8],
-    known: FloatArray,
+    features: FloatArray,
     kinds: IntArray,
     weights: FloatArray,
     squares: FloatArray,
     rate: float,
 ) -> None:
-    """Take a step of Adagrad per crawl on its log loss, with what earlier crawls found."""
+    """Update the weights by one step of Adagrad on the log loss of each crawl, in order.
+
+    Each step uses the results of earlier crawls, which it also writes to ``changed``.
+    """
     first = moments.shape[1]
     for k in range(pages.size):
         page, moment = pages[k], moments[k]
@@ -135,15 +139,15 @@ def learn_changes(
         odds = 0.0
         for j in range(first):
             odds += weights[j] * moment[j]
-        for j in range(known.shape[1]):
-            odds += weights[first + j] * known[page, j]
+        for j in range(features.shape[1]):
+            odds += weights[first + j] * features[page, j]
         for j in range(kinds.shape[1]):
             odds += weights[kinds[page, j]]
         error = 1.0 / (1.0 + np.exp(-odds)) - outcome[k]
         for j in range(first):
             step_down(weights, squares, j, error * moment[j], rate)
-        for j in range(known.shape[1]):
-            step_down(weights, squares, first + j, error * known[page, j], rate)
+        for j in range(features.shape[1]):
+            step_down(weights, squares, first + j, error * features[page, j], rate)
         for j in range(kinds.shape[1]):
             step_down(weights, squares, kinds[page, j], error, rate)
         changed[page] = outcome[k]
@@ -153,16 +157,16 @@ def learn_changes(
 def step_down(
     weights: FloatArray, squares: FloatArray, place: int, slope: float, rate: float
 ) -> None:
-    """Take a step of Adagrad: ``rate`` times the gradient over the root of the sum of squares."""
+    """Take one step of Adagrad for the weight at ``place``, whose gradient is ``slope``."""
     squares[place] += slope * slope
     weights[place] -= rate * slope / np.sqrt(squares[place])
 
 
-def known_features(tracker: Tracker, gap: float) -> FloatArray:
-    """Return the features of each page beside its crawls, (m, S) float64, of the order of 1.
+def describe_pages(tracker: Tracker, gap: float) -> FloatArray:
+    """Return the features of pages that do not depend on crawls, (m, S) float64, of the order of 1.
 
-    The logarithm of its importance relative to the mean and, if revealed, of its change rate and
-    false-signal rate per gap, and its recall; for offers the logarithms of the history features.
+    They are the logarithms of importance relative to the mean and, if revealed, of change rate and
+    false-signal rate per gap, and recall; for offers the logarithms of the history features.
     """
     problem, features = tracker.problem, tracker.offers
     columns = [np.log1p(problem.importance / (problem.importance.mean() or 1.0))]
@@ -172,16 +176,16 @@ def known_features(tracker: Tracker, gap: float) -> FloatArray:
     if problem.recall is not None:
         columns.extend(np.atleast_2d(problem.recall))
     for name in HISTORY_FEATURES if features is not None else ():
-        least = SOONEST if name == "change_frequency" else 1.0
-        columns.append(np.log(least + np.asarray(getattr(features, name), np.float64)))
+        offset = SOONEST if name == "change_frequency" else 1.0
+        columns.append(np.log(offset + np.asarray(getattr(features, name), np.float64)))
     return np.stack(columns, axis=1)
 
 
 def page_kinds(tracker: Tracker, first: int) -> IntArray:
-    """Return the indices of the weights of each page's kinds, (m, C) int64.
+    """Return the positions, in the model, of the weights of each page's kinds, (m, C) int64.
 
-    The page's own weight has the index ``first`` plus that of the page; the BUCKETS weights of the
-    kinds of offers follow.
+    The weight of a page has the position ``first`` plus its index. The BUCKETS weights of the kinds
+    of offers follow.
     """
     num_pages, features = tracker.problem.num_pages, tracker.offers
     columns = [first + np.arange(num_pages)]
@@ -192,7 +196,7 @@ def page_kinds(tracker: Tracker, first: int) -> IntArray:
 
 
 def hashed(field: int, values: NDArray[np.integer]) -> IntArray:
-    """Return the bucket of each value of a field, in [0, BUCKETS)."""
+    """Return the bucket of each value of a field, in [0, BUCKETS), by hashing both."""
     keys = (values.astype(np.uint64) << np.uint64(4)) | np.uint64(field)
     shift = np.uint64(64 - (BUCKETS.bit_length() - 1))
     return ((keys * np.uint64(_ODD)) >> shift).astype(np.int64)
@@ -208,23 +212,23 @@ class ContextualBandit(Policy):
     """Crawls the pages with the largest expected gain, and some random pages for exploration.
 
     The proposal of Han et al. (2020), section 6.2, for future work: instead of a choice among
-    strategies, a model of the value of a crawl given the context of a page. The gain of a crawl is
-    the page's importance if it finds a change, whose probability a :class:`.ChangeModel` learns
-    from the crawled pages alone, anew in every episode.
+    strategies, a model of the value of a crawl in the context of a page. The gain of a crawl is the
+    page's importance if it finds a change. A :class:`.ChangeModel` learns the probability of a
+    change from the crawled pages; it starts without data in every episode.
 
-    This is myopic: a page that changes again right after its crawl has the largest gain and the
+    The gain is myopic: a page that changes again right after its crawl has the largest gain and the
     least freshness. With the aim ``freshness`` pages are ranked by the crawl value that the
     probability implies (:func:`implied_value`), which is 0 for such pages.
 
-    The form ``page`` crawls the best page, ``scores`` the ``batch`` best and ``refresh`` the best
-    one; ``rates`` the best ones that the budget of an epoch allows, at the rate of one crawl per
-    epoch, and one more at the remaining rate. For a page with complete observation that number, at
-    most 1, is the probability of a crawl per signal.
+    The forms ``page`` and ``refresh`` crawl the best page, ``scores`` the ``batch`` best pages.
+    ``rates`` crawls the best pages that the budget of an epoch allows, at the rate of one crawl per
+    epoch, and one more page at the remaining rate. For a page with complete observation that
+    number, at most 1, is the probability of a crawl per signal.
 
     Args:
         aim: ``gain`` or ``freshness``.
-        exploration: the probability, in [0, 1], that a crawl of a decision goes to a random page
-            among all others instead.
+        exploration: the probability, in [0, 1], that a crawl of a decision goes to a random other
+            page instead.
         learning_rate: learning rate of the model, > 0.
         weights: a source whose clicks count as importance; None for
             :class:`policies.offers.rates.ShrunkClicks` for offers, and elsewhere, or if there are
@@ -248,12 +252,12 @@ class ContextualBandit(Policy):
         self.source = None if weights is None else rate_source("weights", weights)
 
     def chances(self, tracker: Tracker) -> FloatArray:
-        """Return the estimated probability that a crawl of each page now finds a change, (m,)."""
+        """Return the estimated probability that a crawl now finds a change, (m,)."""
         signals = np.atleast_2d(tracker.signals).sum(axis=0)
         return self.model.chances(tracker.elapsed, self.changed, signals)
 
     def start(self, pages: Pages) -> None:
-        """Begin with a model without data."""
+        """Begin an episode with a model that has no data."""
         tracker = pages.tracker()
         source = self.source or (None if tracker.offers is None else ShrunkClicks())
         self.lane_rates = None if source is None else LaneRates(source)
@@ -262,21 +266,21 @@ class ContextualBandit(Policy):
         self.changed = tracker.changed.copy()
 
     def _weights(self, tracker: Tracker) -> FloatArray:
-        """Return what counts as importance of the pages, (m,)."""
+        """Return the importance of each page, (m,): clicks from a source, or the revealed one."""
         if self.lane_rates is None:
             return tracker.problem.importance
-        click = self.lane_rates.at(tracker).click
+        click = self.lane_rates.read(tracker).click
         return click if self.source is not None or click.any() else tracker.problem.importance
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Learn from the crawls of a step, with the context at the time of the crawls."""
+        """Update the model by the crawls of a step, with the context at the time of the crawls."""
         signals = np.atleast_2d(log.signals).sum(axis=0)
         self.model.learn(log.page, log.elapsed, signals, log.changed, self.changed)
         self.changed = tracker.changed.copy()
         self.model.renew(tracker)
 
     def choose(self, tracker: Tracker) -> NDArray[Any]:
-        """Return the best pages, some of them at random, or their rates."""
+        """Return the pages of largest gain and some random ones, or crawl rates of an epoch."""
         values = self.chances(tracker)
         if self.aim == "freshness":
             values = implied_value(values, tracker.elapsed)
@@ -286,7 +290,7 @@ class ContextualBandit(Policy):
         return self._pages(values, self.form.num_chosen)
 
     def _pages(self, values: FloatArray, count: int) -> IntArray:
-        """Return ``count`` existing pages, the best first and the random ones last."""
+        """Return ``count`` existing pages to crawl: the best ones first, random ones last."""
         alive = np.flatnonzero(values > -np.inf)
         count = min(count, alive.size)
         if count == 0:
@@ -295,17 +299,17 @@ class ContextualBandit(Policy):
         best = largest_pages(values, values > -np.inf, count - explored)[: count - explored]
         if explored == 0:
             return best
-        others = np.setdiff1d(alive, best, assume_unique=True)
-        return np.concatenate((best, self.rng.choice(others, explored, replace=False)))
+        rest = np.setdiff1d(alive, best, assume_unique=True)
+        return np.concatenate((best, self.rng.choice(rest, explored, replace=False)))
 
     def _rates(self, values: FloatArray, tracker: Tracker) -> FloatArray:
-        """Return the action of an epoch, (m,)."""
+        """Return the crawl rates of an epoch, (m,), that crawl the best pages once."""
         epoch, problem = self.form.epoch or 1.0, tracker.problem
         budget = bandwidth_at(problem, epoch, tracker.time) * epoch
         pages = self._pages(values, math.ceil(budget * (1.0 - ROUNDING)))
         rates = np.zeros(problem.num_pages)
         rates[pages] = 1.0 / epoch
-        if len(pages) > budget:  # the last one gets what is left
+        if len(pages) > budget:  # the last page gets the remaining rate
             rates[pages[-1]] = (budget - (len(pages) - 1)) / epoch
         return np.where(complete_pages(problem), np.minimum(rates, 1.0), rates)
 
@@ -318,6 +322,6 @@ def implied_value(chances: FloatArray, elapsed: FloatArray) -> FloatArray:
     elapsed (P / x - (1 - P)). The value of a page with P near 1 is close to 0 right after a crawl
     and grows with elapsed time.
     """
-    kept = np.maximum(1.0 - chances, np.finfo(np.float64).tiny)
-    exponent = np.maximum(-np.log(kept), np.finfo(np.float64).tiny)
-    return np.asarray(elapsed * np.maximum(chances / exponent - kept, 0.0))
+    unchanged = np.maximum(1.0 - chances, np.finfo(np.float64).tiny)
+    exponent = np.maximum(-np.log(unchanged), np.finfo(np.float64).tiny)
+    return np.asarray(elapsed * np.maximum(chances / exponent - unchanged, 0.0))

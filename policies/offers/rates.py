@@ -18,7 +18,7 @@ class OfferRates(NamedTuple):
     Attributes:
         click: expected clicks per day, or the probability of a click within a day, >= 0, (m,)
             float64. Only ratios between offers matter.
-        impression: the same for impressions.
+        impression: expected impressions, likewise.
         change: probability that the price changes within a day, in [0, 1], (m,) float64.
     """
 
@@ -28,10 +28,10 @@ class OfferRates(NamedTuple):
 
 
 class RateSource(Protocol):
-    """A function of a lane's tracker, which policies call once for each day's offer features.
+    """A function of a lane's tracker, which policies call once per day of offer features.
 
-    A source with state may have a method ``fresh()`` that returns a copy in its initial state,
-    called for every episode of every lane.
+    A source with state may have a method ``fresh()`` that returns a copy in its initial state. It
+    is called for every episode of every lane.
     """
 
     def __call__(self, tracker: Tracker) -> OfferRates:
@@ -41,9 +41,9 @@ class RateSource(Protocol):
 class HistoryRates:
     """Averages of the last 30 days: mu_h, v_h and Delta_h of Han et al. 2020, section 5.2.2.
 
-    The probability of a change within a day is the number of price changes seen per day, at most 1.
-    So one or more changes per day become a certain change within a day, and a certain change in
-    every step if days are divided into steps (:func:`policies.offers.strategies.change_within`).
+    The probability of a change within a day is the number of observed price changes per day, at
+    most 1. So one or more changes per day become a certain change within a day, and in every step
+    if days are divided into steps (:func:`policies.offers.strategies.change_within`).
     """
 
     def __call__(self, tracker: Tracker) -> OfferRates:
@@ -61,18 +61,18 @@ class HistoryRates:
 class ShrunkClicks:
     """Averages of the last 30 days, with clicks shrunk towards the clicks per impression of all.
 
-    Most offers have no click in a month, which does not mean that they will have none: a policy
-    with plain averages never crawls them, and together they have many clicks. The estimate for an
-    offer with v impressions per day and N clicks in 30 days is
+    Most offers have no click in a month, but may have one later: a policy with plain averages never
+    crawls them, and together they have many clicks. The estimate for an offer with v impressions
+    per day and N clicks in 30 days is
 
         v (N + s) / (30 v + s / q) clicks per day,
 
     with q the clicks per impression of all offers together: the posterior mean under a gamma prior
-    of mean q and shape s of an offer's own clicks per impression. Impressions and changes are those
-    of :class:`HistoryRates`, and so are clicks if there are no clicks or no impressions at all.
+    of mean q and shape s of an offer's clicks per impression. Impressions and changes are those of
+    :class:`HistoryRates`, and so are clicks if there are no clicks or no impressions at all.
 
     Args:
-        strength: s, in clicks, > 0: the number of clicks at which an offer's own record and the
+        strength: s, in clicks, > 0: the number of clicks at which the record of an offer and the
             prior have equal weight.
     """
 
@@ -86,15 +86,15 @@ class ShrunkClicks:
         if not (click.any() and impression.any()):
             return rates
         per_impression = float(click.sum() / impression.sum())
-        seen = HISTORY_DAYS * impression + self.strength / per_impression
-        return rates._replace(click=impression * (HISTORY_DAYS * click + self.strength) / seen)
+        exposure = HISTORY_DAYS * impression + self.strength / per_impression
+        return rates._replace(click=impression * (HISTORY_DAYS * click + self.strength) / exposure)
 
 
 class RevealedRates:
     """Revealed parameters: importance as both clicks and impressions, and change rates.
 
     A page with the change rate Delta changes within a unit of time with probability
-    ``1 - exp(-Delta)``, as if changes came in a Poisson process.
+    ``1 - exp(-Delta)``, as for a Poisson process of changes.
     """
 
     def __call__(self, tracker: Tracker) -> OfferRates:
@@ -114,63 +114,63 @@ class StaleRates:
 
     def __init__(self, source: RateSource) -> None:
         self.source = rate_source("source", source)
-        self._kept: OfferRates | None = None
+        self._stored: OfferRates | None = None
 
     def fresh(self) -> StaleRates:
-        """Return a copy without rates."""
+        """Return a copy that has no stored rates yet."""
         return StaleRates(fresh_source(self.source))
 
     def __call__(self, tracker: Tracker) -> OfferRates:
-        """Return the stored rates."""
-        if self._kept is None:
-            self._kept = rates_of(self.source, tracker)
-        return self._kept
+        """Return the rates of the episode's first decision; the first call stores them."""
+        if self._stored is None:
+            self._stored = rates_of(self.source, tracker)
+        return self._stored
 
 
 def default_source(tracker: Tracker) -> RateSource:
-    """Return the default source: the history of offers, or revealed parameters."""
+    """Return the source used without an argument: history of offers, or revealed parameters."""
     return RevealedRates() if tracker.offers is None else HistoryRates()
 
 
 def rate_source(name: str, value: Any) -> RateSource:
-    """Return the argument of that name; ValueError if it is not a source of rates."""
+    """Return ``value``; ValueError, which names ``name``, if it is not a source of rates."""
     if isinstance(value, type) or not callable(value):
         raise ValueError(
-            f"{name} must be a function of a tracker, got {reprlib.repr(value)}; of a class, give "
-            "an instance"
+            f"{name} must be a function of a tracker, got {reprlib.repr(value)}; pass an instance, "
+            "not a class"
         )
     return value  # type: ignore[no-any-return]
 
 
 def fresh_source(source: RateSource) -> RateSource:
-    """Return the source for a new episode: by its ``fresh()`` if it has one, or itself."""
+    """Return the source for a new episode: the result of its method ``fresh``, or itself."""
     method = getattr(source, "fresh", None)
     return source if method is None else rate_source(f"{_label(source)}.fresh()", method())
 
 
 class LaneRates:
-    """The rates of a source in an episode of a lane; called once for each day's offer features."""
+    """Rates of a source for an episode of a lane; the source is called once per day of features."""
 
     def __init__(self, source: RateSource) -> None:
         self._source = fresh_source(source)
         self._rates: OfferRates | None = None
         self._features: OfferFeatures | None = None
 
-    def at(self, tracker: Tracker) -> OfferRates:
-        """Return the rates at a decision, the same object on the same day."""
+    def read(self, tracker: Tracker) -> OfferRates:
+        """Return the rates at a decision; on the same day, it is the same object."""
         if self._rates is None or tracker.offers is not self._features:
             self._rates, self._features = rates_of(self._source, tracker), tracker.offers
         return self._rates
 
 
 def rates_of(source: RateSource, tracker: Tracker) -> OfferRates:
-    """Return the rates of a source as arrays (m,) of floats, its own if they are so already.
+    """Return the rates of a source as arrays (m,) of floats, without a copy if they are.
 
     Sources may give single precision: policies plan in double precision, but rewards weighted by
     such clicks are sums in single precision.
 
     Raises:
-        ValueError: they are not an :class:`OfferRates` of arrays (m,) of numbers in their range.
+        ValueError: the source returns no :class:`OfferRates` of arrays (m,) of numbers in range.
     """
     rates, num_pages = source(tracker), tracker.problem.num_pages
     if not isinstance(rates, OfferRates):
@@ -185,8 +185,8 @@ def rates_of(source: RateSource, tracker: Tracker) -> OfferRates:
             array = values if single else np.asarray(values, np.float64)
         except (TypeError, ValueError):
             array = np.empty(0)
-        most = 1.0 if field == "change" else np.finfo(np.float64).max
-        if array.shape != (num_pages,) or not np.all((array >= 0.0) & (array <= most)):
+        highest = 1.0 if field == "change" else np.finfo(np.float64).max
+        if array.shape != (num_pages,) or not np.all((array >= 0.0) & (array <= highest)):
             where = "in [0, 1]" if field == "change" else "finite and >= 0"
             raise ValueError(
                 f"{field} of {_label(source)} must be {num_pages} numbers {where}, got "
@@ -198,5 +198,5 @@ def rates_of(source: RateSource, tracker: Tracker) -> OfferRates:
 
 
 def _label(source: RateSource) -> str:
-    """Return the name of a source in errors: its own, or that of its class."""
+    """Return the name of a source or of its class, for errors."""
     return str(getattr(source, "__qualname__", type(source).__qualname__))

@@ -1,6 +1,6 @@
-"""The strategies of Han et al. 2020, Table 2: crawl rates of offers from daily predictions.
+"""Crawl rates of offers from daily predictions: the strategies of Han et al. 2020, Table 2.
 
-Either in proportion to clicks, impressions or changes, or optimal in discrete time.
+They are in proportion to clicks, impressions or changes, or optimal in discrete time.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from policies.offers.rates import LaneRates, OfferRates, RateSource, default_sou
 def proportional_rates(weights: FloatArray, bandwidth: float, highest: float) -> FloatArray:
     """Return crawl rates in proportion to weights >= 0, (m,), clipped to ``highest``.
 
-    The excess of clipped pages is shared among the others in proportion: rates are
+    The excess of clipped pages goes to the others in proportion: rates are
     ``min(c weight, highest)`` with the c that spends the bandwidth. Pages of weight 0 have rate 0,
-    even if bandwidth is left over; but if all weights are 0, all rates are equal.
+    even if some bandwidth remains. If all weights are 0, all rates are equal.
     """
-    given = np.asarray(weights, np.float64)
-    if not given.any():
-        return np.full(len(given), min(bandwidth / len(given), highest))
-    rates, free, left = np.zeros(len(given)), np.flatnonzero(given), bandwidth
+    array = np.asarray(weights, np.float64)
+    if not array.any():
+        return np.full(len(array), min(bandwidth / len(array), highest))
+    rates, free, remaining = np.zeros(len(array)), np.flatnonzero(array), bandwidth
     while free.size:
-        shares = given[free] / given[free].max()
-        rates[free] = np.minimum(shares * (max(left, 0.0) / shares.sum()), highest)
+        shares = array[free] / array[free].max()
+        rates[free] = np.minimum(shares * (max(remaining, 0.0) / shares.sum()), highest)
         clipped = rates[free] >= highest
         if not clipped.any():
             break
-        left -= highest * np.count_nonzero(clipped)
+        remaining -= highest * np.count_nonzero(clipped)
         free = free[~clipped]
     return rates
 
@@ -46,14 +46,14 @@ def proportional_rates(weights: FloatArray, bandwidth: float, highest: float) ->
 class SourcedPolicy(Policy):
     """Crawls at rates that follow from estimated clicks, impressions and price changes.
 
-    For offers it calls the source once a day, and crawls an offer at most once per step; elsewhere
-    it calls the source once per episode. For a page with complete observation the rate becomes an
-    equivalent share of its signals, as for :class:`policies.base.allocated.AllocatedPolicy`. An
-    epoch has its mean bandwidth.
+    For offers it calls the source once a day, and crawls an offer at most once per step. For other
+    pages it calls the source once per episode. For a page with complete observation the rate
+    becomes an equivalent share of its signals, as for
+    :class:`policies.base.allocated.AllocatedPolicy`. An epoch has its mean bandwidth.
 
     Args:
         rates: source of the rates (:class:`policies.offers.rates.RateSource`); None for the
-            history of offers, and elsewhere for revealed parameters.
+            history of offers, or for revealed parameters of other pages.
 
     Raises:
         ValueError: ``rates`` is not a source; at a decision, the source returns invalid rates.
@@ -71,7 +71,7 @@ class SourcedPolicy(Policy):
         """Return the crawl rates, in [0, highest], (m,), that spend a bandwidth > 0."""
 
     def start(self, pages: Pages) -> None:
-        """Begin without rates of earlier days."""
+        """Begin an episode without rates from earlier days."""
         tracker = pages.tracker()
         self.lane_rates = LaneRates(self.source or default_source(tracker))
         self.planned: tuple[OfferRates, float] | None = None
@@ -79,12 +79,12 @@ class SourcedPolicy(Policy):
         self.follow(tracker)
 
     def follow(self, tracker: Tracker) -> None:
-        """Read the rates of the day, also where another policy acts."""
-        self.lane_rates.at(tracker)
+        """Read the day's rates from the source, also where another policy acts."""
+        self.lane_rates.read(tracker)
 
     def choose(self, tracker: Tracker) -> NDArray[Any]:
-        """Return the action, planned again if rates or bandwidth have changed."""
-        rates = self.lane_rates.at(tracker)
+        """Return the crawl rates; they are computed again if source rates or bandwidth changed."""
+        rates = self.lane_rates.read(tracker)
         bandwidth = bandwidth_at(tracker.problem, self._epoch, tracker.time)
         if self.planned is None or self.planned[0] is not rates or self.planned[1] != bandwidth:
             self.action = self._plan(rates, bandwidth, tracker)
@@ -103,7 +103,7 @@ class SourcedPolicy(Policy):
 
 
 class WeightedPolicy(SourcedPolicy):
-    """Crawls in proportion to one of the rates: a proportional strategy of Han et al. 2020.
+    """Crawls in proportion to a field of the rates: a proportional strategy of Han et al. 2020.
 
     Rates are clipped to one crawl per step, and the excess goes to the other offers. Offers of rate
     0 are never crawled, unless all rates are 0 (:func:`proportional_rates`).
@@ -113,7 +113,7 @@ class WeightedPolicy(SourcedPolicy):
     """The field of :class:`.OfferRates` that the crawl rates are proportional to."""
 
     def allocate(self, rates: OfferRates, bandwidth: float, highest: float) -> FloatArray:
-        """Return crawl rates in proportion to the weights."""
+        """Return crawl rates in proportion to clicks, impressions or changes, (m,)."""
         return proportional_rates(getattr(rates, self.weight), bandwidth, highest)
 
 
@@ -152,8 +152,8 @@ class DiscreteLambdaCrawl(SourcedPolicy):
     ``granularity="day"`` follows the paper: the problem is solved for steps of a day, with at most
     one crawl of an offer per day, and the result is scaled to the rate of a step.
 
-    Offers with no changes or no weight have rate 0, even if bandwidth is left over; if all offers
-    are such, all rates are equal.
+    Offers with no changes or no weight have rate 0, even if some bandwidth remains. If all offers
+    are like that, all rates are equal.
 
     Args:
         rates: as for :class:`SourcedPolicy`.
@@ -173,7 +173,7 @@ class DiscreteLambdaCrawl(SourcedPolicy):
         self.granularity = one_of("granularity", granularity, Granularity)
 
     def allocate(self, rates: OfferRates, bandwidth: float, highest: float) -> FloatArray:
-        """Return the optimal crawl rates, (m,)."""
+        """Return the crawl rates that maximise freshness at the ends of steps, (m,)."""
         importance: FloatArray = getattr(rates, self.weight)
         step = self._epoch if self.granularity == "step" else 1.0
         return discrete_rates(importance, rates.change, bandwidth, highest, step)
@@ -205,7 +205,7 @@ def discrete_rates(
 def change_within(chance: FloatArray, span: float) -> FloatArray:
     """Return the probability of a change within a span, ``1 - (1 - chance)^span``, (m,).
 
-    ``chance`` is that within a unit of time, in [0, 1].
+    ``chance`` is the probability within a unit of time, in [0, 1].
     """
     if span == 1.0:
         return chance

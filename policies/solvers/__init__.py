@@ -9,7 +9,8 @@ here                   in the papers
 ``thresholds``         iota (NCIS): effective elapsed time at which to crawl
 ``evidence``           y = alpha iota, in nats: exp(-y) is P(fresh)
 ``probabilities``      p (LambdaCrawl): probability of a crawl on a signal
-``multiplier``         Lambda, lambda: gain of one more crawl per unit time
+``multiplier``         Lambda, lambda: gain of one more unit of cost per time
+``cost``               of a crawl, 1 in the papers: c
 =====================  ==========================================================
 
 Public modules: allocation, concave_penalties, multiplier.

@@ -18,18 +18,19 @@ class Allocation:
         rates: crawls per unit time of each page, shape (m,), float64, >= 0.
         probabilities: probability of a crawl on a signal, shape (m,), in [0, 1]; None where the
             problem has none.
-        multiplier: price of one crawl per unit time, in units of the objective (normalised
-            importance for freshness); 0 where the budget exceeds what is useful.
+        multiplier: price of one unit of cost per unit time, in units of the objective (normalised
+            importance for freshness); 0 where the budget exceeds what is useful. Crawls cost 1
+            unless the solver has an argument ``cost``.
         objective: value of the objective at ``rates``.
         iterations: passes over all pages.
         converged: whether the budget is spent to 1e-9 (relative), or exceeds what is useful.
         thresholds: effective elapsed time at which each page is crawled, shape (m,), > 0; inf
             where time alone never leads to a crawl; None if the solver returns rates only.
         signals: number of signals since the last crawl that lead to a crawl at any time, shape
-            (m,), float64, >= 1; inf where no number does; None like ``thresholds``. With several
+            (m,), float64, >= 1; inf where no number does; None if not computed. With several
             sources: the numbers for signals of one source only, shape (S, m).
         evidence: ``-ln`` of the probability that a page is fresh, in nats, at which it is crawled,
-            shape (m,), >= 0; inf where only certainty leads to a crawl; None like ``thresholds``.
+            shape (m,), >= 0; inf where only certainty leads to a crawl; None if not computed.
     """
 
     rates: FloatArray
@@ -44,7 +45,7 @@ class Allocation:
 
 
 def source_parameters(problem: Instance | Problem) -> tuple[FloatArray, ...]:
-    """Return importance and change rate, (m,), recall and false-signal rate, (S, m)."""
+    """Return a problem's importance and change rate, (m,), recall and false-signal rate, (S, m)."""
     if not isinstance(problem, Instance | Problem):
         raise ValueError(f"problem must be an Instance or a Problem, got {problem!r}")
     change_rate, recall, false_rate = problem.change_rate, problem.recall, problem.false_signal_rate

@@ -11,37 +11,43 @@ from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import page_arrays, quantity
 from policies.solvers.allocation import Allocation, normalised
+from policies.solvers.crawl_cost import columns_and_cost, in_crawls
 from policies.solvers.multiplier import BLOCK, allocate
 from policies.values.lambert import fast_interval, pieces
 
 
-def binary_periodic(importance: ArrayLike, change_rate: ArrayLike, bandwidth: float) -> Allocation:
+def binary_periodic(
+    importance: ArrayLike, change_rate: ArrayLike, bandwidth: float, cost: ArrayLike | None = None
+) -> Allocation:
     """Return crawl rates that maximise freshness for pages crawled at even intervals.
 
-    Maximises ``sum mu~/Delta xi (1 - exp(-Delta/xi))`` over ``xi >= 0`` with ``sum xi = R``: eq. 5
-    of Busa-Fekete et al., eq. 6 of Azar et al. For a multiplier Lambda, the interval x = Delta/xi
-    (in changes) solves ``1 - (1 + x) e^-x = Lambda Delta / mu~``, a Lambert function per page.
+    Maximises ``sum mu~/Delta xi (1 - exp(-Delta/xi))`` over ``xi >= 0`` with ``sum c xi = R``. For
+    c = 1 this is eq. 5 of Busa-Fekete et al., eq. 6 of Azar et al. For a multiplier Lambda, the
+    interval x = Delta/xi (in changes) solves ``1 - (1 + x) e^-x = Lambda c Delta / mu~``, a Lambert
+    function per page.
     Pages that never change are always fresh and get no crawl.
 
     Args:
         importance: weights >= 0 of the pages, shape (m,), not all zero; or a scalar.
         change_rate: changes per unit time, >= 0, shape (m,), or a scalar.
-        bandwidth: crawls per unit time, > 0.
+        bandwidth: cost of all crawls per unit time, > 0.
+        cost: c, the cost of a crawl of each page, > 0, shape (m,), or a scalar; None for 1.
 
     Returns:
-        Rates that sum to the bandwidth (all zero when no page of any importance changes), with
+        Rates that spend the bandwidth (all zero when no page of any importance changes), with
         the importance-weighted freshness in [0, 1] as objective.
 
     Raises:
-        ValueError: an argument is negative or not finite, all importance is zero, shapes disagree.
+        ValueError: an argument is negative or not finite, a cost is 0, all importance is zero,
+            shapes disagree.
     """
-    importance, change_rate = page_arrays(importance=importance, change_rate=change_rate)
+    weight, change, costs = columns_and_cost(cost, importance=importance, change_rate=change_rate)
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    return solve_periodic(normalised(importance), change_rate, bandwidth)
+    return in_crawls(solve_periodic(normalised(weight), change * costs, bandwidth), costs)
 
 
 def solve_periodic(weight: FloatArray, change_rate: FloatArray, bandwidth: float) -> Allocation:
-    """Solve for arrays (m,) that were checked, with weights that sum to 1."""
+    """Return what :func:`binary_periodic` does, for checked arrays (m,), weights of sum 1."""
     useful = (weight > 0.0) & (change_rate > 0.0)
     rates = np.zeros(len(weight))
     multiplier, iterations, converged = 0.0, 0, True
@@ -84,14 +90,14 @@ def _select(array: FloatArray, mask: BoolArray) -> FloatArray:
 
 
 def _first_guess(change_rate: FloatArray, scale: FloatArray, bandwidth: float) -> float:
-    """Return the root by x = s + s^2/3, which is exact for ample bandwidth."""
+    """Return a first 1/sqrt(Lambda), from intervals x = s + s^2/3: exact for ample bandwidth."""
     return float((bandwidth + change_rate.sum() / 3.0) / np.sum(change_rate / scale))
 
 
 def _crawls(
     change_rate: FloatArray, scale: FloatArray, point: float, rates: FloatArray
 ) -> tuple[float, float]:
-    """Return the sum of the rates, and its slope, at one over sqrt(Lambda)."""
+    """Return the sum of crawl rates, and its slope in ln ``point``, at Lambda = point^-2."""
     return _pass(change_rate, scale, 1.0 / point, pieces(), rates)
 
 
@@ -99,7 +105,7 @@ def _crawls(
 def _pass(
     change_rate: FloatArray, scale: FloatArray, root: float, table: FloatArray, rates: FloatArray
 ) -> tuple[float, float]:
-    """Return the sum of the rates, and minus its derivative by the logarithm of sqrt(Lambda).
+    """Return the sum of crawl rates, and minus its derivative by ln ``root``, root = sqrt(Lambda).
 
     A page of scale sqrt(2 Delta/mu~) has s = scale * root, so that s^2/2 = Lambda Delta/mu~. The
     rates are filled in unless the array is empty.

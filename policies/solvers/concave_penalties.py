@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import floats, page_arrays, quantity
 from policies.solvers.allocation import Allocation
+from policies.solvers.crawl_cost import in_crawls
 from policies.solvers.page_totals import page_mask, page_totals, spend
 
 Penalty: TypeAlias = ArrayLike | Callable[[FloatArray], ArrayLike]
@@ -40,21 +41,21 @@ ROUNDING = 1e-12
 
 
 class Curve(NamedTuple):
-    """A quantity that rises with x, in logarithms: a spline of ``values`` (k,) at ``logs`` (k,)."""
+    """A quantity that rises with x, kept as a spline of its logarithms, (k,), over ln x, (k,)."""
 
     logs: FloatArray
     values: FloatArray
     spline: Any
 
     def evaluate(self, changes: FloatArray) -> FloatArray:
-        """Return the quantity at x, 0 < x < inf; beyond the ends its logarithm is linear."""
+        """Return the quantity at x, 0 < x < inf; its logarithm is linear beyond the ends."""
         log = np.log(changes)
         near = np.clip(log, self.logs[0], self.logs[-1])
         result: FloatArray = np.exp(self.spline(near) + self.spline(near, 1) * (log - near))
         return result
 
     def inverse(self, quantity: FloatArray) -> FloatArray:
-        """Return x at which the quantity, > 0, is reached; inf if it is not."""
+        """Return the x at which the quantity reaches given values > 0; inf where it does not."""
         value = np.log(quantity)
         cell = np.clip(np.searchsorted(self.values, value) - 1, 0, len(self.logs) - 2)
         low, high = self.logs[cell], self.logs[cell + 1]
@@ -71,12 +72,12 @@ class Curve(NamedTuple):
 
 
 class PenaltyCurves(NamedTuple):
-    """The mean penalty G and its slopes, by x.
+    """Mean penalty G and its slopes as functions of x, the expected number of missed changes.
 
     Attributes:
         cost: G, which is the harmonic or binary cost of a page over its importance.
         saving: ``q^2 G'``: the saving of one more crawl per change, with crawls at random times.
-        slope: ``G'``: that saving with crawls on signals.
+        slope: ``G'``: the saving of one more crawl per change, with crawls on signals.
         first: C(1), the least slope.
         limit: the limit of saving and slope for a table; inf for a function.
         never: the penalty of a page that is never crawled.
@@ -90,16 +91,16 @@ class PenaltyCurves(NamedTuple):
     never: float
 
     def at_random(self, needed: FloatArray) -> FloatArray:
-        """Return Delta/rho at which crawls at random times save as much as is needed."""
+        """Return Delta/rho at which one more crawl at random times saves ``needed``, (k,)."""
         return np.where(needed < self.limit, self.saving.inverse(needed), math.inf)
 
     def on_signals(self, needed: FloatArray) -> FloatArray:
-        """Return Delta/rho >= 1 at which crawls on signals save as much as is needed."""
+        """Return Delta/rho >= 1 at which one more crawl on signals saves ``needed``, (k,)."""
         more = np.where(needed < self.limit, self.slope.inverse(needed), math.inf)
         return np.where(needed <= self.first, 1.0, 1.0 + more)
 
     def costs(self, missed: FloatArray) -> FloatArray:
-        """Return the mean penalty by x >= 0, the expected number of missed changes."""
+        """Return the mean penalty of pages, given their expected missed changes x >= 0."""
         some = np.clip(missed, 1e-100, MAX_MISSED)
         near = np.where(missed > 0.0, self.cost.evaluate(some), 0.0)
         return np.where(missed < math.inf, near, self.never)
@@ -111,6 +112,7 @@ def concave_penalty(
     bandwidth: float,
     penalty: Penalty,
     complete: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
 ) -> Allocation:
     r"""Return crawl rates and probabilities that minimise a concave penalty of missed changes.
 
@@ -119,36 +121,38 @@ def concave_penalty(
     penalties that their section 3 allows. With the mean penalty ``G(q)`` and ``q = x/(1 + x)`` as
     above, all pages share one multiplier lambda:
 
-    - incomplete observation: ``rho = Delta/x`` with ``q^2 G'(q) = lambda Delta/mu``,
-    - complete observation: ``p = 1/(1 + x)`` with ``G'(q) = lambda Delta/mu``; p = 1 where the
-      slope ``G'(0) = C(1)`` is above that.
+    - incomplete observation: ``rho = Delta/x`` with ``q^2 G'(q) = c lambda Delta/mu``,
+    - complete observation: ``p = 1/(1 + x)`` with ``G'(q) = c lambda Delta/mu``; p = 1 where the
+      slope ``G'(0) = C(1)`` is above ``c lambda Delta/mu``.
 
     Both left sides rise with x. The same splines invert them for all pages; rates are exact to
     about 1e-9. For ``C(n) = H(n)`` this is :func:`policies.solvers.harmonic`, for
     ``C(n) = 1`` from n = 1 on :func:`policies.solvers.binary_poisson`, which are faster.
 
     If ``sum n c_n`` of the increments is finite, as for every table, pages with
-    ``lambda Delta/mu`` above it are never crawled. With a function, rates of pages that miss more
+    ``c lambda Delta/mu`` above it are never crawled. With a function, rates of pages that miss more
     than 3 million changes per crawl are extrapolated.
 
     Args:
         importance: weights >= 0 of the pages, shape (m,), not all zero; or a scalar.
         change_rate: changes per unit time, >= 0, shape (m,), or a scalar.
-        bandwidth: crawls per unit time, > 0.
+        bandwidth: cost of all crawls per unit time, > 0.
         penalty: a table C(0), C(1), ..., C(K) of at least two numbers, after which it stays at
             C(K); or a smooth function of arrays of real numbers n >= 0, such as ``np.log1p``. It
             rises from 0 to C(1) and is concave.
         complete: which pages have complete observation, (m,) bool, or a scalar; None for no page.
+        cost: c, the cost of a crawl of each page, also of one on a signal, > 0, shape (m,), or a
+            scalar; None for 1.
 
     Returns:
         As :func:`policies.solvers.harmonic`; the objective is J, a sum over pages.
 
     Raises:
-        ValueError: an argument is negative or not finite, all importance is zero, ``penalty`` is
-            no such table or function, ``complete`` is not boolean, shapes disagree.
+        ValueError: an argument is negative or not finite, a cost is 0, all importance is zero,
+            ``penalty`` is no such table or function, ``complete`` is not boolean, shapes disagree.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    pages = page_totals(importance, change_rate, complete)
+    pages = page_totals(importance, change_rate, complete, cost)
     curves = penalty_curves(penalty)
 
     def crawls(
@@ -163,7 +167,7 @@ def concave_penalty(
     multiplier, iterations, converged = spend(pages, bandwidth, crawls, rates)
     weight, change, mask = pages[:3]
     answered = np.divide(rates, change, out=np.zeros(len(rates)), where=mask & (rates > 0.0))
-    return Allocation(
+    solution = Allocation(
         rates=rates,
         probabilities=None if complete is None else answered,
         multiplier=multiplier,
@@ -171,6 +175,7 @@ def concave_penalty(
         iterations=iterations,
         converged=converged,
     )
+    return in_crawls(solution, pages.cost)
 
 
 def concave_penalty_cost(
@@ -211,7 +216,7 @@ def _rates(
     complete: BoolArray,
     price: float,
 ) -> FloatArray:
-    """Return the rates at 1/lambda = ``price``."""
+    """Return the optimal crawl rates of pages at the multiplier lambda = 1 / ``price``, (m,)."""
     rates = np.zeros(len(importance))
     changing = (importance > 0.0) & (change_rate > 0.0)
     kinds = (changing & ~complete, curves.at_random), (changing & complete, curves.on_signals)
@@ -228,7 +233,7 @@ def _cost(
     rates: FloatArray,
     complete: BoolArray,
 ) -> float:
-    """Return J of the rates; pages that never change cost nothing."""
+    """Return J, the mean penalty by importance, at crawl rates; without changes it is 0."""
     changing = change_rate > 0.0
     with np.errstate(divide="ignore"):
         missed = change_rate[changing] / rates[changing] - complete[changing]
@@ -236,7 +241,7 @@ def _cost(
 
 
 def penalty_curves(penalty: Penalty) -> PenaltyCurves:
-    """Return the curves of a penalty.
+    """Return the mean penalty and its slopes, as curves, for a table or function C(n).
 
     Args:
         penalty: a table C(0), C(1), ..., C(K) of at least two numbers, after which it stays at
@@ -265,13 +270,12 @@ def penalty_curves(penalty: Penalty) -> PenaltyCurves:
     cost, slope = np.maximum.accumulate(np.log(np.array(sums)), axis=0).T
     saving = np.maximum.accumulate(slope - 2.0 * np.log1p(np.exp(-logs)))
     curves = [Curve(logs, one, CubicSpline(logs, one)) for one in (cost, saving, slope)]
-    return PenaltyCurves(
-        curves[0], curves[1], curves[2], float(values[1]), limit, float(values[-1])
-    )
+    first, never = float(values[1]), float(values[-1])
+    return PenaltyCurves(curves[0], curves[1], curves[2], first, limit, never)
 
 
 def _checked(number: FloatArray, values: FloatArray) -> FloatArray:
-    """Return C at increasing numbers, 0 and 1 first; ValueError unless it rises and is concave."""
+    """Return ``values`` of C at numbers 0, 1, ...; ValueError unless C rises and is concave."""
     if values.shape != number.shape or values.size < 2 or not np.isfinite(values).all():
         raise ValueError(
             "penalty must be a table of at least two finite numbers, or a function that returns "
@@ -306,15 +310,16 @@ def _nodes() -> tuple[FloatArray, FloatArray]:
 
 
 def _table_sums(number: FloatArray, increments: FloatArray, log: float) -> tuple[float, float]:
-    """Return G and G' at ln x."""
+    """Return the mean penalty G and its slope G' at ln x = ``log``, for a table's increments."""
     power = np.exp((number - 1.0) * -np.log1p(math.exp(-log))) * increments
     return float(power.sum() / (1.0 + math.exp(-log))), float(number @ power)
 
 
 def _function_sums(number: FloatArray, values: FloatArray, log: float) -> tuple[float, float]:
-    """Return G and G' at ln x, summed by parts, because increments of large n cancel.
+    """Return the mean penalty G and its slope G' at ln x = ``log``, for a function's values.
 
-    ``G = (1 - q) sum C(n) q^n``, and its derivative is ``sum C(n) q^(n - 1) (n (1 - q) - q)``.
+    They are summed by parts, because increments of large n cancel: ``G = (1 - q) sum C(n) q^n``,
+    with the derivative ``sum C(n) q^(n - 1) (n (1 - q) - q)``.
     """
     q, rest = 1.0 / (1.0 + math.exp(-log)), 1.0 / (1.0 + math.exp(log))
     power = np.exp((number - 1.0) * -np.log1p(math.exp(-log))) * values

@@ -38,7 +38,7 @@ def harmonic_cost(
     """Return J of Kolobov et al., eq. 4 and 8: weighted harmonic staleness, summed over pages.
 
     J is the mean over time of ``sum mu H(n)``, with n the changes of a page since its last crawl.
-    The published code divides it by the number of pages.
+    The published code divides J by the number of pages.
 
     Args:
         importance: weights >= 0 of the pages, shape (m,), or a scalar.
@@ -64,11 +64,11 @@ def binary_cost(
     probabilities: ArrayLike | None = None,
     complete: ArrayLike | None = None,
 ) -> float:
-    """Return the sum over pages of the share of time in which they are stale, by importance.
+    """Return the importance-weighted share of time in which pages are stale, summed over pages.
 
-    Kolobov et al., eq. 12 and 13 (supplement); arguments, units and errors as for
-    :func:`harmonic_cost`. The cost is in [0, sum mu]; a page without crawls is always stale, unless
-    it never changes.
+    Kolobov et al., eq. 12 and 13 (supplement). :func:`harmonic_cost` documents arguments, units and
+    errors. The cost is in [0, sum mu]. A page without crawls is always stale, unless it never
+    changes.
     """
     return _cost("binary", importance, change_rate, rates, probabilities, complete)
 
@@ -100,7 +100,7 @@ def _cost(
 def harmonic_sum(
     importance: FloatArray, change_rate: FloatArray, rates: FloatArray, complete: BoolArray
 ) -> float:
-    """Return :func:`harmonic_cost` of contiguous arrays (m,)."""
+    """Return J, as :func:`harmonic_cost` does, for checked and contiguous arrays of shape (m,)."""
     logarithms = np.empty(min(BLOCK, len(importance)))
     total = 0.0
     for begin in range(0, len(importance), BLOCK):
@@ -120,7 +120,7 @@ def _ratios(
     complete: BoolArray,
     ratio: FloatArray,
 ) -> None:
-    """Fill in Delta/rho, less 1 with complete observation, inf without crawls."""
+    """Fill in r for a cost of mu ln(1 + r): Delta/rho, less 1 with complete observation, r >= 0."""
     for i in range(ratio.size):
         change = change_rate[i] if importance[i] > 0.0 else 0.0
         times = change / rates[i] if change > 0.0 else 0.0

@@ -11,6 +11,7 @@ from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import page_arrays, quantity
 from policies.solvers.allocation import Allocation
+from policies.solvers.crawl_cost import in_crawls
 from policies.solvers.multiplier import BLOCK
 from policies.solvers.page_totals import PageTotals, page_mask, page_totals, spend
 from policies.values.lambert import harmonic_interval
@@ -29,6 +30,7 @@ def harmonic_periodic(
     change_rate: ArrayLike,
     bandwidth: float,
     complete: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
 ) -> Allocation:
     r"""Return optimal intervals and numbers of signals for harmonic staleness.
 
@@ -36,19 +38,19 @@ def harmonic_periodic(
     observation, at its n-th signal since the last crawl. For a multiplier lambda the optimum
     follows from the crawl values (after Olston and Pandey 2008, eq. 4):
 
-    - incomplete observation: ``mu (T - (1 - exp(-Delta T))/Delta) = lambda``,
-    - complete observation: the least n with ``mu n/Delta >= lambda``.
+    - incomplete observation: ``mu (T - (1 - exp(-Delta T))/Delta) = c lambda``,
+    - complete observation: the least n with ``mu n/Delta >= c lambda``, with c the cost of a crawl.
 
     No policy that observes the pages has a lower long-run cost at this crawl rate. The random
     crawls of :func:`harmonic` cost more.
 
     Rates of pages with complete observation decrease in steps, Delta/n. If the budget ends within a
     step, pages at the step are crawled at the n-th signal with a probability, and otherwise at the
-    next; both are optimal there. Rates are those of this mixture, and sum to the bandwidth.
+    next signal; both are optimal there. Rates follow from this mixture, and spend the bandwidth.
 
-    Pages that never change or have no importance get no crawl. If all others have complete
+    Pages that never change or have no importance get no crawl. If all other pages have complete
     observation and the bandwidth exceeds their changes, every signal leads to a crawl, the
-    multiplier is 0 and the rest is not spent.
+    multiplier is 0 and some bandwidth is not spent.
 
     Args, units and errors as for :func:`harmonic`.
 
@@ -60,7 +62,7 @@ def harmonic_periodic(
         sum.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    pages = page_totals(importance, change_rate, complete)
+    pages = page_totals(importance, change_rate, complete, cost)
     rates = np.empty(len(pages.importance))
     # rho <= mu/lambda + Delta/2 or less
     multiplier, iterations, _ = spend(pages, bandwidth, _pass, rates)
@@ -68,7 +70,7 @@ def harmonic_periodic(
     signals, probabilities = _numbers(pages, rates)
     with np.errstate(divide="ignore", over="ignore"):
         thresholds = np.where(pages.complete, math.inf, 1.0 / rates)
-    return Allocation(
+    solution = Allocation(
         rates=rates,
         probabilities=None if complete is None else probabilities,
         multiplier=multiplier,
@@ -78,6 +80,7 @@ def harmonic_periodic(
         thresholds=thresholds,
         signals=signals,
     )
+    return in_crawls(solution, pages.cost)
 
 
 def harmonic_periodic_cost(
@@ -86,15 +89,15 @@ def harmonic_periodic_cost(
     rates: ArrayLike,
     complete: ArrayLike | None = None,
 ) -> float:
-    """Return J, a sum over pages, of pages crawled at even intervals or n-th signals.
+    """Return the summed harmonic staleness J of pages crawled at even intervals or n-th signals.
 
-    With x = Delta/rho changes per interval, a page costs
-    ``mu (gamma_E + ln x + E_1(x) - 1 + (1 - e^-x)/x)``: the mean over it of ``E[H(N)] = Ein``, the
-    entire exponential integral. With complete observation and a crawl at the n-th signal it costs
-    ``mu (H(n) - 1)``; between two integers, the mixture with this crawl rate.
+    With x = Delta/rho changes per interval, a page costs ``mu (gamma_E + ln x + E_1(x) - 1 + (1 -
+    e^-x)/x)``. This is the mean over the interval of ``E[H(N)] = Ein``, the entire exponential
+    integral. With complete observation and a crawl at the n-th signal it costs ``mu (H(n) - 1)``;
+    between two integers, the mixture with this crawl rate.
 
-    Args, units and errors as for :func:`policies.solvers.harmonic_cost`; inf where a page that
-    changes and has importance is never crawled.
+    :func:`policies.solvers.harmonic_cost` documents arguments, units and errors; J is inf where a
+    page that changes and has importance is never crawled.
     """
     weight, change, crawls = page_arrays(
         importance=importance, change_rate=change_rate, rates=rates
@@ -110,7 +113,7 @@ def _pass(
     price: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """Return the sum of the rates at 1/lambda = ``price``, and about its slope in ln ``price``.
+    """Return the sum of crawl rates at 1/lambda = ``price``, and roughly its slope in ln ``price``.
 
     The rates are filled in unless the array is empty.
     """
@@ -139,9 +142,10 @@ def _pass(
 
 
 def _numbers(pages: PageTotals, rates: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return numbers of signals, inf without complete observation or crawls, and probabilities.
+    """Return the number of signals that leads to a crawl, and the probability of this crawl, (m,).
 
-    Cycles within rounding of an integer number of signals are rounded to it.
+    The number is inf without complete observation or crawls. Cycles within rounding of an integer
+    number of signals are rounded to it.
     """
     crawled = pages.complete & (rates > 0.0)
     signals = np.full(len(rates), math.inf)
@@ -171,7 +175,7 @@ def _cost(
 
 
 def _evenly(changes: FloatArray) -> FloatArray:
-    """Return the mean harmonic staleness over an interval with ``changes`` expected changes."""
+    """Return the mean harmonic staleness over intervals of ``changes`` expected changes each."""
     from scipy.special import exp1
 
     near = np.minimum(changes, SMALL)
@@ -186,7 +190,7 @@ def _evenly(changes: FloatArray) -> FloatArray:
 
 
 def _after_signals(cycles: FloatArray) -> FloatArray:
-    """Return the mean harmonic staleness for crawls after ``cycles`` signals on average."""
+    """Return the mean harmonic staleness if a crawl comes after ``cycles`` signals on average."""
     from scipy.special import digamma
 
     def staleness(number: FloatArray) -> FloatArray:

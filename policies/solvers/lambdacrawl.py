@@ -12,6 +12,7 @@ from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import quantity
 from policies.solvers.allocation import Allocation
 from policies.solvers.costs import harmonic_sum
+from policies.solvers.crawl_cost import in_crawls
 from policies.solvers.multiplier import BLOCK, Root, root
 from policies.solvers.page_totals import PageTotals, page_totals, spend
 
@@ -21,25 +22,26 @@ def harmonic(
     change_rate: ArrayLike,
     bandwidth: float,
     complete: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
 ) -> Allocation:
     r"""Return crawl rates and probabilities that minimise harmonic staleness: LambdaCrawl.
 
     Minimises ``-sum mu ln(rho/(rho + Delta))`` over the pages without complete observation, which
     are crawled at the times of a Poisson process, plus ``-sum mu ln p`` over pages with complete
-    observation, crawled on each signal with probability p; with ``sum rho + sum p Delta = R``
-    (Problem 3 of Kolobov et al. 2019, and so Problems 1 and 2). All pages share one multiplier
-    lambda:
+    observation, crawled on each signal with probability p; with
+    ``sum c rho + sum c p Delta = R`` (for c = 1, Problem 3 of Kolobov et al. 2019, and so Problems
+    1 and 2). All pages share one multiplier lambda:
 
-    - incomplete observation: ``rho = (sqrt(Delta^2 + 4 mu Delta/lambda) - Delta) / 2`` (eq. 5),
-    - complete observation: ``p = min(1, mu/(lambda Delta))`` (Prop. 5 and Algorithm 2),
+    - incomplete observation: ``rho = (sqrt(Delta^2 + 4 mu Delta/(c lambda)) - Delta) / 2`` (eq. 5),
+    - complete observation: ``p = min(1, mu/(c lambda Delta))`` (Prop. 5 and Algorithm 2),
 
     so the split of the budget needs no search (Algorithm 3). The search for lambda takes 3 to 6
     passes of about 0.6 ns per page.
 
     Pages that never change or have no importance get no crawl (the paper excludes them). If all
-    others have complete observation and the bandwidth exceeds their changes, they are crawled on
-    every signal, the multiplier is 0 and the rest is not spent. Otherwise pages without complete
-    observation take the rest.
+    other pages have complete observation and the bandwidth exceeds their changes, they are crawled
+    on every signal, the multiplier is 0 and some bandwidth is not spent. Otherwise pages without
+    complete observation take what is left.
 
     Memory beyond the arguments: the rates, and the probabilities if ``complete`` is an argument.
     Arguments that are not contiguous, writeable float64 (or bool) arrays are copied.
@@ -47,8 +49,10 @@ def harmonic(
     Args:
         importance: weights >= 0 of the pages, shape (m,), not all zero; or a scalar.
         change_rate: changes per unit time, >= 0, shape (m,), or a scalar.
-        bandwidth: crawls per unit time, > 0.
+        bandwidth: cost of all crawls per unit time, > 0.
         complete: which pages have complete observation, (m,) bool, or a scalar; None for no page.
+        cost: c, the cost of a crawl of each page, also of one on a signal, > 0, shape (m,), or a
+            scalar; None for 1.
 
     Returns:
         Crawl rates of all pages (p Delta with complete observation); ``probabilities`` p of those
@@ -56,14 +60,14 @@ def harmonic(
         over pages, as objective, and the multiplier of that sum.
 
     Raises:
-        ValueError: an argument is negative or not finite, all importance is zero, ``complete`` is
-            not boolean, shapes disagree.
+        ValueError: an argument is negative or not finite, a cost is 0, all importance is zero,
+            ``complete`` is not boolean, shapes disagree.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    pages = page_totals(importance, change_rate, complete)
+    pages = page_totals(importance, change_rate, complete, cost)
     rates = np.empty(len(pages.importance))
     multiplier, iterations, converged = spend(pages, bandwidth, _pass, rates)
-    return Allocation(
+    solution = Allocation(
         rates=rates,
         probabilities=(
             None if complete is None else _probabilities(pages.change_rate, rates, pages.complete)
@@ -73,6 +77,7 @@ def harmonic(
         iterations=iterations,
         converged=converged,
     )
+    return in_crawls(solution, pages.cost)
 
 
 def harmonic_approx(
@@ -80,15 +85,18 @@ def harmonic_approx(
     change_rate: ArrayLike,
     bandwidth: float,
     complete: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
 ) -> Allocation:
     r"""Return LambdaCrawl with rates proportional to importance for incomplete observation.
 
     Pages without complete observation share R- = sum rho by importance, ``rho = mu R-/sum mu``,
-    which is optimal where mu/Delta is the same for all of them (Prop. 9 of Kolobov et al. 2019);
+    which is optimal where mu/Delta is the same for all of them (Prop. 9 of Kolobov et al. 2019).
+    With costs c they share the spending, ``rho = mu R-/(c sum mu)``, optimal at equal mu/(c Delta);
     pages with complete observation get the rates of :func:`harmonic`. The split of the bandwidth
     minimises J of eq. 8 over all such policies: the multiplier of the pages with complete
-    observation equals ``-dJ/dR- = sum mu Delta/(rho + Delta) / R-`` of the others, or all of them
-    are crawled on every signal. The published code searches this split by golden sections.
+    observation equals ``-dJ/dR- = sum mu Delta/(rho + Delta) / R-`` of the pages without it, or all
+    pages with complete observation are crawled on every signal. The published code searches this
+    split by golden sections.
 
     Change rates of pages with complete observation are the rates of their signals. The other change
     rates may be estimates: they affect the split only, if any page has complete observation. Pages
@@ -98,15 +106,15 @@ def harmonic_approx(
     Args, units and errors as for :func:`harmonic`.
 
     Returns:
-        As :func:`harmonic`; the multiplier is the saving of one more crawl per unit time, which is
-        split like the bandwidth.
+        As :func:`harmonic`; the multiplier is the saving of one more unit of cost per unit time,
+        which is split like the bandwidth.
     """
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    pages = page_totals(importance, change_rate, complete)
+    pages = page_totals(importance, change_rate, complete, cost)
     weight, change, mask = pages[:3]
     rest = bandwidth - pages.signalled
     if pages.blind == 0.0 or (pages.unobserved == 0 and rest <= 0.0):
-        return harmonic(weight, change, bandwidth, None if complete is None else mask)
+        return harmonic(importance, change_rate, bandwidth, complete, cost)
     rates = np.empty(len(weight))
     multiplier, iterations, converged = 0.0, 0, True
     if pages.unobserved == 0:  # changes are seen by signals only
@@ -114,7 +122,7 @@ def harmonic_approx(
     else:
         optimum, multiplier = _split(pages, bandwidth, rates)
         iterations, converged = optimum.iterations, optimum.converged
-    return Allocation(
+    solution = Allocation(
         rates=rates,
         probabilities=None if complete is None else _probabilities(change, rates, mask),
         multiplier=multiplier,
@@ -122,10 +130,14 @@ def harmonic_approx(
         iterations=iterations,
         converged=converged,
     )
+    return in_crawls(solution, pages.cost)
 
 
 def _split(pages: PageTotals, bandwidth: float, rates: FloatArray) -> tuple[Root, float]:
-    """Fill in the rates; return the share of the unobserved, and the multiplier."""
+    """Fill in the crawl rates; return a root and the multiplier.
+
+    The root's ``point`` is the bandwidth share of the pages without complete observation.
+    """
 
     def both(split: float, out: FloatArray) -> tuple[float, float]:
         crawls = bandwidth * split
@@ -139,7 +151,7 @@ def _split(pages: PageTotals, bandwidth: float, rates: FloatArray) -> tuple[Root
 
 @compiled(fastmath={"nsz"})
 def _probabilities(change_rate: FloatArray, rates: FloatArray, complete: BoolArray) -> FloatArray:
-    """Return the probabilities with complete observation, 0 elsewhere, shape (m,)."""
+    """Return p = rho/Delta, crawls per signal, (m,); 0 without complete observation."""
     probabilities = np.empty(rates.size)
     for i in range(rates.size):
         share = rates[i] / change_rate[i]
@@ -156,7 +168,7 @@ def _pass(
     price: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """Return the sum of the rates at 1/lambda = ``price``, and its slope in ln ``price``.
+    """Return the sum of crawl rates at 1/lambda = ``price``, and its slope in ln ``price``.
 
     The rates are filled in unless the array is empty.
     """
@@ -180,7 +192,7 @@ def _block(
     price: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """Fill in the rates of some pages; return the sums of them and of their derivatives.
+    """Fill in the crawl rates of some pages; return their sum, and its derivative by ln ``price``.
 
     With s = sqrt(Delta^2 + 4 mu Delta/lambda), eq. 5 is rho = 2 mu Delta/lambda/(s + Delta), which
     loses no digits, and its derivative is mu Delta/lambda/s; both share one division.
@@ -205,9 +217,9 @@ def _block(
 def _price(
     importance: FloatArray, change_rate: FloatArray, complete: BoolArray, pace: float
 ) -> tuple[float, float]:
-    """Return the saving of one more crawl of the unobserved, and minus its elasticity.
+    """Return what one more crawl of the unobserved saves, and minus the elasticity of the saving.
 
-    ``pace`` is the crawl rate of the unobserved by importance.
+    Each page without complete observation is crawled at ``pace`` times its importance.
     """
     saved = curved = weight = 0.0
     for i in range(importance.size):
@@ -230,7 +242,7 @@ def _signalled(
     pace: float,
     rates: FloatArray,
 ) -> tuple[float, float]:
-    """Return the crawls on signals at a price, and minus their derivative by its logarithm.
+    """Return the rate of crawls on signals at ``price``, and minus its derivative by ln ``price``.
 
     The rates of all pages are filled in unless the array is empty.
     """

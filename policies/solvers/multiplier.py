@@ -1,4 +1,4 @@
-"""The search for the price of a crawl at which pages spend their budget."""
+"""A search for the price of crawls at which pages together spend exactly their budget."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ NOTHING = np.empty(0)
 Spend = Callable[[float, FloatArray], tuple[float, float]]
 """``spend(point, rates)``: the spent share of the budget, and its slope in ln ``point`` or NaN.
 
-The share does not decrease with ``point`` >= 0. Rates are filled in unless the array is empty.
-"""
+The share does not decrease with ``point`` >= 0. The crawl rates of pages are filled in unless the
+array is empty."""
 
 Crawls = Callable[..., tuple[float, float]]
-"""``crawls(*columns, point, rates)``: the sum of the rates of pages and its slope, likewise."""
+"""``crawls(*columns, point, rates)``: the sum of crawl rates and its slope, as for ``Spend``."""
 
 
 class Root(NamedTuple):
-    """A multiplier, or its inverse; ``converged`` if the budget is spent at this point.
+    """Result of a search: the point, a multiplier or its inverse, at which the budget is spent.
 
-    Where the share jumps, it is not: ``low`` and ``high`` are the sides of the jump, and the rates
-    are mixed.
+    ``converged`` is False where the spent share jumps over the budget. Then ``low`` and ``high``
+    are the sides of the jump, and the rates of both are mixed.
     """
 
     point: float
@@ -66,11 +66,10 @@ class Root(NamedTuple):
 def root(
     spend: Spend, start: float, rates: FloatArray = NOTHING, tolerance: float = TOLERANCE
 ) -> Root:
-    """Return the point > 0 at which the budget is spent, and fill in the rates there.
+    """Return the point > 0 at which the budget is spent, and fill in the crawl rates there.
 
-    Newton's method on ln(spent share) against ln(point), with secants where slopes are unknown. A
-    step that leaves the bracket or converges slowly is replaced by halving. Rates are mixed at a
-    jump.
+    Newton's method on ln(spent share) against ln(point), with secants where slopes are unknown. The
+    bracket is halved if steps leave it or converge slowly. At a jump the rates are mixed.
 
     Args:
         spend: see :data:`Spend`.
@@ -107,7 +106,7 @@ def root(
 
 
 def mix(spend: Spend, low: float, high: float, rates: FloatArray) -> None:
-    """Fill in the mixture of the rates at both sides of a jump that spends the budget."""
+    """Fill in rates that spend the budget: a mixture of the rates at the two sides of a jump."""
     more = np.empty_like(rates)
     (few, _), (many, _) = spend(low, rates), spend(high, more)
     rates += (1.0 - few) / (many - few) * (more - rates)
@@ -120,10 +119,10 @@ def allocate(
     guess: Callable[..., float],
     rates: FloatArray,
 ) -> Root:
-    """Return the point at which pages spend a budget, and fill in their rates there.
+    """Return the point at which pages spend a budget, and fill in the crawl rates of pages there.
 
-    The search starts at ``guess(*columns, budget)``, or for many pages at the root for an evenly
-    spaced sample.
+    The search starts at ``guess(*columns, budget)``. For many pages it starts at the root of the
+    same problem for an evenly spaced sample of them.
 
     Args:
         crawls: see :data:`Crawls`.
@@ -153,19 +152,19 @@ def _share_of(crawls: Crawls, columns: tuple[Any, ...], budget: float) -> Spend:
 
 
 def _newton(point: float, steep: float, gap: float) -> float:
-    """Return the root of the tangent in logarithms, at most a factor e^99 away."""
+    """Return the next point of Newton's method in logarithms, at most a factor e^99 away."""
     step = -gap / steep if steep > 0.0 else math.copysign(math.inf, -gap)
     return point * math.exp(max(min(step, 99.0), -99.0))
 
 
 class _Secant:
-    """The slope of ln(spent share) against ln(point) by the last two points; 1 without them."""
+    """The slope of ln(spent share) against ln(point) through the last two points, 1 at first."""
 
     def __init__(self) -> None:
         self._before = (math.nan, math.nan)
 
     def slope(self, log_point: float, gap: float) -> float:
-        """Return the slope at a new point."""
+        """Return the slope between the last point and this one, and remember this one."""
         run, rise = log_point - self._before[0], gap - self._before[1]
         self._before = log_point, gap
         steep = rise / run if run != 0.0 else math.nan
@@ -173,9 +172,9 @@ class _Secant:
 
 
 class _Bracket:
-    """A bracket of the root; its ends are 0 and inf until points are known.
+    """An interval around the root; its ends are 0 and inf until points on both sides are known.
 
-    ``closed``: it is narrow, or the search is at its end.
+    ``closed`` is True if the interval is narrow, or no further point can be tried.
     """
 
     def __init__(self) -> None:
@@ -183,14 +182,14 @@ class _Bracket:
         self._reach = 4.0
 
     def narrow(self, point: float, gap: float) -> None:
-        """Add a point and its gap, > 0 if it spends too much."""
+        """Move one end to ``point``; its ``gap``, ln(spent share), is > 0 if it spends too much."""
         if gap <= 0.0:
             self.low = point
         if gap >= 0.0:
             self.high = point
 
     def following(self, current: float, newton: float, *, slow: bool, late: bool) -> float:
-        """Return the next point: Newton's, if it lies in the bracket and converges."""
+        """Return the next point: ``newton`` if it lies inside and converges, else the middle."""
         within = self.low < newton < self.high
         if self.low == 0.0 or self.high == math.inf:
             point = newton if within and not late else self._outwards(current)
@@ -201,7 +200,7 @@ class _Bracket:
         return newton if within and not slow else math.sqrt(self.low * self.high)
 
     def _outwards(self, current: float) -> float:
-        """Return a point beyond ``current`` on the open side, further each time."""
+        """Return a point beyond ``current`` on the side without an end, further each time."""
         point = current * self._reach if self.low > 0.0 else current / self._reach
         self._reach = min(self._reach * self._reach, 1e60)
         return point

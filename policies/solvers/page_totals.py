@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import LARGEST, SMALLEST, floats, page_arrays
+from policies.solvers.crawl_cost import columns_and_cost
 from policies.solvers.multiplier import BLOCK, Crawls, allocate
 
 LOW, HIGH = (int(np.float64(end).view(np.int64)) for end in (SMALLEST, LARGEST))
@@ -17,12 +18,14 @@ LOW, HIGH = (int(np.float64(end).view(np.int64)) for end in (SMALLEST, LARGEST))
 
 
 class PageTotals(NamedTuple):
-    """Pages and their totals.
+    """Parameters of pages, checked, and their totals.
 
     ``importance``, ``change_rate`` and ``complete`` (every change is signalled) have shape (m,) and
-    are contiguous. ``total`` is the sum of importance, > 0, ``blind`` that of the pages without
-    complete observation. Among pages that change and have importance, ``signalled`` is the sum of
-    the change rates of those with complete observation, ``unobserved`` the number of the others.
+    are contiguous. ``total`` is the sum of importance, > 0, and ``blind`` its sum over pages
+    without complete observation. Only pages that change and have importance count for the next two.
+    ``signalled`` is the sum of change rates with complete observation, and ``unobserved`` the
+    number of pages without it. Change rates are multiplied by ``cost``, (m,), unless it is None;
+    see :mod:`policies.solvers.crawl_cost`.
     """
 
     importance: FloatArray
@@ -32,36 +35,46 @@ class PageTotals(NamedTuple):
     blind: float
     signalled: float
     unobserved: int
+    cost: FloatArray | None
 
 
 def page_totals(
-    importance: ArrayLike, change_rate: ArrayLike, complete: ArrayLike | None
+    importance: ArrayLike,
+    change_rate: ArrayLike,
+    complete: ArrayLike | None,
+    cost: ArrayLike | None = None,
 ) -> PageTotals:
-    """Check and sum the arrays of pages; scalars apply to every page, ``complete=None`` to none.
+    """Return checked parameters of pages with their totals; a scalar applies to every page.
+
+    ``complete=None`` means that no page has complete observation.
 
     Raises:
         ValueError: an argument is negative, not finite, outside the supported domain or no number,
             all importance is zero, shapes disagree, or ``complete`` is not boolean.
     """
     weight, change = floats("importance", importance), floats("change_rate", change_rate)
-    if not (_plain(weight) and _plain(change) and weight.shape == change.shape):
+    costs = None
+    if cost is not None:
+        weight, change, costs = columns_and_cost(cost, importance=weight, change_rate=change)
+        change = change * costs
+    elif not (_plain(weight) and _plain(change) and weight.shape == change.shape):
         weight, change = page_arrays(importance=weight, change_rate=change)
     mask = page_mask(complete, len(weight))
     inside, total, blind, signalled, unobserved = _page_totals(weight, change, mask)
-    if not inside:
+    if costs is None and not inside:
         page_arrays(importance=weight, change_rate=change)  # names the argument; accepts -0
     if not total > 0.0:
         raise ValueError("importance must be positive for at least one page, got all zeros")
-    return PageTotals(weight, change, mask, total, blind, signalled, int(unobserved))
+    return PageTotals(weight, change, mask, total, blind, signalled, int(unobserved), costs)
 
 
 def spend(
     pages: PageTotals, bandwidth: float, crawls: Crawls, rates: FloatArray
 ) -> tuple[float, int, bool]:
-    """Fill in the rates of an optimum, from rates ``crawls`` as a function of 1/lambda.
+    """Fill in optimal crawl rates, given ``crawls``, which computes rates from 1/lambda.
 
     Returns lambda, the number of passes, and whether the bandwidth is spent. It also counts as
-    spent if all pages have complete observation and it exceeds their signals.
+    spent if all pages have complete observation and the bandwidth exceeds their signals.
     """
     if pages.unobserved == 0 and pages.signalled <= bandwidth:
         np.multiply(pages.change_rate, pages.importance > 0.0, out=rates)
@@ -88,7 +101,7 @@ def page_mask(complete: ArrayLike | None, num_pages: int) -> BoolArray:
 
 
 def _plain(column: FloatArray) -> bool:
-    """Return whether a column needs no copy; its values are checked later."""
+    """Return whether a column can be used without a copy; its values are checked elsewhere."""
     flags = column.flags
     return (
         column.ndim == 1
@@ -103,7 +116,7 @@ def _plain(column: FloatArray) -> bool:
 def _page_totals(
     importance: FloatArray, change_rate: FloatArray, complete: BoolArray
 ) -> tuple[bool, float, float, float, float]:
-    """Return whether all is inside the domain (and not -0), and the totals."""
+    """Return whether all numbers are in the domain (and not -0), and four totals of the pages."""
     outside = 0
     total = blind = signalled = unobserved = 0.0
     for begin in range(0, complete.size, BLOCK):
@@ -120,7 +133,7 @@ def _page_totals(
 
 @inlined()
 def _outside(bits: IntArray) -> int:
-    """Return how many numbers, as their bits, are outside the domain and not 0."""
+    """Return how many floats >= 0, given as their bits, are outside the domain and not 0."""
     count = 0
     for i in range(bits.size):
         count += (bits[i] != 0) & ((bits[i] < LOW) | (bits[i] > HIGH))
@@ -131,7 +144,7 @@ def _outside(bits: IntArray) -> int:
 def _sums(
     importance: FloatArray, change_rate: FloatArray, complete: BoolArray
 ) -> tuple[float, float, float, float]:
-    """Return the totals of some pages."""
+    """Return the totals ``total``, ``blind``, ``signalled``, ``unobserved`` of some pages."""
     total = blind = signalled = unobserved = 0.0
     for i in range(importance.size):
         rate = change_rate[i] if importance[i] > 0.0 else 0.0

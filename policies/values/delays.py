@@ -27,14 +27,14 @@ ENDLESS = 50.0
 
 
 def delay_numbers(delay: Delay) -> tuple[float, float, float]:
-    """Return a delay as the numbers (kind, mean, quantum) that compiled functions take."""
+    """Return a delay as the three numbers (kind, mean, quantum) that compiled functions take."""
     mean = delay.mean if delay.mean / delay.quantum > 0.0 else 0.0
     return float(DELAY_KINDS.index(delay.kind)), mean, delay.quantum
 
 
 @inlined()
 def poisson_split(index: float, mean: float) -> tuple[float, float, float]:
-    """Return P(N < index), P(N = index) and P(N > index) for N Poisson of a mean > 0."""
+    """Return P(N < index), P(N = index) and P(N > index) for a Poisson number N of mean > 0."""
     mass = pmf(index, mean)
     term, side = mass, 0.0
     if index < mean:
@@ -54,7 +54,7 @@ def poisson_split(index: float, mean: float) -> tuple[float, float, float]:
 
 @compiled()
 def arrived(kind: float, mean: float, quantum: float, age: float) -> tuple[float, float]:
-    """Return G(age) = P(D <= age) and 1 - G(age); the age may be infinite."""
+    """Return the probabilities P(D <= age) and P(D > age); the age may be infinite."""
     if mean == 0.0 or age > ENDLESS * (mean + quantum):
         return 1.0, 0.0
     if kind == EXPONENTIAL:
@@ -67,7 +67,7 @@ def arrived(kind: float, mean: float, quantum: float, age: float) -> tuple[float
 
 @compiled()
 def under_way(kind: float, mean: float, quantum: float, elapsed: float) -> float:
-    """Return H(elapsed) = E[min(D, elapsed)]."""
+    """Return H(elapsed) = E[min(D, elapsed)], the recent time whose signals are still under way."""
     if mean == 0.0 or elapsed > ENDLESS * (mean + quantum):
         return mean
     if kind == EXPONENTIAL:

@@ -7,7 +7,7 @@ the optimal continuous policy crawls a page when its value reaches the multiplie
 ==============================  ===================================================
 symbol in the paper             argument
 ==============================  ===================================================
-mu, or mu~ = mu / sum(mu)       ``importance``, >= 0, as given
+mu, or mu~ = mu / sum(mu)       ``importance``, >= 0, used as is
 Delta                           ``change_rate``, >= 0, per unit time
 lambda                          ``recall``, in [0, 1]
 nu                              ``false_signal_rate``, >= 0, per unit time
@@ -58,7 +58,7 @@ from policies.values.tables import (
 
 @compiled(types.void(VALUE, float64[:, ::1], int64[::1], float64[::1], float64[::1], float64[::1]))
 def fill(value: Any, table: Any, page: Any, elapsed: Any, signals: Any, out: Any) -> None:
-    """Set ``out[k] = value(table, page[k], elapsed[k], signals[k])`` for every k."""
+    """Set ``out[k] = value(table, page[k], elapsed[k], signals[k])``, a crawl value, for all k."""
     for k in range(out.shape[0]):
         out[k] = value(table, page[k], elapsed[k], signals[k])
 
@@ -66,7 +66,7 @@ def fill(value: Any, table: Any, page: Any, elapsed: Any, signals: Any, out: Any
 def evaluate(
     value: Any, table: FloatArray, pages: tuple[ArrayLike, ...], elapsed: Any, signals: ArrayLike
 ) -> FloatArray:
-    """Evaluate the kernel at every point of the broadcast of state and page parameters."""
+    """Return the values that a kernel gives for all states and pages, in their broadcast shape."""
     shape = np.broadcast_shapes(*(np.shape(parameter) for parameter in pages))
     rows = np.arange(len(table), dtype=np.int64).reshape(shape)
     try:
@@ -83,7 +83,7 @@ def evaluate(
 
 
 def _checked(*parameters: ArrayLike) -> Any:
-    """Return the first of PARAMETERS, or all; ValueError outside the supported domain."""
+    """Return the given page parameters unchanged; raise ValueError if one is out of its range."""
     for name, value in zip(PARAMETERS, parameters, strict=False):
         if name != "recall":
             check_domain(name, floats(name, value))
@@ -91,14 +91,14 @@ def _checked(*parameters: ArrayLike) -> Any:
 
 
 def _times(name: str, times: ArrayLike, *, finite: bool = True) -> FloatArray:
-    """Return times as float64; ValueError unless >= 0 and, if finite, in the supported domain."""
+    """Return times as float64; ValueError unless >= 0, in the domain and, if ``finite``, finite."""
     array = check_nonnegative(name, times, finite=finite)
     check_domain(name, np.where(np.isinf(array), 0.0, array))
     return array
 
 
 def _counts(signals: ArrayLike) -> Any:
-    """Return ``signals`` as float64; ValueError unless they are counts."""
+    """Return numbers of signals as float64; ValueError unless they are integers in [0, 2**62)."""
     array = check_nonnegative("signals", signals)
     if np.any(array != np.floor(array)) or np.any(array >= 2.0**62):
         raise ValueError(f"signals must be integers >= 0 and below 2**62, got {signals!r}")
@@ -106,7 +106,7 @@ def _counts(signals: ArrayLike) -> Any:
 
 
 def greedy(elapsed: ArrayLike, *, importance: ArrayLike, change_rate: ArrayLike) -> FloatArray:
-    """Return the value of a page without signals, V_GREEDY (section 5.1).
+    """Return the crawl value V_GREEDY of pages whose changes send no signal (section 5.1).
 
     V = (mu / Delta) R^1_exp(Delta t) = (mu / Delta) (1 - exp(-Delta t) (1 + Delta t)).
     """
@@ -124,12 +124,12 @@ def harmonic(
     signals: ArrayLike = 0,
     complete: ArrayLike = False,
 ) -> FloatArray:
-    """Return the value of a page under the harmonic penalty H(n) of n changes since the last crawl.
+    """Return the crawl value if n changes since the last crawl cost the harmonic number H(n).
 
-    V = mu (t - (1 - exp(-Delta t)) / Delta) for a page whose changes are seen at crawls only, and
-    V = mu n / Delta for a page with complete observation and n signalled changes. Both equal E[T]
-    D(T) - E[integral of D over T] for the cycle T that ends now (Olston and Pandey 2008, eq. 4),
-    with D = mu E[H(N)] (Kolobov et al. 2019, eq. 2).
+    V = mu (t - (1 - exp(-Delta t)) / Delta) for a page whose changes are seen at crawls only. V =
+    mu n / Delta for a page with complete observation, where n signals show all changes. Both equal
+    E[T] D(T) - E[integral of D over T] for the cycle T that ends now (Olston and Pandey 2008, eq.
+    4), with D = mu E[H(N)] (Kolobov et al. 2019, eq. 2).
 
     ``signals`` are used where ``complete`` is True.
     """
@@ -149,7 +149,7 @@ def greedy_cis(
     false_signal_rate: ArrayLike,
     reading: Reading = "I2",
 ) -> FloatArray:
-    """Return the value if every signal is treated as a change, V_GREEDY_CIS (section 5.1).
+    """Return the crawl value V_GREEDY_CIS, which treats every signal as a change (section 5.1).
 
     Before a signal V = mu (R^0_exp((alpha + gamma) t) / (alpha + gamma) - exp(-alpha t)
     R^0_exp(gamma t) / gamma); after a signal V = mu / Delta. With false signals the paper has three
@@ -157,7 +157,7 @@ def greedy_cis(
 
     * ``"I1"`` assumes nu = 0, so gamma = lambda Delta;
     * ``"I2"`` (the formula as printed) uses the true gamma = lambda Delta + nu;
-    * ``"I3"`` is I2 with its own limit after a signal, mu / (Delta + nu).
+    * ``"I3"`` is I2 with another limit after a signal, mu / (Delta + nu).
     """
     pages = _checked(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_cis_table(*pages, reading=reading)
@@ -177,11 +177,11 @@ def greedy_cis_plus(
     precision_above: float = HIGH_PRECISION,
     recall_above: float = HIGH_RECALL,
 ) -> FloatArray:
-    """Return :func:`greedy_cis` for pages of high quality, else :func:`greedy` (section 6.7).
+    """Return the GREEDY-CIS+ value: GREEDY-CIS for pages with good signals, GREEDY for the rest.
 
-    This is GREEDY-CIS+. A page is of high quality if its precision lambda Delta / gamma exceeds
-    ``precision_above`` and its recall exceeds ``recall_above``. Other arguments and errors are
-    those of :func:`greedy_cis`.
+    Signals are good if the page's precision lambda Delta / gamma exceeds ``precision_above`` and
+    its recall exceeds ``recall_above`` (section 6.7). The other arguments and the errors are
+    documented in :func:`greedy_cis`.
     """
     pages = _checked(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_cis_plus_table(
@@ -199,14 +199,14 @@ def greedy_ncis(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """Return the value of a page with noisy signals, V_GREEDY_NCIS (Theorem 1, section 5.1).
+    """Return the value V_GREEDY_NCIS of a page with noisy signals (Theorem 1, section 5.1).
 
-    V = mu sum_{i=0}^{floor(iota/beta)} [nu^i / (Delta + nu)^(i+1) R^i_exp((alpha + gamma) x_i)
-    - exp(-alpha iota) / gamma R^i_exp(gamma x_i)] = mu (w - exp(-alpha iota) psi), x_i = iota -
-    i beta.
+    V = mu sum_{i=0}^{floor(iota/beta)} [nu^i / (Delta + nu)^(i+1) R^i_exp((alpha + gamma) x_i) -
+    exp(-alpha iota) / gamma R^i_exp(gamma x_i)] = mu (w - exp(-alpha iota) psi), x_i = iota - i
+    beta.
 
-    At an infinite effective elapsed time V is mu / Delta, its limit; with lambda = 1 that is the
-    limit of many signals; :func:`greedy_ncis_observed` takes their number.
+    At an infinite effective elapsed time V is its limit mu / Delta. With lambda = 1 this is the
+    limit of many signals; for a given number of signals use :func:`greedy_ncis_observed`.
     """
     pages = _checked(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_ncis_table(*pages)
@@ -223,11 +223,11 @@ def greedy_ncis_observed(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """Return :func:`greedy_ncis` at iota = elapsed + beta signals, exact where beta is infinite.
+    """Return the GREEDY-NCIS value after a time and a number of signals, exact for every page.
 
-    With lambda = 1 and nu > 0 the value is (mu / gamma) sum_{i<n} ((nu/gamma)^i - (nu/gamma)^n)
-    after n signals, at any time; with lambda = 1 and nu = 0 it is 0 before a signal and
-    mu / Delta after.
+    It equals :func:`greedy_ncis` at iota = elapsed + beta signals where beta is finite. With lambda
+    = 1 and nu > 0 it is (mu / gamma) sum_{i<n} ((nu/gamma)^i - (nu/gamma)^n) after n signals, at
+    any time. With lambda = 1 and nu = 0 it is 0 before a signal and mu / Delta after.
     """
     pages = _checked(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_ncis_table(*pages)
@@ -244,10 +244,10 @@ def greedy_ncis_approx(
     false_signal_rate: ArrayLike,
     terms: int,
 ) -> FloatArray:
-    """Return the first ``terms`` summands of :func:`greedy_ncis`, V_G_NCIS_APPROX_J (appendix A.1).
+    """Return V_G_NCIS_APPROX_J: the first ``terms`` summands of V_GREEDY_NCIS (appendix A.1).
 
-    With recall 0 and false signals, beta is 0 and the number of summands is infinite; the policy
-    :class:`policies.GreedyNCISApprox` treats such a page as one without signals.
+    With recall 0 and false signals, beta is 0 and the number of summands is infinite. The policy
+    :class:`policies.GreedyNCISApprox` treats such a page as a page without signals.
     """
     pages = _checked(importance, change_rate, recall, false_signal_rate)
     table = tables.greedy_ncis_approx_table(*pages, terms=terms)
@@ -258,9 +258,10 @@ def greedy_ncis_approx(
 def _effective(
     value: Any, table: FloatArray, pages: tuple[ArrayLike, ...], iota: FloatArray
 ) -> FloatArray:
-    """Evaluate the kernel at an effective elapsed time, as elapsed time without signals.
+    """Return the values that a kernel gives at effective elapsed times ``iota``.
 
-    An infinite time becomes both a large time and many signals, so that every page saturates.
+    The kernel receives a finite iota as elapsed time without signals. It receives an infinite iota
+    as a large time and many signals, so that every page reaches the limit of its value.
     """
     last = 2.0**62
     endless = np.isinf(iota)
@@ -283,8 +284,8 @@ def effective_elapsed(
 ) -> FloatArray:
     """Return the effective elapsed time tau_EFF = elapsed + beta signals (section 3).
 
-    Infinite after a signal if beta is infinite: without false signals, or with recall 1. Signals
-    that are pure noise (recall 0) add nothing.
+    It is infinite after a signal if beta is infinite: without false signals, or with recall 1.
+    Signals that are pure noise (recall 0) add nothing.
     """
     _checked(0.0, change_rate, recall, false_signal_rate)
     beta = tables.signal_time(change_rate, recall, false_signal_rate)
@@ -301,10 +302,10 @@ def cycle_length(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """Return psi, the mean time between crawls at effective elapsed time iota (Lemma 4).
+    """Return psi, the mean time from a crawl to effective elapsed time iota (Lemma 4).
 
-    psi = (1/gamma) sum_{i=0}^{floor(iota/beta)} R^i_exp(gamma (iota - i beta)); the crawl rate is
-    f = 1 / psi. Without signals psi = iota. At an infinite iota psi is infinite, except that nu = 0
+    psi = (1/gamma) sum_{i=0}^{floor(iota/beta)} R^i_exp(gamma (iota - i beta)); the crawl rate is f
+    = 1 / psi. Without signals psi = iota. At an infinite iota psi is infinite, except that nu = 0
     gives 1 / gamma, because every signal ends the cycle.
     """
     pages = _checked(0.0, change_rate, recall, false_signal_rate)[1:]

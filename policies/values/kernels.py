@@ -1,4 +1,4 @@
-"""Compiled scalar crawl values; :mod:`policies.values` documents the formulas.
+"""Compiled functions that return the crawl value of one page; formulas are in policies.values.
 
 Every public function is a kernel of type ``VALUE``: ``value(parameters, page, elapsed, signals)``.
 Row ``page`` of ``parameters`` comes from the table builder of the same name in
@@ -51,19 +51,19 @@ from policies.values.series import (
 
 @compiled(VALUE.signature)
 def round_robin_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return the time since the last crawl."""
+    """Return the time since the last crawl as the page's value: the oldest copy comes first."""
     return elapsed
 
 
 @compiled(VALUE.signature)
 def greedy_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return V_GREEDY (section 5.1); signals are ignored."""
+    """Return V_GREEDY of one page (section 5.1) from its elapsed time; signals are ignored."""
     return greedy_form(parameters[page, TOP], parameters[page, ALPHA] * elapsed)
 
 
 @compiled(VALUE.signature)
 def harmonic_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return the harmonic value: by signals with complete observation, else by time."""
+    """Return the harmonic value: from signals with complete observation, else from elapsed time."""
     per_signal: float = parameters[page, PER_SIGNAL]
     if per_signal > 0.0:
         return per_signal * signals
@@ -73,7 +73,7 @@ def harmonic_value(parameters: FloatArray, page: int, elapsed: float, signals: f
 
 @compiled(VALUE.signature)
 def greedy_cis_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return V_GREEDY_CIS (section 5.1) in the reading of the table."""
+    """Return V_GREEDY_CIS of one page (section 5.1), in the reading of the page's table."""
     top: float = parameters[page, TOP]
     if signals >= parameters[page, MIN_SIGNALS]:
         return top
@@ -84,7 +84,7 @@ def greedy_cis_value(parameters: FloatArray, page: int, elapsed: float, signals:
 
 @compiled(VALUE.signature)
 def greedy_ncis_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return V_GREEDY_NCIS (Theorem 1)."""
+    """Return V_GREEDY_NCIS of one page from its elapsed time and number of signals (Theorem 1)."""
     top: float = parameters[page, TOP]
     y: float = parameters[page, ALPHA] * elapsed
     if signals > 0:
@@ -107,7 +107,7 @@ def greedy_ncis_value(parameters: FloatArray, page: int, elapsed: float, signals
 def greedy_ncis_approx_value(
     parameters: FloatArray, page: int, elapsed: float, signals: float
 ) -> float:
-    """Return V_G_NCIS_APPROX_J (appendix A.1): the first J summands of Theorem 1."""
+    """Return V_G_NCIS_APPROX_J of one page: the first J summands of Theorem 1 (appendix A.1)."""
     top: float = parameters[page, TOP]
     terms: float = parameters[page, TERMS]
     y: float = parameters[page, ALPHA] * elapsed
@@ -147,7 +147,7 @@ def reaches(index: int, x: float) -> float:
 
 @compiled(VALUE.signature)
 def cycle_length_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return the cycle length psi (Lemma 4): the mean time to this effective elapsed time."""
+    """Return psi, the mean time until a page reaches this effective elapsed time (Lemma 4)."""
     gamma: float = parameters[page, LENGTH_GAMMA]
     spacing: float = parameters[page, LENGTH_SPACING]
     beta: float = parameters[page, LENGTH_BETA]

@@ -40,15 +40,15 @@ BRANCH_SERIES = (
     0.0004424730618146209,
     0.00029267722472962746,
 )
-"""Coefficients of s, s^2, ... in the expansion of x about the branch point (Corless et al. 1996,
-eq. 4.22): from (1 - s^2/2) x x' = s (1 + x)."""
+"""Coefficients of s, s^2, ... of the interval x at small s = sqrt(2 c), c the price of a crawl
+(Corless et al. 1996, eq. 4.22): from (1 - s^2/2) x x' = s (1 + x)."""
 
 PIECES, PIECES_END, DEGREE = 64, 1.25, 9
 
 
 @compiled()
 def interval(s: float) -> float:
-    """Return the interval ``x`` with ``1 - (1 + x) e^-x = s^2 / 2``, for 0 <= s < sqrt 2.
+    """Return the crawl interval x with ``1 - (1 + x) e^-x = s^2 / 2``, for 0 <= s < sqrt 2.
 
     Uses the series near the branch point; elsewhere the start of Barry et al. (1995, eq. 15) and
     one step of fourth order (Fritsch, Shafer and Crowley 1973). Relative error below 3e-15.
@@ -71,7 +71,7 @@ def interval(s: float) -> float:
 
 @functools.cache
 def pieces() -> FloatArray:
-    """Return polynomial coefficients of x / s on 64 pieces of [0, 1.25), shape (64, 10)."""
+    """Return polynomials for :func:`interval` over s, on 64 pieces of s in [0, 1.25), (64, 10)."""
     nodes = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
     centres = (np.arange(PIECES) + 0.5) * (PIECES_END / PIECES)
     points = centres[:, None] + nodes * (0.5 * PIECES_END / PIECES)
@@ -82,7 +82,7 @@ def pieces() -> FloatArray:
 
 @inlined()
 def fast_interval(s: float, table: FloatArray) -> float:
-    """Return :func:`interval` by the polynomials of :func:`pieces`: error below 2e-15, 5 ns."""
+    """Return the crawl interval of ``s`` by polynomials from :func:`pieces`: error 2e-15, 5 ns."""
     if s >= PIECES_END:
         return interval(s)
     position = s * (PIECES / PIECES_END)
@@ -114,12 +114,12 @@ HARMONIC_SERIES = (
     -1.5008349408791911e-12,
     3.239317851416903e-12,
 )
-"""Coefficients of s, s^2, ... of x: from x' (x - s^2/2) = s."""
+"""Coefficients of s, s^2, ... of the harmonic interval x at small s: from x' (x - s^2/2) = s."""
 
 
 @inlined()
 def harmonic_interval(cost: float) -> float:
-    """Return ``x`` with ``x - (1 - e^-x) = cost``, for cost >= 0, within 2e-15 (relative).
+    """Return the interval x with ``x - (1 - e^-x) = cost``, for cost >= 0, within 2e-15 (relative).
 
     Uses the series near 0; elsewhere three of Halley's steps from a start within 15%.
     """

@@ -22,7 +22,7 @@ def best_page(
 ) -> int:
     """Return the alive page of the largest value, ties to the lowest index; 0 if none is alive.
 
-    If the value of page i is NaN, return -1 - i.
+    If the value of an alive page i is NaN, return -1 - i.
     """
     best = -1
     largest = -math.inf
@@ -41,7 +41,7 @@ def best_page(
 def page_values(
     value: Any, parameters: FloatArray, elapsed: FloatArray, signals: FloatArray, alive: BoolArray
 ) -> FloatArray:
-    """Return the value of every page, (m,); -inf where it is not alive."""
+    """Return the crawl value of every page, (m,); -inf for pages that are not alive."""
     values = np.full(elapsed.size, -math.inf)
     for page in range(elapsed.size):
         if alive[page]:
@@ -51,7 +51,7 @@ def page_values(
 
 @compiled(types.int64(types.float64[::1]))
 def first_undefined(values: FloatArray) -> int:
-    """Return the first page whose value is NaN, -1 if there is none."""
+    """Return the index of the first page whose value is NaN; -1 if no value is NaN."""
     for page in range(values.size):
         if math.isnan(values[page]):
             return page
@@ -66,7 +66,7 @@ def first_undefined(values: FloatArray) -> int:
 def weighted_signals(
     signal_weight: Any, parameters: FloatArray, page: IntArray, age: FloatArray, source: IntArray
 ) -> FloatArray:
-    """Return the weights of signals, by page, age and source, (n,)."""
+    """Return the weight of each of n signals, (n,), given its page, its age and its source."""
     counts = np.empty(page.size)
     for signal in range(page.size):
         counts[signal] = signal_weight(parameters, page[signal], age[signal], source[signal])
@@ -80,10 +80,10 @@ def ignore_signal(parameters: FloatArray, page: int, age: float, source: int) ->
 
 
 class ValuePointer(types.WrapperAddressProtocol):
-    """A compiled value with its address, for choices among few pages.
+    """A compiled crawl value with a stored address, for fast choices among few pages.
 
     Numba looks up the address of a function argument at every call, which takes 20 us. A stored
-    address costs no lookup, but up to 20 ns more per page. Both run the same arithmetic.
+    address costs no lookup, and up to 20 ns more per page. Both run the same arithmetic.
     """
 
     def __init__(self, value: Any) -> None:
@@ -106,7 +106,10 @@ MAX_POINTER_PAGES = 500
 
 
 def counts_at_unknown_age(index: CompiledIndex, signals: IntArray) -> FloatArray:
-    """Return the total weight of signals of unknown age, (m,), by their numbers, (m,) or (S, m)."""
+    """Return each page's total signal weight, (m,), for signals without ages.
+
+    ``signals`` are numbers of signals, by page, (m,), or by source and page, (S, m).
+    """
     numbers = np.atleast_2d(signals)
     if index.signal_weight is None:
         return np.asarray(numbers.sum(axis=0), np.float64)
@@ -121,7 +124,7 @@ def counts_at_unknown_age(index: CompiledIndex, signals: IntArray) -> FloatArray
 def signal_weights(
     index: CompiledIndex, page: IntArray, age: FloatArray, source: IntArray
 ) -> FloatArray:
-    """Return the weights of signals, (n,)."""
+    """Return the weights of n signals in the index's value, (n,); all 1 if it counts signals."""
     if index.signal_weight is None:
         return np.ones(page.size)
     signals = page, age, source

@@ -1,8 +1,8 @@
-r"""The sums of the crawl values, in forms without cancellation or overflow.
+r"""Sums of the crawl values of Theorem 1, in forms without cancellation or overflow.
 
-The sum of Theorem 1 in numerically safe form. Write x_i = gamma (iota - i beta), r = alpha / gamma,
-q = nu / gamma, y = alpha iota (so that exp(-y) is the probability that the page is fresh), and
-N for a Poisson variable of mean x_i. The i-th summand is
+Write x_i = gamma (iota - i beta), r = alpha / gamma, q = nu / gamma, y = alpha iota (so that
+exp(-y) is the probability that the page is fresh), and N for a Poisson variable of mean x_i. The
+i-th summand is
 
     T_i = (exp(-y) / gamma) E[((1 + r)^N - (1 + r)^(i+1))^+],
 
@@ -17,8 +17,8 @@ From y = SWITCH on, V equals its asymptotic form (``_asymptote`` in :mod:`polici
 to the last bit or two, for any number of summands. Relative errors are below 4e-15 (checked against
 50 digits); rounding may lower a non-decreasing value by up to 3e-15.
 
-Signals enter through y and x_i only, as multiples of alpha beta and gamma beta: alpha beta is
-finite even where alpha = 0, and differences of large effective times never occur.
+Signals enter through y and x_i only, as multiples of alpha beta and gamma beta. The product alpha
+beta is finite even where alpha = 0, and differences of large effective times never occur.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import NamedTuple
 from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import FloatArray
 
-# Columns of the tables. GREEDY has the first two; GREEDY-CIS the first six; NCIS all.
+# Columns of the tables. GREEDY tables have the first two, GREEDY-CIS the first six, NCIS all.
 TOP = 0  # mu / Delta, the limit of the value
 ALPHA = 1  # alpha, the rate of changes that send no signal (GREEDY: Delta)
 GAMMA = 2  # gamma, the rate of signals
@@ -48,7 +48,7 @@ TERMS = 14  # G-NCIS-APPROX-J: J
 # Columns of the table of the harmonic value.
 PER_TIME = 0  # mu where changes are not observed
 PACE = 1  # Delta
-PER_SIGNAL = 2  # mu / Delta where they are
+PER_SIGNAL = 2  # mu / Delta where changes are observed
 
 # Columns of the table of the cycle length.
 LENGTH_GAMMA = 0  # gamma
@@ -64,16 +64,16 @@ SATURATED = 45.0
 
 NEGLIGIBLE = 1e-17
 MANY = 16
-"""Number of summands from which a closed sum for those deep in the money is faster."""
+"""Number of summands from which a closed form for the summands deep in the money is faster."""
 
 SHORT = 64
-"""Summands with a larger index start from the Poisson pmf instead of from 1."""
+"""Index above which a summand starts from the Poisson probability, computed by logarithms."""
 
 LONG = 1_000_000
-"""Summands with a larger index add under 4e-12 of the value to their intrinsic part."""
+"""Index above which a summand adds under 4e-12 of the value to its intrinsic part."""
 
 ENDLESS = 1e15
-"""Number of summands deep in the money after which further ones are negligible."""
+"""Number of summands deep in the money after which the remaining ones are negligible."""
 
 # Chebyshev fits on [0, 1], relative error below 1e-16, of (1 - exp(-y) (1 + y)) / y^2 and of
 # (exp(-x) - 1 + x) / x^2; constants first.
@@ -110,7 +110,7 @@ LATE = (
 
 
 class Page(NamedTuple):
-    """Columns TOP to REST of a row, as plain numbers."""
+    """Constants of one page: columns TOP to REST of its row in a value table, as plain numbers."""
 
     top: float
     alpha: float
@@ -126,7 +126,7 @@ class Page(NamedTuple):
 
 @inlined()
 def page_row(table: FloatArray, row: int) -> Page:
-    """Return the columns TOP to REST of one row."""
+    """Return the constants of one page, columns TOP to REST, from a row of a value table."""
     return Page(
         table[row, TOP],
         table[row, ALPHA],
@@ -143,7 +143,7 @@ def page_row(table: FloatArray, row: int) -> Page:
 
 @inlined()
 def _polynomial(x: float, c: tuple[float, ...]) -> float:
-    """Evaluate thirteen coefficients by Estrin's scheme, whose dependency chain is short."""
+    """Return a polynomial at x, given thirteen coefficients, constant first (Estrin's scheme)."""
     x2 = x * x
     x4 = x2 * x2
     low = (c[0] + c[1] * x) + (c[2] + c[3] * x) * x2
@@ -167,7 +167,7 @@ def third_remainder(b: float) -> float:
 
 @inlined()
 def greedy_form(scale: float, y: float) -> float:
-    """Return ``scale * (1 - exp(-y) (1 + y))``, R^1_exp(y), without underflow."""
+    """Return ``scale`` times R^1_exp(y) = 1 - exp(-y) (1 + y), without underflow."""
     if y < 1.0:
         return (scale * y) * (y * _polynomial(y, AGED))
     if y < SATURATED:
@@ -177,7 +177,7 @@ def greedy_form(scale: float, y: float) -> float:
 
 @inlined()
 def lateness(x: float) -> float:
-    """Return ``1 - (1 - exp(-x)) / x``, in [0, 1]: the mean share of time after the changes."""
+    """Return ``1 - (1 - exp(-x)) / x``, in [0, 1]: the mean time share after the first change."""
     if x < 1.0:
         return x * _polynomial(x, LATE)
     return 1.0 + math.expm1(-x) / x
@@ -185,7 +185,10 @@ def lateness(x: float) -> float:
 
 @inlined()
 def first_term(scale: float, y: float, x: float, ratio: float) -> float:
-    """Return T_0 mu, ``scale * (R^1_exp(y) + exp(-y) r (exp(-x) - 1 + x))``, with y = r x."""
+    """Return the first summand mu T_0 of Theorem 1, with y = r x the evidence and ``ratio`` = r.
+
+    It is ``scale * (R^1_exp(y) + exp(-y) r (exp(-x) - 1 + x))``, where ``scale`` is its limit.
+    """
     if y >= SATURATED:
         return scale
     if x < 1.0:
@@ -201,20 +204,20 @@ def first_term(scale: float, y: float, x: float, ratio: float) -> float:
 
 @inlined()
 def pmf(index: float, x: float) -> float:
-    """Return P(N = index) for N Poisson of mean x, index large."""
+    """Return the probability P(N = index) of a Poisson number N of mean x, for a large index."""
     return math.exp(index * math.log(x) - x - math.lgamma(index + 1.0))
 
 
 @compiled()
 def deep(index: float, x: float) -> bool:
-    """Return whether P(N <= index) is negligible for N Poisson of mean x."""
+    """Return whether a Poisson number N of mean x has a negligible probability P(N <= index)."""
     margin = x - index - 41.0
     return margin > 0.0 and margin * margin > 81.0 * (index + 1.0)
 
 
 @inlined()
 def _put(index: int, x: float, ratio: float) -> float:
-    """Return exp(-x) sum_{j <= index} (x^j / j!) (1 - (1 + r)^(j - index - 1))."""
+    """Return exp(-x) sum_{j<=index} (x^j / j!) (1 - (1 + r)^(j-index-1)), a summand's put."""
     shrink = 1.0 / (1.0 + ratio)
     step = ratio * shrink
     deficit = step
@@ -237,9 +240,10 @@ def _put(index: int, x: float, ratio: float) -> float:
 
 @inlined()
 def _call(index: int, x: float, ratio: float, enough: float) -> float:
-    """Return exp(-x) sum_{k >= 1} ((1 + r)^k - 1) x^(k + index + 1) / (k + index + 1)!.
+    """Return the call of a summand out of the money, i = ``index``.
 
-    The sum ends where its terms fall below ``enough``.
+    It is exp(-x) sum_{k >= 1} ((1 + r)^k - 1) x^(k + i + 1) / (k + i + 1)!. The sum ends where its
+    terms fall below ``enough``.
     """
     j = index + 1.0
     if index <= SHORT:
@@ -266,9 +270,10 @@ def _call(index: int, x: float, ratio: float, enough: float) -> float:
 def summand(
     index: int, x: float, ratio: float, z: float, limit: float, fresh: float, total: float
 ) -> float:
-    """Return the summand gamma T_i, with limit = rho^i / (1 + r) and fresh = exp(-y).
+    """Return gamma T_i, summand i = ``index`` of Theorem 1 times gamma.
 
-    The absolute error is small relative to ``total``, the sum of the summands before it.
+    ``limit`` is rho^i / (1 + r) and ``fresh`` is exp(-y). The absolute error is small relative to
+    ``total``, the sum of the summands 0 to i - 1.
     """
     if z < 0.0 and (index > SHORT or z * fresh < -0.25 * total):
         if index > LONG:
@@ -282,18 +287,18 @@ def summand(
 
 @inlined()
 def deep_count(x: float, spacing: float, count: float) -> int:
-    """Return how many leading summands, of about ``count``, are deep in the money."""
+    """Return how many of about ``count`` first summands are so deep that their puts vanish."""
     margin = 42.0 + 9.0 * math.sqrt(count + 1.0)
     return int(min(ENDLESS, max(0.0, (x - margin) / (1.0 + spacing))))
 
 
 @inlined()
 def _deep_sum(page: Page, y: float, count: int) -> float:
-    """Return mu (T_0 + ...), the first ``count`` summands, all of them deep in the money.
+    """Return mu (T_0 + ...), the sum of the first ``count`` summands, all deep in the money.
 
-    (mu / gamma) sum_{i<M} (rho^i / (1 + r) - exp(-y)), with M = count and c = -ln rho, in the form
-    mu R^1_exp(M c) / Delta + M (mu / gamma) exp(-M c) (c gamma / Delta - exp(M c - y)), where
-    nothing cancels.
+    It is (mu / gamma) sum_{i<M} (rho^i / (1 + r) - exp(-y)), with M = count and c = -ln rho. The
+    form used is mu R^1_exp(M c) / Delta + M (mu / gamma) exp(-M c) (c gamma / Delta - exp(M c -
+    y)), where nothing cancels.
     """
     c = page.evidence + page.log_growth
     total = count * c
@@ -307,7 +312,7 @@ def _deep_sum(page: Page, y: float, count: int) -> float:
 def _later(
     page: Page, elapsed: float, signals: float, y: float, terms: float, start: int, before: float
 ) -> float:
-    """Return the summands gamma (T_start + ...) after those with the sum ``before``."""
+    """Return gamma (T_start + ...), summands from ``start`` on; ``before`` sums earlier ones."""
     total = before
     later = 0.0
     fresh = math.exp(-y)
@@ -333,7 +338,7 @@ def _later(
 
 @compiled()
 def summed(page: Page, elapsed: float, signals: float, y: float, terms: float) -> float:
-    """Return mu (T_0 + T_1 + ...): summands with x_i > 0, at most ``terms`` of them."""
+    """Return the value mu (T_0 + T_1 + ...) of a page: summands with x_i > 0, at most ``terms``."""
     x = page.gamma * elapsed
     if signals > 0:
         x += page.spacing * signals

@@ -46,7 +46,7 @@ def check_nonnegative(name: str, value: ArrayLike, *, finite: bool = True) -> Fl
 
 
 def check_share(name: str, value: ArrayLike) -> FloatArray:
-    """Return ``value`` as float64; ValueError if it is outside [0, 1]."""
+    """Return ``value`` as float64; raise ValueError if any number in it is outside [0, 1]."""
     array = floats(name, value)
     good = (array >= 0.0) & (array <= 1.0)
     if not np.all(good):
@@ -55,7 +55,7 @@ def check_share(name: str, value: ArrayLike) -> FloatArray:
 
 
 def broadcast_pages(*arrays: ArrayLike, **extra: ArrayLike) -> list[FloatArray]:
-    """Check and broadcast the first of PARAMETERS, or all, and extra ones."""
+    """Return page parameters, in the order of PARAMETERS, and extra ones, checked and broadcast."""
     parameters = dict(zip(PARAMETERS, arrays, strict=False)) | extra
     checked = [
         check_share(name, value) if name == "recall" else check_nonnegative(name, value)
@@ -71,7 +71,7 @@ def broadcast_pages(*arrays: ArrayLike, **extra: ArrayLike) -> list[FloatArray]:
 
 
 def _pages(*arrays: ArrayLike, **extra: ArrayLike) -> list[FloatArray]:
-    """Return the results of :func:`broadcast_pages`, flattened."""
+    """Return page parameters, checked, broadcast by :func:`broadcast_pages` and flattened."""
     return [np.ravel(array) for array in broadcast_pages(*arrays, **extra)]
 
 
@@ -81,7 +81,7 @@ def _table(*columns: ArrayLike) -> FloatArray:
 
 
 def _over(numerator: ArrayLike, denominator: ArrayLike) -> FloatArray:
-    """Return the quotient: 0 where the denominator is 0, and at most LARGEST."""
+    """Return ``numerator / denominator``: 0 where the denominator is 0, and at most LARGEST."""
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     positive = np.broadcast_to(np.asarray(denominator) > 0.0, shape)
     with np.errstate(over="ignore"):
@@ -91,7 +91,7 @@ def _over(numerator: ArrayLike, denominator: ArrayLike) -> FloatArray:
 
 @inlined()
 def _damping(spacing: float) -> float:
-    """Return -Re(W_1(g e^g) - g), g = gamma beta: the damping of psi's waves per beta."""
+    """Return -Re(W_1(g e^g) - g), g = gamma beta: the damping of waves of psi(iota) per beta."""
     g = spacing
     if g > 1e4:
         return 2.0 * (math.pi / g) ** 2
@@ -109,7 +109,7 @@ def _damping(spacing: float) -> float:
 
 @compiled()
 def _third_remainders(evidence: FloatArray) -> FloatArray:
-    """Return the third remainder of each page."""
+    """Return the third remainder of alpha beta, the evidence of one signal, for each page, (m,)."""
     out = np.empty_like(evidence)
     for k in range(evidence.shape[0]):
         out[k] = value_terms.third_remainder(evidence[k])
@@ -118,7 +118,7 @@ def _third_remainders(evidence: FloatArray) -> FloatArray:
 
 @compiled()
 def _dampings(spacing: FloatArray) -> FloatArray:
-    """Return the damping of each page."""
+    """Return the damping of the waves of the cycle length psi for every page, (m,)."""
     out = np.empty_like(spacing)
     for k in range(spacing.shape[0]):
         out[k] = _damping(spacing[k])
@@ -126,7 +126,7 @@ def _dampings(spacing: FloatArray) -> FloatArray:
 
 
 class _Signals:
-    """alpha, gamma and beta of pages, and derived quantities, as flat arrays."""
+    """Rates alpha and gamma, time beta per signal and numbers derived from them, (m,) each."""
 
     def __init__(self, change_rate: FloatArray, recall: FloatArray, false_rate: FloatArray) -> None:
         signalled = recall * change_rate
@@ -146,12 +146,12 @@ class _Signals:
 
 
 def round_robin_table(num_pages: int) -> FloatArray:
-    """Return the table of ``round_robin_value``: one column of zeros."""
+    """Return the table of ``round_robin_value``, which needs no constants: one column of zeros."""
     return np.zeros((num_pages, 1))
 
 
 def greedy_table(importance: ArrayLike, change_rate: ArrayLike) -> FloatArray:
-    """Return the table of ``greedy_value``."""
+    """Return the constants of pages that ``greedy_value`` needs, one row per page."""
     mu, delta = _pages(importance, change_rate)
     return _table(_over(mu, delta), delta)
 
@@ -159,7 +159,7 @@ def greedy_table(importance: ArrayLike, change_rate: ArrayLike) -> FloatArray:
 def harmonic_table(
     importance: ArrayLike, change_rate: ArrayLike, complete: ArrayLike = False
 ) -> FloatArray:
-    """Return the table of ``harmonic_value``."""
+    """Return the constants that ``harmonic_value`` needs; ``complete`` marks observed pages."""
     mask = np.asarray(complete)
     if mask.dtype != np.bool_:
         raise ValueError(f"complete must be bool, got dtype {mask.dtype}")
@@ -175,7 +175,7 @@ def harmonic_table(
 def _cis(
     mu: FloatArray, delta: FloatArray, recall: FloatArray, nu: FloatArray, reading: Reading
 ) -> FloatArray:
-    """Return the table of GREEDY-CIS for flat, checked parameters."""
+    """Return the constants that ``greedy_cis_value`` needs, from flat and checked parameters."""
     one_of("reading", reading, READINGS)
     alpha = (1.0 - recall) * delta
     assumed_nu = np.zeros_like(nu) if reading == "I1" else nu
@@ -193,7 +193,7 @@ def greedy_cis_table(
     *,
     reading: Reading = "I2",
 ) -> FloatArray:
-    """Return the table of ``greedy_cis_value``; ``reading`` as in ``greedy_cis``."""
+    """Return the constants that ``greedy_cis_value`` needs; ``greedy_cis`` explains ``reading``."""
     mu, delta, lam, nu = _pages(importance, change_rate, recall, false_signal_rate)
     return _cis(mu, delta, lam, nu, reading)
 
@@ -208,10 +208,10 @@ def greedy_cis_plus_table(
     precision_above: float = HIGH_PRECISION,
     recall_above: float = HIGH_RECALL,
 ) -> FloatArray:
-    """Return the table of ``greedy_cis_value`` for GREEDY-CIS+.
+    """Return the constants with which ``greedy_cis_value`` computes the values of GREEDY-CIS+.
 
-    A page is of high quality if its precision and its recall exceed the two thresholds; every
-    other page is a GREEDY page, and its signals are ignored.
+    A page has good signals if its precision and its recall exceed the two thresholds. Every other
+    page gets the value of GREEDY, and its signals are ignored.
     """
     mu, delta, lam, nu = _pages(importance, change_rate, recall, false_signal_rate)
     check_share("precision_above", precision_above)
@@ -230,7 +230,7 @@ def greedy_ncis_table(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """Return the table of ``greedy_ncis_value``."""
+    """Return the constants of pages that ``greedy_ncis_value`` needs, one row per page."""
     mu, delta, lam, nu = _pages(importance, change_rate, recall, false_signal_rate)
     mu = np.where(delta > 0.0, mu, 0.0)
     page = _Signals(delta, lam, nu)
@@ -258,13 +258,13 @@ def greedy_ncis_table(
 def _asymptote(
     page: _Signals, top: FloatArray, mu: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return the start of the asymptotic form and its coefficients of R^1_exp(y), y exp(-y) and 1.
+    """Return where the asymptotic form of the value starts, and its coefficients, (m,) each.
 
-    Far from the last crawl, psi(iota) = (iota + c) / (1 + g), g = gamma beta, c = g beta / (2 (1 +
-    g)), up to oscillations that shrink by exp(-damping) per beta. With b = alpha beta and
-    P = alpha (1 + g) = alpha + gamma b, V / mu = 1 / Delta - integral of alpha exp(-alpha s) psi
-    from iota on = R^1_exp(y) / P + (1 - exp(-y)) c / (1 + g) + d. The form of d used here does not
-    cancel.
+    The start is a level of y. The coefficients multiply R^1_exp(y), y exp(-y) and 1. Far from the
+    last crawl, psi(iota) = (iota + c) / (1 + g), g = gamma beta, c = g beta / (2 (1 + g)), up to
+    oscillations that shrink by exp(-damping) per beta. With b = alpha beta and P = alpha (1 + g) =
+    alpha + gamma b, V / mu = 1 / Delta - integral of alpha exp(-alpha s) psi from iota on =
+    R^1_exp(y) / P + (1 - exp(-y)) c / (1 + g) + d. The form of d used here does not cancel.
     """
     b = page.evidence
     steps = 38.0 / np.maximum(page.damping + b, 1e-300)
@@ -289,7 +289,7 @@ def greedy_ncis_approx_table(
     *,
     terms: int,
 ) -> FloatArray:
-    """Return the table of ``greedy_ncis_approx_value`` with J = ``terms`` >= 1 summands."""
+    """Return the constants that ``greedy_ncis_approx_value`` needs for ``terms`` >= 1 summands."""
     if terms < 1 or terms != int(terms):
         raise ValueError(f"terms must be an integer >= 1, got {terms!r}")
     table = greedy_ncis_table(importance, change_rate, recall, false_signal_rate)
@@ -299,7 +299,7 @@ def greedy_ncis_approx_table(
 def cycle_length_table(
     change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
 ) -> FloatArray:
-    """Return the table of ``cycle_length_value``."""
+    """Return the constants of pages that ``cycle_length_value`` needs, one row per page."""
     page = _Signals(*_pages(0.0, change_rate, recall, false_signal_rate)[1:])
     with np.errstate(divide="ignore", invalid="ignore"):
         switch = np.where(page.beta > 0.0, 38.0 / page.damping * page.beta, 0.0)
@@ -309,7 +309,7 @@ def cycle_length_table(
 def signal_time(
     change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
 ) -> FloatArray:
-    """Return beta, the effective time of one signal, in the broadcast shape of the arguments."""
+    """Return beta, the effective time that one signal adds, in the arguments' broadcast shape."""
     pages = _pages(0.0, change_rate, recall, false_signal_rate)[1:]
     shape = np.broadcast_shapes(*map(np.shape, (change_rate, recall, false_signal_rate)))
     return _Signals(*pages).beta.reshape(shape)

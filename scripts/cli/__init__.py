@@ -1,4 +1,4 @@
-"""What all commands share: options, and errors in one line.
+"""Code shared by all commands: options, and errors in one line.
 
 Public modules: commands, options.
 """

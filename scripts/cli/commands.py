@@ -29,10 +29,10 @@ USAGE_ERROR: Any = typer.BadParameter.__base__
 
 
 class Command(TyperCommand):
-    """A command that rejects empty arguments; an empty path would be the current folder."""
+    """A command that rejects empty arguments, since an empty path means the current folder."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words of the command line; errors take one line."""
+        """Parse the words of the command line; a wrong word ends the command with one line."""
         line = [*args]
         with one_line_errors():
             for word, previous in zip(args, ["", *args], strict=False):
@@ -44,13 +44,8 @@ class Command(TyperCommand):
                 return super().parse_args(ctx, args)
             except USAGE_ERROR as error:
                 if option := getattr(error, "option_name", ""):  # it is unknown
-                    option_names = [
-                        name
-                        for parameter in self.params
-                        for name in parameter.opts
-                        if name[:2] == "--"
-                    ]
-                    one_of(f"option of {ctx.info_name}", option, [*option_names, "--help"])
+                    names = [o for param in self.params for o in param.opts if o[:2] == "--"]
+                    one_of(f"option of {ctx.info_name}", option, [*names, "--help"])
                 message = error.format_message().removesuffix(".")
                 words = shlex.join(line) or "nothing"
                 raise ValueError(f"{ctx.info_name}: {message}, got {words}") from None
@@ -68,7 +63,7 @@ def command(
     name: str | None = None,
     among: typer.Typer | None = None,
 ) -> typer.Typer:
-    """Return the command of a function with typer's annotations.
+    """Return a command that runs a function with typer's annotations.
 
     Args:
         main: the function; its errors are printed in one line.
@@ -94,9 +89,9 @@ def command_of(
     name: str | None = None,
     among: typer.Typer | None = None,
 ) -> typer.Typer:
-    """Return the command of a function whose argument is a dataclass with typer's annotations.
+    """Return a command that runs a function of one dataclass with typer's annotations, ``kind``.
 
-    The help lists the fields of a class before those of its base. See :func:`command`.
+    Its help lists fields of a class before fields of its base. See :func:`command`.
     """
     hints, entries = get_type_hints(kind, include_extras=True), {f.name: f for f in fields(kind)}
     own_first = dict.fromkeys(n for base in kind.__mro__ for n in inspect.get_annotations(base))
@@ -119,7 +114,7 @@ def command_of(
 def one_line_errors(
     stopped: str = "stopped; nothing was written", place: Path | None = None
 ) -> Iterator[None]:
-    """Exit with one line on bad input, a failed read or write, or an interrupt.
+    """Turn bad input, failed reads or writes, and interrupts into one printed line and an exit.
 
     Args:
         stopped: message after an interrupt: what was saved, and how to resume.

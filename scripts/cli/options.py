@@ -24,7 +24,7 @@ NUMBER = re.compile(r"[+-]?(\d+\.\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def plain_value(text: str) -> Any:
-    """Parse a value: JSON, a number such as .01, 1. or +1.5, or else a string."""
+    """Convert the text of a value: JSON, a number such as .01, 1. or +1.5, or else a string."""
     try:
         return json.loads(text)
     except ValueError:
@@ -34,7 +34,7 @@ def plain_value(text: str) -> Any:
 def named_values(
     pairs: Iterable[str], option: str = "env-arg", read: Callable[[str], Any] = plain_value
 ) -> dict[str, Any]:
-    """Parse ``name=value`` pairs; ``read`` converts the text of a value.
+    """Return the values of ``name=value`` texts by name; ``read`` converts the text of a value.
 
     Raises:
         ValueError: a pair without ``=``, or without a name.
@@ -49,7 +49,7 @@ def named_values(
 
 
 def read_instance(path: Path | None) -> dict[str, Any] | None:
-    """Read the arguments of an instance from a JSON file.
+    """Read the arguments of an instance from a JSON file; return None without a path.
 
     Raises:
         ValueError: the file cannot be read, or is not a JSON object.
@@ -83,7 +83,7 @@ def words_of(option: str, text: str | None) -> list[str]:
 
 
 def check_counts(minimum: int, **named: int) -> None:
-    """Raise ValueError unless all ``minimum <= value <= MAX_COUNT``; names are those of options."""
+    """Raise ValueError unless each named option has minimum <= value <= MAX_COUNT."""
     for name, value in named.items():
         if not minimum <= value <= MAX_COUNT:
             bound = f">= {minimum}" if value < minimum else f"<= {MAX_COUNT}"
@@ -91,7 +91,7 @@ def check_counts(minimum: int, **named: int) -> None:
 
 
 def default_folder(*words: str) -> Path:
-    """Return the folder ``runs/a-b-c`` of the words a, b and c."""
+    """Return the folder ``runs/a-b-c`` for the words a, b and c."""
     return Path("runs") / "-".join(words).replace(":", "-").replace("/", "-")
 
 

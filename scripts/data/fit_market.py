@@ -36,7 +36,7 @@ from scripts.study.rows import check_folder, provenance_at, write_csv, write_pro
 
 OUT, QUICK_OUT = Path("results/offers/market"), Path("runs/market")
 POSITIVES = {"price": 1 / 21, "click": 1 / 76, "impression": 1 / 7}
-"""Shares of offers per day, of 1:20, 1:75 and 1:6 (Han et al. 2020, section 4.1.1)."""
+"""Shares of offers with an event per day: 1:20, 1:75 and 1:6 (Han et al. 2020, section 4.1.1)."""
 POSITIVES_BAND, AUC_BAND = 0.2, 0.03
 """Tolerances of a share (relative) and of an AUC (absolute); both are our choice."""
 FULL = {"offers": 100_000, "days": 253, "per_day": 4_000}
@@ -45,10 +45,10 @@ QUICK_SETTINGS: dict[str, dict[str, Any]] = {"network": {"epochs": 1}, "trees": 
 
 
 class Figure(NamedTuple):
-    """A measured number and the paper's.
+    """A number measured on a simulated market, and the same number in the paper.
 
     ``what`` is ``positives``, a share of offers per day, or ``auc``; ``model`` and ``features``
-    describe the predictor of an AUC. ``band`` is the tolerance.
+    describe the predictor of an AUC. ``band`` is the tolerated difference.
     """
 
     what: str
@@ -61,12 +61,12 @@ class Figure(NamedTuple):
 
     @property
     def near(self) -> bool:
-        """Whether the measured number is within the band around the paper's."""
+        """Whether measured and paper's number differ by at most ``band``."""
         return abs(self.measured - self.paper) <= self.band
 
 
 class Tables(NamedTuple):
-    """Examples for training, validation and test, and the log of the test examples."""
+    """Examples for training, validation and test, and the log that the test examples come from."""
 
     train: Examples
     validation: Examples
@@ -77,7 +77,9 @@ class Tables(NamedTuple):
 def make_tables(
     shape: MarketShape, offers: int, days: int, per_day: int, seed: int, train_seed: int
 ) -> Tables:
-    """Log one market, or two of the same world, and return examples from them.
+    """Simulate a training and a test market of the same world, and return examples from them.
+
+    The two are one market if their seeds are equal.
 
     Args:
         shape: shape of the world and the markets.
@@ -103,7 +105,7 @@ def make_tables(
 
 
 def shares(log: MarketLog, days: range) -> Iterator[Figure]:
-    """Yield the shares of offers with a price change, a click and an impression per day."""
+    """Yield three figures: shares of offers with a price change, click or impression per day."""
     labels = [log.labels(day) for day in days]
     for number, task in enumerate(TASKS):
         share, paper = float(np.mean([day[number].mean() for day in labels])), POSITIVES[task]
@@ -113,7 +115,7 @@ def shares(log: MarketLog, days: range) -> Iterator[Figure]:
 def aucs(
     tables: Tables, models: Sequence[str], settings: dict[str, dict[str, Any]]
 ) -> Iterator[Figure]:
-    """Train nine predictors of each model and yield their AUCs on the test days."""
+    """Train nine predictors of each model (three tasks, three kinds of features); yield AUCs."""
     from sklearn.metrics import roc_auc_score  # slow to import
 
     kinds = list(itertools.product(models, TASKS, FEATURES))
@@ -126,7 +128,7 @@ def aucs(
 
 
 def shape_of(changes: Sequence[str]) -> MarketShape:
-    """Return the default shape with ``name=value`` arguments replaced.
+    """Return the default shape of a market, with ``name=value`` texts replacing its arguments.
 
     Raises:
         ValueError: a word of another form, an unknown name, or a value outside its range.
@@ -138,7 +140,7 @@ def shape_of(changes: Sequence[str]) -> MarketShape:
 
 
 def table_of(figures: Sequence[Figure]) -> Table:
-    """Return the table of measured numbers and the paper's, for the terminal."""
+    """Return a table for the terminal with each measured number and the paper's number."""
     table = Table(
         *Figure._fields, "near", title="A market of this shape, and that of Han et al. 2020"
     )
@@ -172,7 +174,7 @@ class Options:
 
 
 def main(options: Options) -> None:
-    """Measure, write and print."""
+    """Measure shares and AUCs of simulated markets, and write and print them."""
     seed, size = options.seed, QUICK if options.quick else FULL
     folder = options.out or (QUICK_OUT if options.quick else OUT)
     train_seed = seed + 1 if options.train_seed is None else options.train_seed

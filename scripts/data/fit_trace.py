@@ -90,14 +90,14 @@ def count_events(trace: Trace, start: float, end: float, signals: Signals) -> Co
 
 
 def _by_source(values: NDArray[Scalar]) -> NDArray[Scalar]:
-    """Return values by source; without the axis of sources if there is only one."""
+    """Return values (sources, m), or an array (m,) if there is only one source."""
     return values[0] if len(values) == 1 else values
 
 
 def fit_recall(counts: Counts) -> tuple[FloatArray, Pooled]:
-    """Fit the recall of each source, (m,) or (2, m), and the pooled ones.
+    """Return the recall of each page, (m,), or of two sources, (2, m), and pooled over pages.
 
-    The last source is fitted to all changes, the one before it to the remaining changes.
+    The last source is fitted to all changes, the first source to changes without its signals.
     """
     hits = np.atleast_2d(counts.signalled)
     recalls, pooled = np.zeros(hits.shape), [0.0] * len(hits)
@@ -113,7 +113,7 @@ def fit_recall(counts: Counts) -> tuple[FloatArray, Pooled]:
 
 
 def fit_false_rate(counts: Counts) -> tuple[FloatArray, Pooled]:
-    """Fit the rate of false signals of each source, (m,) or (2, m), and the pooled ones."""
+    """Return each page's false signals per day by source, (m,) or (2, m), and pooled over pages."""
     false = np.atleast_2d(counts.false_signals)
     priors = [fit_rate_prior(events, counts.days) for events in false]
     rates = [
@@ -123,7 +123,7 @@ def fit_false_rate(counts: Counts) -> tuple[FloatArray, Pooled]:
 
 
 def _pooled(values: list[float]) -> Pooled:
-    """Return the pooled values by source, or a number if there is only one."""
+    """Return pooled values as a tuple by source, or as a number if there is only one source."""
     return values[0] if len(values) == 1 else tuple(values)
 
 
@@ -181,7 +181,7 @@ class FitOptions:
 
 
 def main(options: FitOptions) -> None:
-    """Fit, write and print a summary."""
+    """Fit the parameters of a trace, write them, and print a summary."""
     kind = traces.check_signals(options.signals)
     trace = traces.load(traces.find(options.folder))
     parameters = fit(trace, options.start, options.end, kind)

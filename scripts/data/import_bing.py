@@ -53,7 +53,7 @@ class ImportOptions:
 
 
 def main(options: ImportOptions) -> None:
-    """Import or make an example, and print a summary."""
+    """Import the set, or write a synthetic example, and print a summary."""
     folder, count = options.folder, options.make_example
     path = options.out or folder / OUT
     if count is not None:

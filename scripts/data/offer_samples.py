@@ -24,11 +24,11 @@ TABLE_4: Mapping[str, Mapping[str, tuple[float, float]]] = {
     "click": {"metadata": (0.796, 0.021), "history": (0.948, 0.006), "both": (0.949, 0.006)},
     "impression": {"metadata": (0.736, 0.008), "history": (0.896, 0.003), "both": (0.895, 0.003)},
 }
-"""Testing AUCs of the paper by task and features, and their deviations over 20 subsets."""
+"""The paper's testing AUCs by task and features, with standard deviations over 20 subsets."""
 
 
 def logged(seed: int, num_offers: int, num_days: int, **arguments: Any) -> MarketLog:
-    """Return the log of a market from FIRST_DAY on; ``arguments`` are those of its law."""
+    """Simulate a market from FIRST_DAY on and return its log; its law gets ``arguments``."""
     drawn = market(num_offers, seed=seed, first_day=FIRST_DAY, **arguments)
     return record(drawn, num_days, seed)
 
@@ -42,7 +42,7 @@ class Split(NamedTuple):
 
 
 def split_days(num_days: int) -> Split:
-    """Split days in time, in the proportions of the paper, 153 : 9 : 91.
+    """Split days into training, validation and test days, 153 : 9 : 91 as in the paper.
 
     Args:
         num_days: days of the log.
@@ -61,7 +61,7 @@ class UniformSample:
     """A uniform sample of each day's offers.
 
     Attributes:
-        per_day: offers per day, >= 1; all if there are fewer.
+        per_day: offers per day, >= 1; a day with fewer offers is taken whole.
     """
 
     per_day: int
@@ -70,14 +70,14 @@ class UniformSample:
         whole("per_day", self.per_day, 1)
 
     def __call__(self, offers: OfferFeatures, rng: np.random.Generator) -> IntArray:
-        """Return the pages of a day, sorted."""
+        """Draw the sample of a day, and return the numbers of its offers, sorted."""
         count = len(offers.change_frequency)
         return np.sort(rng.choice(count, min(self.per_day, count), replace=False))
 
 
 @dataclass(frozen=True)
 class ClickWeightedSample:
-    """The union of a uniform sample of each day and one that is weighted by past clicks.
+    """The union of two samples of each day's offers: uniform, and weighted by past clicks.
 
     Weights are the clicks of the 30 days before. Only the uniform part includes offers without
     clicks. Probabilities depend on the past only, so that the sample keeps the share of positives
@@ -97,7 +97,7 @@ class ClickWeightedSample:
             raise ValueError(f"share must lie in [0, 1], got {self.share!r}")
 
     def __call__(self, offers: OfferFeatures, rng: np.random.Generator) -> IntArray:
-        """Return the pages of a day, sorted."""
+        """Draw both samples of a day, and return the numbers of their offers, sorted."""
         by_clicks = round(self.per_day * self.share)
         pages = weighted_draw(offers.clicks_30.astype(np.float64), by_clicks, rng)
         if by_clicks < self.per_day:
@@ -106,9 +106,9 @@ class ClickWeightedSample:
 
 
 def weighted_draw(weights: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
-    """Draw pages without replacement, in proportion to weight among the remaining ones.
+    """Draw pages without replacement; each draw is proportional to the remaining weights.
 
-    By exponential keys (Efraimidis and Spirakis 2006, Weighted random sampling with a reservoir).
+    Uses exponential keys (Efraimidis and Spirakis 2006, Weighted random sampling with a reservoir).
 
     Args:
         weights: (m,), >= 0; a page of weight 0 is never drawn.
@@ -116,7 +116,7 @@ def weighted_draw(weights: FloatArray, count: int, rng: np.random.Generator) -> 
         rng: the random numbers.
 
     Returns:
-        The pages, those of the smallest keys first.
+        The drawn pages, sorted by their keys.
     """
     able = np.flatnonzero(weights > 0.0)
     keys = rng.standard_exponential(len(able)) / weights[able]

@@ -29,7 +29,7 @@ LEVELS = ("expert", "medium", "random")
 
 
 class Task(NamedTuple):
-    """The environment of a family with its arguments, and the policies of LEVELS."""
+    """Id and arguments of a family's environment, and a policy for each of LEVELS."""
 
     id: str
     arguments: Mapping[str, Any]
@@ -61,12 +61,12 @@ FAMILIES: Mapping[str, Task] = {
 
 
 def dataset_name(family: str, level: str) -> str:
-    """Return the name of a data set."""
+    """Return the name of a data set in Minari: ``crawl/FAMILY/LEVEL-v0``."""
     return f"crawl/{family}/{level}-v0"
 
 
 def descriptions(family: str, seeds: range) -> dict[str, str]:
-    """Return the description of a data set by level; it differs between seeds."""
+    """Return a description of a family's data set for each level, which names the seeds."""
     task = FAMILIES[family]
     arguments = json.dumps(dict(task.arguments), sort_keys=True)
     return {
@@ -83,7 +83,7 @@ def metadata_of(folder: Path, family: str, level: str) -> dict[str, Any]:
 
 
 def is_recorded(folder: Path, family: str, seeds: range) -> bool:
-    """Return whether a folder has the data sets of a family; ValueError if it has other ones."""
+    """Return whether a folder has a family's data sets; ValueError if their descriptions differ."""
     if not (folder / "crawl" / family).exists():
         return False
     for level, description in descriptions(family, seeds).items():
@@ -98,7 +98,7 @@ def is_recorded(folder: Path, family: str, seeds: range) -> bool:
 
 @contextmanager
 def minari_folder(folder: str | Path) -> Iterator[None]:
-    """Make Minari use a folder for its data sets."""
+    """Let Minari use ``folder`` for its data sets within the context."""
     before = os.environ.get(PATH)
     os.environ[PATH] = os.path.abspath(folder)
     try:
@@ -110,7 +110,7 @@ def minari_folder(folder: str | Path) -> Iterator[None]:
 
 
 def record(folder: Path, family: str, seeds: range) -> None:
-    """Write the data sets of a family, which replace those in the folder.
+    """Record the data sets of a family; they replace its data sets in the folder.
 
     Args:
         folder: a folder of Minari.
@@ -158,7 +158,7 @@ def record(folder: Path, family: str, seeds: range) -> None:
 
 
 def _episode(env: gymnasium.Env[Any, Any], name: str, seed: int) -> dict[str, Any]:
-    """Return the episode of a policy: T + 1 observations, T actions, rewards and ends."""
+    """Return an episode of T steps of a policy: T + 1 observations, T actions, rewards and ends."""
     core: Any = env.unwrapped
     observation, _ = env.reset(seed=seed)
     policy: Any = policies.make(name, env)

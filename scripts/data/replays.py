@@ -1,4 +1,4 @@
-"""Environments that replay days of a record, with parameters that are fitted to earlier days."""
+"""Make environments that replay days of a record, with parameters fitted to earlier days."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def replayed(
 
     Args:
         trace: the record.
-        split: the days.
+        split: days of the fit and of the replay.
         signals: which signals are sent: directory, mentions, both or none.
         days_per_crawl: days between crawls of a page under an even share of the budget, > 0.
         importance: uniform or zipf.

@@ -58,7 +58,7 @@ MOVES = {
     50: ("tools/barrow.md", "tools/wheelbarrow.md"),
     140: ("soil/sand.md", "calendar/sand.md"),
 }
-"""Renames by day."""
+"""Renames of files by day: old path, new path."""
 WEEK = (0.7, 0.6, 0.7, 0.7, 0.9, 1.7, 1.7)
 """Relative activity of the days from Monday to Sunday."""
 
@@ -78,11 +78,11 @@ class Handbook:
         self.rates: dict[str, float] = {}
 
     def chance(self) -> float:
-        """Return a uniform number in [0, 1): the only draw that is stable between Pythons."""
+        """Return a random number in [0, 1); other draws would differ between versions of Python."""
         return self._dice.random()
 
     def pick(self, items: Sequence[Item]) -> Item:
-        """Return a random item."""
+        """Return one of the items at random."""
         return items[int(self.chance() * len(items))]
 
     def begin(self, path: str) -> None:
@@ -91,7 +91,7 @@ class Handbook:
         self.rates[path] = 0.0 if self.chance() < 0.15 else 0.004 * math.exp(4.2 * self.chance())
 
     def revise(self, path: str) -> None:
-        """Rewrite a line, perhaps append one, or occasionally only indent one."""
+        """Change a page: rewrite a line and perhaps append a line, or rarely indent a line only."""
         lines = self.pages[path]
         row = int(self.chance() * len(lines))
         if self.chance() < 0.05:
@@ -105,7 +105,7 @@ class Handbook:
         return " ".join(self.pick(self._words) for _ in range(9))
 
     def commit(self, second: int, subject: str, edits: Sequence[str], drafted: int = 0) -> None:
-        """Write a commit of ``edits`` (fast-import commands), merged from a draft, if any."""
+        """Append a commit of ``edits`` (fast-import commands); with ``drafted`` it is a merge."""
         tip = self._tip
         if drafted:
             self._write("draft", drafted, subject, edits, [f"from :{tip}"])
@@ -125,13 +125,13 @@ class Handbook:
         self.stream += "\n".join([*head, *links, *edits, "", ""]).encode()
 
     def written(self, path: str) -> str:
-        """Return the command that writes the current version of a page."""
+        """Return the fast-import command that writes the current version of a page."""
         text = "\n".join([f"# {Path(path).stem}", "", *self.pages[path], ""])
         return f"M 100644 inline {path}\ndata {len(text.encode())}\n{text}"
 
 
 def write_handbook(seed: int) -> bytes:
-    """Return the repository as a stream for ``git fast-import``, determined by the seed."""
+    """Return a synthetic repository as a stream for ``git fast-import``, fixed by the seed."""
     book = Handbook(seed)
     for directory, names in SITE.items():
         for name in names.split():
@@ -145,7 +145,7 @@ def write_handbook(seed: int) -> bytes:
 
 
 def _write_day(book: Handbook, day: int, dawn: int) -> None:
-    """Write the commits of a day."""
+    """Append the commits of a day (number ``day``) to the repository."""
     season = 0.6 + 0.8 / (1.0 + math.exp(-(day - 90) / 15.0))
     busy = season * WEEK[(dawn // DAY + 3) % 7]
     due = [path for path in sorted(book.pages) if book.chance() < busy * book.rates[path]]
@@ -162,7 +162,7 @@ def _write_day(book: Handbook, day: int, dawn: int) -> None:
 
 
 def _write_occasions(book: Handbook, day: int, dawn: int) -> None:
-    """Write the rare commits of a day, at night: bulk edits, births, deaths, renames."""
+    """Append a day's rare commits, made at night: bulk edits, births, deaths, renames."""
     if day % 23 == 11:
         directory = book.pick(list(SITE))
         paths = [path for path in sorted(book.pages) if path.startswith(directory)]
@@ -192,14 +192,14 @@ def _write_occasions(book: Handbook, day: int, dawn: int) -> None:
 
 
 def _write_bulk(book: Handbook, second: int, subject: str, paths: Sequence[str]) -> None:
-    """Write a commit that revises all ``paths``."""
+    """Append a commit that revises all pages in ``paths``."""
     for path in paths:
         book.pages[path].append(book.pick(WORDS.split()) + " this season")
     book.commit(second, subject, [book.written(path) for path in paths])
 
 
 def make_shipped_trace(folder: Path) -> None:
-    """Make the repository, and write its trace and the fitted parameters to ``folder``.
+    """Generate the handbook's repository; write its trace and fitted parameters to ``folder``.
 
     An existing trace in ``folder`` is replaced.
 

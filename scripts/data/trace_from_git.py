@@ -48,7 +48,7 @@ from scripts.data.git.trace_writing import Tables, check_target, tables, write_t
 COMMAND_VERSION = 2
 HEAD, MAX_BYTES = "HEAD", 1 << 20
 MAX_BRANCHES = 50
-"""Number of branches, the latest first, whose files are counted."""
+"""Number of branches whose files are counted, beginning with the latest."""
 NO_FRAGMENTS = (
     "warning: the trace has no fragments; about one in {} is sampled (--fragment-modulus), from "
     "pages that change at least three times"
@@ -88,7 +88,7 @@ class TraceOptions:
 
     @property
     def first_day(self) -> datetime.date | None:
-        """First day of the window, None for the default; ValueError if it is not a date."""
+        """First day of the window; None for the default; ValueError if the option is no date."""
         try:
             return None if self.start is None else datetime.date.fromisoformat(self.start)
         except ValueError:
@@ -176,7 +176,7 @@ def main(options: TraceOptions) -> None:
 
 
 def _larger_branch(path: Path) -> str | None:
-    """Return a warning if a branch has more than ten times the files of HEAD."""
+    """Return a warning if a branch has more than ten times as many files as HEAD."""
     here = num_files(path, HEAD)
     sizes = {name: num_files(path, name) for name in branches(path)[:MAX_BRANCHES]}
     largest = max(sizes, key=lambda name: sizes[name], default=HEAD)

@@ -34,7 +34,7 @@ SHARED = "measures"
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the experiments in natural order: fig9 before fig10."""
+    """Return the full names of all experiments, in natural order: fig9 comes before fig10."""
     figures = (
         f"{paper.name}_{figure.name}"
         for folder in __path__
@@ -81,7 +81,7 @@ def _load(full: str) -> Experiment:
 
 
 def _shortest() -> list[str]:
-    """Return all names, without the paper if the rest is unique."""
+    """Return the name of each experiment, without the paper where the figure's name is unique."""
     short = [full.partition("_")[2] for full in names()]
     return [
         figure if short.count(figure) == 1 else full
@@ -90,12 +90,12 @@ def _shortest() -> list[str]:
 
 
 def papers() -> tuple[str, ...]:
-    """Return the names of the papers."""
+    """Return the names of the papers that have experiments."""
     return tuple(dict.fromkeys(full.partition("_")[0] for full in names()))
 
 
 def of_paper(paper: str) -> tuple[Experiment, ...]:
-    """Return the experiments of a paper, in order.
+    """Return the experiments of the paper with this name, in natural order.
 
     Raises:
         ValueError: two experiments have the same name.
@@ -110,7 +110,7 @@ def of_paper(paper: str) -> tuple[Experiment, ...]:
 
 
 def select(names: Sequence[str]) -> list[Experiment]:
-    """Return the experiments of these names, each once; a paper's name selects all its figures.
+    """Return the experiments with these names, each once; a paper's name selects all its figures.
 
     Raises:
         ValueError: a name is unknown, or two experiments have the same name.

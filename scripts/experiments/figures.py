@@ -59,7 +59,7 @@ class Series(NamedTuple):
     within: float = np.inf
 
     def values(self, rows: Sequence[Row], indexed: bool) -> pd.DataFrame:
-        """Return ``value`` by setting, label, seed and, if ``indexed``, index."""
+        """Return the series' ``value`` by setting, label, seed and, if ``indexed``, index."""
         values = entries(rows, self.metric) if indexed else table(rows, self.metric)
         if self.minus or self.over:
             label = self.minus or self.over
@@ -73,7 +73,7 @@ class Series(NamedTuple):
         return values.assign(value=self.factor * values["value"] + self.plus)
 
     def named(self, data: pd.DataFrame) -> pd.DataFrame:
-        """Add the columns ``label`` and ``panel``."""
+        """Add the columns ``label`` (text of the legend) and ``panel`` (title of the panel)."""
         label = _texts(data, self.label)
         if isinstance(self.labels, Mapping):
             label = data.policy.map(self.labels)
@@ -81,7 +81,7 @@ class Series(NamedTuple):
 
 
 def _texts(data: pd.DataFrame, text: Text) -> Any:
-    """Return a text for each row of a table."""
+    """Return the text of each row: looked up by setting, or formatted by setting and policy."""
     if isinstance(text, Mapping):
         return data.setting.map(text)
     pairs = zip(data.setting, data.policy, strict=True)
@@ -91,7 +91,7 @@ def _texts(data: pd.DataFrame, text: Text) -> Any:
 def averages(
     rows: Sequence[Row], series: Sequence[Series], *, indexed: bool = False, median: bool = False
 ) -> tuple[pd.DataFrame, int]:
-    """Return averages over seeds, and the number of seeds.
+    """Return the averages of series over seeds, and the number of seeds.
 
     Args:
         rows: rows of an experiment.
@@ -133,7 +133,7 @@ def lines(
     median: bool = False,
     more: pd.DataFrame | None = None,
 ) -> Picture:
-    """Return a picture with a line per label.
+    """Return a function that draws rows as lines, one per label.
 
     Args:
         series: what to draw.
@@ -160,14 +160,14 @@ def lines(
 
 
 def _placed(data: pd.DataFrame, positions: Mapping[str, float]) -> pd.DataFrame:
-    """Add the column ``x``, the position of the setting."""
+    """Add the column ``x``, the horizontal position of each row's setting."""
     if missing := sorted({*data.setting} - positions.keys()):
         raise ValueError(f"positions must have every setting, got none of {missing[0]!r}")
     return data.assign(x=data.setting.map(positions))
 
 
 def _placed_along(data: pd.DataFrame, along: Places | Mapping[str, Places]) -> pd.DataFrame:
-    """Add the column ``x``, the position of the index."""
+    """Add the column ``x``, the horizontal position of each row's index."""
     if isinstance(along, Mapping):
         pairs = zip(data.setting, data["index"], strict=True)
         return data.assign(x=[along[setting][index] for setting, index in pairs])
@@ -183,7 +183,7 @@ def dots(
     names: Sequence[str] = (),
     black: Sequence[str] = (),
 ) -> Picture:
-    """Return a picture with a dot per text line and label.
+    """Return a function that draws rows as dots, one per text line and label.
 
     Args:
         series: what to draw.
@@ -212,7 +212,7 @@ def bars(
     replacements: Mapping[tuple[str, str], str],
     texts: Callable[[float], str] = "{:,.0f}".format,
 ) -> Picture:
-    """Return a picture with a horizontal bar per label of one setting.
+    """Return a function that draws rows of one setting as horizontal bars, one per label.
 
     Args:
         series: what to draw.

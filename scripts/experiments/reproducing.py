@@ -81,7 +81,7 @@ def reproduce(
 def report(
     experiment: Experiment, raw_rows: Sequence[Row], folder: Path, console: Console, *, quick: bool
 ) -> None:
-    """Write summary, pictures and tables; print which expectations hold."""
+    """Write summary, pictures and tables of an experiment; print which expectations hold."""
     rows = experiment.with_derived(raw_rows)
     metrics = dict.fromkeys(row.metric for row in rows if row.metric == base(row.metric))
     records = tables.summary_records(rows, experiment.references or ("",), metrics)

@@ -15,11 +15,11 @@ from scripts.study.rows import write_csv
 
 AUDITED = ("precision", "recall", "delay")
 ENDS = ("", ", low", ", high")
-"""Suffixes of an estimate and the ends of its interval."""
+"""Suffixes of three columns: an estimate, and the low and high end of its 95% interval."""
 
 
 def write_audit(log: CrawlLog, audit: SignalAudit, folder: Path) -> None:
-    """Write, draw and print the audit."""
+    """Write the audit of signals to ``folder`` (audit.csv, audit.png), and print it as a table."""
     from scripts.live.pictures import draw_audit
 
     table = Table(title="Audit of signals, with 95% intervals", title_justify="left")
@@ -45,7 +45,7 @@ def write_audit(log: CrawlLog, audit: SignalAudit, folder: Path) -> None:
 
 
 def _reason(log: CrawlLog, audit: SignalAudit, source: int) -> str:
-    """Return the reason of a verdict, with silences of the source and omitted signals."""
+    """Return why a source got its verdict, with its silences and the number of unused signals."""
     words = [audit.reason[source], *words_of(log, audit.silences[source])]
     outside = int((log.signal_source == source).sum() - audit.num_signals[source])
     if outside:
@@ -54,5 +54,5 @@ def _reason(log: CrawlLog, audit: SignalAudit, source: int) -> str:
 
 
 def _cell(value: float, low: float, high: float) -> str:
-    """Return an estimate and its interval."""
+    """Return an estimate and its interval as text; ``unknown`` if the estimate is NaN."""
     return "unknown" if value != value else f"{value:.3g} ({low:.3g} to {high:.3g})"

@@ -1,4 +1,4 @@
-"""Print, write and draw the results of a backtest, with warnings where they mislead."""
+"""Print, write and draw the results of a backtest, with warnings if they may mislead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scripts.present import tables
 from scripts.study.rows import write_csv
 
 SLOW = "BeliefNCIS"
-"""A slow policy that is left out for large logs unless it is named."""
+"""A slow policy that a backtest of a large log omits unless the user names it."""
 CAVEAT = (
     "Intervals (95%) allow for bursts of changes, for rates that rise or fall, and for pages that "
     "change together. On logs simulated by eight laws, 95 to 99% of them contained the truth, at "
@@ -31,7 +31,7 @@ ARCHIVE = (
 
 
 def less(effort: Effort, named: bool) -> str:
-    """Return a sentence about the smaller effort for a large log; ``named``: policies are named."""
+    """Return the sentence that a large log gets less effort; ``named``: the user named policies."""
     _, draws, first, passes, shares = STANDARD
     left_out = effort.shares != SHARES and not named
     end = f"; {SLOW} is left out." * left_out
@@ -43,7 +43,7 @@ def less(effort: Effort, named: bool) -> str:
 
 
 def report(test: Backtest, outcomes: Sequence[Outcome], title: str, folder: Path) -> None:
-    """Print the table, and write it and the picture."""
+    """Print the table of a backtest, and write backtest.csv and backtest.png to ``folder``."""
     from scripts.live.pictures import draw_backtest
 
     columns = ("policy", "share of crawls", "crawls per day", *backtesting.MEASURED)
@@ -65,7 +65,7 @@ def report(test: Backtest, outcomes: Sequence[Outcome], title: str, folder: Path
 
 
 def table_of(test: Backtest, outcomes: Sequence[Outcome], title: str) -> Table:
-    """Return the table of freshness with as many crawls as in the log, and of saved crawls."""
+    """Return a table: freshness of policies with as many crawls as the log, and saved crawls."""
     days = test.end - test.start
     table = Table(
         title=f"{title}: the last {days:.3g} days, {test.crawls_per_day:.4g} crawls per day",
@@ -81,7 +81,7 @@ def table_of(test: Backtest, outcomes: Sequence[Outcome], title: str) -> Table:
 
 
 def saved_in_words(item: Outcome) -> str:
-    """Return the saved crawls as a percentage with its interval, or their bound."""
+    """Return the share of crawls that a policy saves in words: percent and interval, or a bound."""
     mean, half = 100.0 * item.saved.mean, 100.0 * item.saved.half_width
     if item.saved.mean >= 1.0 - SHARES[0] - 1e-9:
         return f"at least {mean:.0f}%"

@@ -1,4 +1,4 @@
-"""Simulate the policies of a backtest, and store their rows in a folder, to resume from."""
+"""Simulate the policies of a backtest, and store their rows in a folder; a later run resumes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from scripts.study.workers import Workers
 
 
 def names_of(policies: str | None, agents: str | None, log: CrawlLog, effort: Effort) -> list[str]:
-    """Return the names of policies and agents, the reference first.
+    """Return the names of the policies and agents to simulate, REFERENCE first.
 
-    ``policies`` and ``agents`` are names separated by commas. Default policies depend on the log
-    and the effort of its backtest.
+    ``policies`` and ``agents`` are names separated by commas. If ``policies`` is None, the log and
+    the effort of its backtest determine the names.
 
     Raises:
         ValueError: an unknown name.
@@ -49,7 +49,7 @@ def played_in(
     seed: int,
     fresh: bool,
 ) -> Store:
-    """Simulate the policies in the draws of a seed that have no rows yet; return all rows."""
+    """Simulate each policy in each draw that has no stored row; return the store of all rows."""
     digest = test.digest(seed)
     runs = backtesting.measurements(test, digest, names, effort.shares)
     store = opened(folder, "backtest", runs, fresh=fresh)
@@ -68,7 +68,7 @@ def played_in(
 def print_time(
     test: Backtest, shares: Sequence[float], missing: Set[tuple[str, str, int]], workers: int
 ) -> None:
-    """Print about how long the missing plays of each policy take, if more than a minute."""
+    """Print an estimate of the minutes that each policy's missing plays take, if above one."""
     for name, count in Counter(policy for _, policy, _ in missing if policy != LOG).items():
         try:
             minutes = test.seconds(name, shares) * count / workers / 60.0

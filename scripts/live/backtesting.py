@@ -48,15 +48,16 @@ from scripts.study.settings import Measure, Measurement
 from scripts.study.specs import spec
 
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
-"""Budgets, as shares of the crawls of the log."""
+"""Budgets of a backtest: numbers of crawls, divided by the number of crawls of the log."""
 LOG, REFERENCE = "your crawls", "RoundRobin"
 NO_CHANGES = Changes(np.empty(0, np.int64), np.empty(0))
 
 
 class Effort(NamedTuple):
-    """Draws of the changes, passes of the chain before the first and between draws, and budgets.
+    """Effort of a backtest for a log of more than ``above`` crawls.
 
-    It is used for logs of more than ``above`` crawls.
+    It has the number of draws of the changes, the passes of the Markov chain before the first draw
+    (``first``) and between two draws (``passes``), and the budgets.
     """
 
     above: int
@@ -74,7 +75,7 @@ LESS = (
 
 
 def effort_for(log: CrawlLog) -> Effort:
-    """Return the effort for a log."""
+    """Return the effort of a backtest for a log: less for more crawls."""
     return next((less for less in LESS if log.page.size > less.above), STANDARD)
 
 
@@ -88,7 +89,7 @@ class Backtest:
 
     Attributes:
         log: crawls and signals.
-        parameters: ``importance`` and estimated parameters of the pages, as of an Instance.
+        parameters: ``importance`` and estimated parameters of the pages, arguments of an Instance.
         start: first simulated day.
         end: last simulated day.
         group: group of each page, (m,).
@@ -103,7 +104,7 @@ class Backtest:
     changes: tuple[Changes, ...] = ()
 
     def drawn(self, draws: int, seed: int) -> Backtest:
-        """Return the backtest with draws of the changes; fewer draws are the first of more."""
+        """Return the backtest with drawn changes; fewer draws are the first of more draws."""
         log, effort = self.log, effort_for(self.log)
         drawn = impute(
             log,
@@ -116,7 +117,7 @@ class Backtest:
         return replace(self, changes=tuple(islice(drawn, draws)))
 
     def digest(self, seed: int) -> str:
-        """Return a digest of everything that determines the results of a seed."""
+        """Return a hash, 16 hex digits, of all inputs that determine the results of a seed."""
         numbers = (self.start, self.end, seed, self.log.sources)
         digest = hashlib.sha256(repr(numbers).encode())
         arrays = [self.group, *(self.parameters[name] for name in PARAMETERS)]
@@ -126,18 +127,18 @@ class Backtest:
 
     @property
     def widening(self) -> float:
-        """Factor of the intervals, at least 1, for pages that change together."""
+        """Factor, at least 1, that widens the intervals since some pages change together."""
         return max(1.0, math.sqrt(dispersion(self.log)))
 
     @property
     def crawls_per_day(self) -> float:
-        """Crawls of the log that could refresh a copy, per simulated day."""
+        """Number of crawls in the log that could refresh a copy, per simulated day."""
         return crawls_within(self.log, self.start, self.end).size / (self.end - self.start)
 
     def budget(self, share: float) -> tuple[float, float]:
-        """Return the crawls per day for a share of the log's crawls, and the day of the last one.
+        """Return the crawls per day for a share of the log's crawls, and days until the last crawl.
 
-        The slot of the last crawl ends with the log.
+        The days count from the start. The time slot after the last crawl ends with the log.
         """
         days = self.end - self.start
         number = max(1, round(share * self.crawls_per_day * days))
@@ -145,12 +146,12 @@ class Backtest:
         return per_day, number / per_day
 
     def own_freshness(self, changes: Changes) -> float:
-        """Return the freshness under the crawls of the log."""
+        """Return the freshness that the crawls of the log reach if the pages change as given."""
         importance = self.parameters["importance"]
         return freshness_served(self.log, changes, importance, self.start, self.end)
 
     def freshness(self, policy: str, share: float, changes: Changes, seed: int = 0) -> float:
-        """Return the freshness under a policy with a share of the log's crawls.
+        """Return the freshness that a policy reaches with a share of the log's crawls.
 
         Round robin ignores changes, so its crawls are computed without an environment.
         """
@@ -163,7 +164,7 @@ class Backtest:
         return float(play(env, candidate_of(policy).factory(env), seed).freshness)
 
     def seconds(self, policy: str, shares: Sequence[float]) -> float:
-        """Return the estimated seconds of a simulation, the mean over shares of the crawls.
+        """Return the estimated seconds of one simulation of a policy, averaged over the shares.
 
         Simulations of more and more crawls are timed, up to a second, and extrapolated linearly.
         """
@@ -178,7 +179,7 @@ class Backtest:
         return float(times[0.0] + per_share * np.mean(shares))
 
     def check(self, policies: Sequence[str]) -> None:
-        """Raise ValueError unless each policy can crawl the pages one by one, within a budget."""
+        """Raise ValueError unless each policy can crawl one page at a time within a budget."""
         env = self._env(1.0, NO_CHANGES)
         env.reset(seed=0)
         for policy in policies:
@@ -209,7 +210,7 @@ class Backtest:
         return CrawlEnv(partial(Lanes, generator=generator, form=form, **world), Objective())
 
     def _draw(self, rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
-        """Return the pages with the parameters that policies know."""
+        """Return the instance that policies see: the pages with their estimated parameters."""
         values: dict[str, Any] = {**self.parameters, **more}
         return Instance(**values)
 
@@ -223,7 +224,7 @@ def backtest(
     draws: int = STANDARD.draws,
     seed: int = 0,
 ) -> Backtest:
-    """Estimate the parameters of the pages before the start, and draw changes.
+    """Return a backtest: parameters fitted to crawls before the start, and draws of changes.
 
     Args:
         log: crawls and signals.
@@ -256,7 +257,7 @@ def backtest(
 
 @spec("backtest-own-crawls")
 def served(seed: int, *, test: Backtest) -> Mapping[str, float]:
-    """Return the freshness under the crawls of the log in one draw."""
+    """Return the freshness that the crawls of the log reach in draw number ``seed``."""
     return {"freshness": test.own_freshness(test.changes[seed])}
 
 
@@ -264,24 +265,24 @@ def served(seed: int, *, test: Backtest) -> Mapping[str, float]:
 def crawled(
     seed: int, *, test: Backtest, policy: str, share: float, file_digest: str = ""
 ) -> Mapping[str, float]:
-    """Return the freshness under a policy in one draw; ``file_digest`` identifies agents."""
+    """Return a policy's freshness in draw ``seed``; ``file_digest`` is a hash of its file."""
     return {"freshness": test.freshness(policy, share, test.changes[seed], seed)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class BacktestRuns(Measurement):
-    """Simulations of a backtest; their rows are identified by its digest, in the arguments."""
+    """Simulations of a backtest; the backtest's digest among the arguments identifies the rows."""
 
     test: Backtest
 
     @property
     def policies(self) -> Mapping[str, PolicyFactory]:
-        """Factories of the policies; errors of user policies are recognised by them."""
+        """Factories of the policies by name; they tell errors of a user's policy from others."""
         names = [name for name in self.labels if name != LOG]
         return {name: candidate_of(name).factory for name in names}
 
     def play(self, label: str, seed: int) -> list[Row]:
-        """Return the rows of one policy, or of the crawls of the log, in one draw."""
+        """Return the rows of a policy, or of the log's crawls (LOG), in draw number ``seed``."""
         arguments = {**self.arguments, "test": self.test}
         del arguments["digest"]
         return Measurement(self.name, self.measures, arguments).play(label, seed)
@@ -290,7 +291,7 @@ class BacktestRuns(Measurement):
 def measurements(
     test: Backtest, digest: str, names: Sequence[str], shares: Sequence[float]
 ) -> list[BacktestRuns]:
-    """Return the simulations of a backtest: the log's, and every policy's at every budget."""
+    """Return the simulations of a backtest: the log's crawls, and all policies at all budgets."""
     measures: dict[str, Measure] = {}
     for name in names:
         measures[name] = partial(crawled, policy=name)
@@ -304,7 +305,7 @@ def measurements(
 
 
 def setting_of(share: float) -> str:
-    """Return the name of a budget."""
+    """Return the name of a budget, such as ``0.5 of the crawls``."""
     return f"{share:g} of the crawls"
 
 
@@ -316,7 +317,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(values: Sequence[float], widening: float = 1.0) -> Estimate:
-    """Return the mean of draws, and the interval of the true value, as of one more draw."""
+    """Return the mean of the values of draws, and the 95% prediction interval of another draw."""
     count = len(values)
     spread = float(np.std(values, ddof=1)) if count > 1 else math.nan
     half_width = float(stdtrit(count - 1.0, 0.975)) * spread * math.sqrt(1.0 + 1.0 / count)
@@ -324,12 +325,12 @@ def estimate(values: Sequence[float], widening: float = 1.0) -> Estimate:
 
 
 def dispersion(log: CrawlLog) -> float:
-    """Return the variance of changes found per period, over that of independent pages.
+    """Return the variance of found changes per period, divided by that of independent pages.
 
-    A period is the median time between crawls of a page. A crawl is expected to find a change with
-    the probability of its page's change rate (Pearson's dispersion; McCullagh and Nelder 1989,
-    section 4.5). Rates are fitted to the same crawls, so the result is too small: 100 independent
-    pages have .65, .81, .83 and .96 with 2, 3, 5 and 10 intervals each, on average.
+    A period is the median time between crawls of a page. The expected number of found changes
+    follows from the change rates (Pearson's dispersion; McCullagh and Nelder 1989, section 4.5).
+    The rates are fitted to the same crawls, so the result is too small: 100 independent pages have
+    .65, .81, .83 and .96 with 2, 3, 5 and 10 intervals each, on average.
     """
     gaps = log.intervals()
     valid = gaps.elapsed > 0.0
@@ -345,10 +346,10 @@ def dispersion(log: CrawlLog) -> float:
 
 
 def fewer_crawls(target: float, shares: Sequence[float], freshness: Sequence[float]) -> float:
-    """Return the share of crawls that a policy saves at the freshness of the log's crawls.
+    """Return the share of crawls that a policy saves at the freshness ``target`` of the log.
 
-    It is computed by :func:`crawls_at`, and lies between the savings of the largest and the
-    smallest budget, 1 - shares[-1] and 1 - shares[0].
+    :func:`crawls_at` finds the crawls that the policy needs from its freshness at each of the
+    shares. The result lies between 1 - shares[-1] and 1 - shares[0].
     """
     return 1.0 - min(max(crawls_at(target, shares, freshness), shares[0]), shares[-1])
 
@@ -364,8 +365,8 @@ class Outcome(NamedTuple):
     """The result of a policy with a share of the log's crawls.
 
     Attributes:
-        policy: its name, or LOG for the log's crawls.
-        share: its crawls divided by those of the log.
+        policy: name of the policy, or LOG for the log's crawls.
+        share: number of the policy's crawls, divided by the number of crawls in the log.
         freshness: share of time in which copies were fresh.
         gain: freshness minus that of the log's crawls, in the same draws.
         saved: share of crawls that the policy saves at the log's freshness; equal at all shares.
@@ -378,14 +379,14 @@ class Outcome(NamedTuple):
     saved: Estimate
 
     def numbers(self) -> tuple[float, ...]:
-        """Return the values of the columns MEASURED."""
+        """Return the numbers of the outcome in the order of the columns MEASURED."""
         return (*self.freshness, *self.gain, *self.saved)
 
 
 def outcomes(
     rows: Sequence[Row], names: Sequence[str], shares: Sequence[float], widening: float
 ) -> list[Outcome]:
-    """Return the outcome of the crawls of the log, and of every policy at every budget."""
+    """Return outcomes from rows of freshness: the log's crawls first, then policies by budget."""
     values: dict[tuple[str, str], dict[int, float]] = {}
     for row in rows:
         values.setdefault((row.setting, row.policy), {})[row.seed] = row.value

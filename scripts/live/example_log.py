@@ -35,7 +35,7 @@ def main(
     seed: Annotated[int, Option(min=0, help="Seed of the times.")] = 0,
     out: Annotated[Path, Option(help="Folder.")] = Path(),
 ) -> None:
-    """Write the example."""
+    """Write log.csv and signals.csv of a simulated crawl of a recorded site."""
     one_of("schedule", schedule, SCHEDULES)
     record = traces.load(traces.find(trace))
     log, _ = thinned_log(record, days, schedule, np.random.default_rng(seed))
@@ -54,17 +54,17 @@ def main(
 
 
 def _date(day: float) -> str:
-    """Return a day of the record as a date and time."""
+    """Return a day of the record, a number, as a date and time in ISO 8601."""
     return f"{FIRST_DAY + np.timedelta64(round(day * 86400.0), 's')}Z"
 
 
 def thinned_log(
     trace: Trace, days_per_crawl: float, schedule: str, rng: np.random.Generator
 ) -> tuple[CrawlLog, Changes]:
-    """Return a log of crawls of a recorded site, and the true changes.
+    """Return a log of simulated crawls of a recorded site, and the true changes of its pages.
 
-    Pages are crawled when they are created, and then at even intervals after a random first one, or
-    after exponential times, until a crawl finds them gone. Mentions are signals.
+    Each page is crawled when it is created, and then until a crawl finds it gone. The times between
+    crawls are even after a random first one, or exponential. Mentions are signals.
 
     Args:
         trace: the record.
@@ -102,7 +102,7 @@ def thinned_log(
 def _visits(
     born: FloatArray, days: float, days_per_crawl: float, schedule: str, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray]:
-    """Return pages and times of all visits until the end of the record."""
+    """Return the page and the day of each visit from creation to the end of the record."""
     page = [np.arange(born.size)]
     time = [born]
     step = rng.random(born.size) * days_per_crawl
@@ -119,7 +119,7 @@ def _visits(
 
 
 def changes_found(page: IntArray, time: FloatArray, true: Changes) -> BoolArray:
-    """Return whether each crawl, sorted by page and time, is the first after a change."""
+    """Return whether each crawl (sorted by page, then time) found a change since the last one."""
     before = crawls_before(true.page, true.time, page, time)
     after_change = np.zeros(page.size + 1, np.bool_)
     after_change[before[before >= 0] + 1] = True

@@ -34,13 +34,13 @@ from policies.live.logs.crawl_log import Intervals
 from scripts.present.tables import counted
 
 ONCE, NEVER, ALWAYS, BOTH = "crawled once", "never changed", "always changed", "some changed"
-"""Evidence of a page's crawls about its rate: none, an upper bound, a lower bound, both."""
+"""What a page's crawls show about its change rate: nothing, an upper or lower bound, or both."""
 ROUNDING = 1e-15
-"""Relative rounding error of the sum of a start and an elapsed time."""
+"""Allowed relative rounding error of an interval's end, the sum of its start and length."""
 
 
 class Fitted(NamedTuple):
-    """Estimates from a log.
+    """Change rates and signal quality of the pages, estimated from a log.
 
     Attributes:
         quality: change rates and signal quality of the m pages, with standard errors; parameters of
@@ -68,7 +68,7 @@ class Fitted(NamedTuple):
 
 
 def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf) -> Fitted:
-    """Estimate change rates and signal quality by empirical Bayes.
+    """Estimate the change rates and signal quality of the pages of a log by empirical Bayes.
 
     Args:
         log: crawls and signals.
@@ -113,7 +113,7 @@ def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf
 
 
 def evidence_of(intervals: Intervals, num_pages: int) -> NDArray[np.object_]:
-    """Return the evidence of the crawls of each page: ONCE, NEVER, ALWAYS or BOTH, (m,)."""
+    """Return what each page's crawls show about its rate: ONCE, NEVER, ALWAYS or BOTH, (m,)."""
     crawls = np.bincount(intervals.page, minlength=num_pages)
     changed = np.bincount(intervals.page, intervals.changed, num_pages)
     kinds = [crawls == 0, changed == 0, changed == crawls]
@@ -121,7 +121,7 @@ def evidence_of(intervals: Intervals, num_pages: int) -> NDArray[np.object_]:
 
 
 def _check(intervals: Intervals, num_pages: int, by: str) -> None:
-    """Raise ValueError unless some intervals had a change and some had none."""
+    """Raise ValueError unless some intervals between crawls had a change and some had none."""
     count, changes = intervals.page.size, int(intervals.changed.sum())
     if count == 0:
         raise ValueError(
@@ -146,7 +146,7 @@ def _check(intervals: Intervals, num_pages: int, by: str) -> None:
 
 
 def intervals_until(log: CrawlLog, day: float) -> Intervals:
-    """Return the intervals of a log that are longer than 0 and end by a day."""
+    """Return the intervals between crawls that end by ``day`` and are longer than 0."""
     page, start, elapsed, signals, changed = log.intervals()
     end = start + elapsed
     mask = (end <= day + ROUNDING * np.abs(end)) & (elapsed > 0.0)
@@ -154,7 +154,7 @@ def intervals_until(log: CrawlLog, day: float) -> Intervals:
 
 
 def parameters_of(log: CrawlLog, quality: SignalQuality) -> dict[str, FloatArray]:
-    """Return the estimates of a log as arguments of an Instance."""
+    """Return change rates, recall and false-signal rates of the pages, arguments of an Instance."""
     parameters = {
         "change_rate": within_domain(quality.change_rate),
         "recall": np.zeros(log.num_pages),
@@ -170,11 +170,11 @@ def parameters_of(log: CrawlLog, quality: SignalQuality) -> dict[str, FloatArray
 def _signal_rates(
     gaps: Intervals, audit: SignalAudit, num_pages: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return signals per day of each source and page, their standard errors, and false signals.
+    """Return signals per day, their standard errors, and false signals per day, (S, m) each.
 
-    All have shape (S, m). False signals that reached many pages at once are in the last array only.
-    The rates are posterior means of Gamma distributions fitted to all pages. Days on which the
-    source was silent do not count.
+    S is the number of sources, m of pages. The third array alone counts the false signals that
+    reached many pages at once. The rates in the first array are posterior means of Gamma
+    distributions fitted to all pages. Days on which the source was silent do not count.
     """
     rates, errors, false_rates = [], [], []
     for spans, signals, false in zip(
@@ -193,7 +193,7 @@ def _signal_rates(
 
 
 def table_of(log: CrawlLog, importance: FloatArray, fitted: Fitted) -> PageTable:
-    """Return the estimates of a log as a table of pages."""
+    """Return the table of the log's pages: importance, estimates, last crawls and newer signals."""
     quality, signals = fitted.quality, bool(log.sources)
     last = np.full(log.num_pages, np.nan)
     np.fmax.at(last, log.page, log.time)
@@ -225,7 +225,7 @@ def table_of(log: CrawlLog, importance: FloatArray, fitted: Fitted) -> PageTable
 
 
 def errors_of(log: CrawlLog, fitted: Fitted) -> dict[str, FloatArray]:
-    """Return additional columns: rates from the page's crawls alone, errors, number of crawls."""
+    """Return more columns by name: rates from the page's crawls alone, errors, crawl counts."""
     quality = fitted.quality
     columns = {"change_rate_own": fitted.ml_rate, "change_rate_stderr": quality.change_rate_stderr}
     for number, source in enumerate(log.sources):

@@ -1,8 +1,9 @@
-"""Learn an index from the crawls of a log, which found changes or none.
+"""Learn an index, which scores pages to crawl next, from the crawls of a log.
 
-The last crawls are held out. The index, change rates and signal quality are learned from the crawls
-before. The held-out crawls choose the best round of each fit: of staleness by the log-loss of
-changed / not changed, of values by their likelihood as exponential variables.
+The last crawls are held out. The index, change rates and signal quality are learned from the
+earlier crawls. The held-out crawls choose the best round of each fit. Rounds of staleness are
+compared by the log-loss of changed / not changed, and rounds of values by their likelihood as
+exponential variables.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from agents.index.learning import (
     ROUNDS,
     WINDOW,
     History,
-    learned,
+    fit_index,
     paths_of,
 )
 from agents.index.recording import Record
@@ -35,15 +36,15 @@ from scripts.live.fitting import fit_log, intervals_until, parameters_of
 from scripts.study.rows import check_folder, write_csv
 
 HELD_OUT = 0.25
-"""Share of the crawls that are held out, the last ones."""
+"""Share of the crawls that are held out: the latest crawls."""
 HIDDEN, LEARNING_RATE = 32, 0.003
 FEWEST = {"crawls of pages crawled before": 400, "changes": 40, "crawls without a change": 40}
-"""Least numbers in a log; FEWEST_PATHS paths are needed in both parts."""
+"""Least counts in a log; the learned and the held-out part each need FEWEST_PATHS paths."""
 FEWEST_PATHS = 20
 
 
 def histories_of(log: CrawlLog, group: IntArray, until: float) -> tuple[History, History]:
-    """Return the histories before the held-out crawls, and of these.
+    """Return two histories: of the crawls to learn from, and of the later held-out crawls.
 
     Gone pages are left out, since their changes are unknown.
 
@@ -94,9 +95,9 @@ def histories_of(log: CrawlLog, group: IntArray, until: float) -> tuple[History,
 def learn_from_log(
     log: CrawlLog, group: IntArray, out: Path, *, until: float, seed: int, fresh: bool
 ) -> tuple[float, int]:
-    """Learn an index from the crawls of a log, and write it to a folder with its curve.
+    """Learn an index from the crawls of a log, and write it to a folder with its learning curve.
 
-    Returns the log-loss of changed / not changed of held-out crawls, and their number.
+    Returns the log-loss of changed / not changed on the held-out crawls, and their number.
 
     Args:
         log: crawls and signals.
@@ -117,7 +118,7 @@ def learn_from_log(
     settings = HIDDEN, LEARNING_RATE, np.random.default_rng(seed), [held_out]
     with ProgressBar("") as bar:
         task = bar.add_task("learning", total=ROUNDS)
-        for item in learned([history], *settings):
+        for item in fit_index([history], *settings):
             rounds.append(item)
             curve.append(
                 (item.fit, len(rounds), item.loss, round(time.perf_counter() - started, 3))
@@ -135,12 +136,12 @@ def learn_from_log(
 
 
 def first_crawl(log: CrawlLog) -> str:
-    """Return the time and page of the first crawl, which identify a log when it grows."""
+    """Return the log's origin and the first crawl's URL; they stay the same when the log grows."""
     return f"{log.origin} {log.urls[log.page[0]]}".strip()
 
 
 def check_hindsight(names: Sequence[str], log: CrawlLog, start: float) -> None:
-    """Raise ValueError for an index that was learned from the simulated days of a log."""
+    """Raise ValueError if a named index was learned from crawls of this log after ``start``."""
     for name in names:
         if name in POLICIES or not (Path(name) / INDEX).exists():
             continue

@@ -23,13 +23,13 @@ from scripts.live import planning
 from scripts.present import tables
 
 FETCHES_SAVED = 20.0
-"""Least number of unused fetches that are saved up for requests over HTTP."""
+"""Least limit of the unused fetches that the scheduler saves up for HTTP requests."""
 
 
 def answer(
     wanted: planning.Schedule, folder: Path | None, feeds: Polled, *, learn: bool, port: int | None
 ) -> None:
-    """Answer lines of standard input, or requests to a port."""
+    """Run a scheduler that answers lines of standard input, or HTTP requests to ``port``."""
     count = len(feeds.addresses)
     listening = None if port is None else listen(port)
     if port is not None and wanted.bandwidth > 0.0:
@@ -64,7 +64,7 @@ def answer(
 
 
 class Polled(NamedTuple):
-    """Feeds, and the days between two polls of each."""
+    """Addresses of feeds to poll, and the days between two polls of a feed."""
 
     addresses: Sequence[str]
     every: float
@@ -74,7 +74,7 @@ class Polled(NamedTuple):
 def polling(
     scheduler: CrawlScheduler | DurableScheduler, feeds: Polled, folder: Path | None
 ) -> Iterator[Any]:
-    """Poll feeds at once and then regularly until the end; yield their polls."""
+    """Poll feeds now and then regularly in a thread; yield the polls, or None without feeds."""
     if not feeds.addresses:
         yield None
         return
@@ -115,7 +115,7 @@ def polling(
 def serve_requests(
     scheduler: CrawlScheduler | DurableScheduler, listening: socket.socket, polls: Any
 ) -> None:
-    """Answer requests over HTTP until an interrupt."""
+    """Answer HTTP requests for the next fetches on an open socket until an interrupt."""
     from policies.live.adapters.endpoint import serve
 
     if scheduler.burst * scheduler.bandwidth < FETCHES_SAVED:

@@ -1,4 +1,4 @@
-"""Options of the commands that read a crawl log."""
+"""Define the options of commands that read a crawl log, and read the files that they name."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ReadingOptions:
 
 
 def read_log(options: ReadingOptions) -> CrawlLog:
-    """Read the log that the options name."""
+    """Read the crawl log from the files and settings in the options."""
     merged = options.merge or ()
     for name in merged:
         one_of("merge", name, ("scheme", "www"))
@@ -99,10 +99,10 @@ def read_log(options: ReadingOptions) -> CrawlLog:
 
 
 def weights_and_groups(log: CrawlLog, options: ReadingOptions) -> tuple[FloatArray, IntArray]:
-    """Return importance and group of the log's pages, (m,) each.
+    """Return the importance and the group number of each page of the log, (m,) each.
 
-    They come from the page table, if there is one; other pages get importance 0, which is printed.
-    The default group is the host.
+    A page table gives both; pages that it lacks get importance 0, and their number is printed.
+    Without a table, all pages have importance 1. The default group is the host.
 
     Raises:
         ValueError: the page table is incomplete, or has none of the log's pages.
@@ -135,5 +135,5 @@ def weights_and_groups(log: CrawlLog, options: ReadingOptions) -> tuple[FloatArr
 
 
 def _numbers(labels: NDArray[np.object_]) -> IntArray:
-    """Return numbers of labels from 0."""
+    """Return a number from 0 for each label; equal labels get equal numbers."""
     return np.unique(labels.astype(str), return_inverse=True)[1].astype(np.int64)

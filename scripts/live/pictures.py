@@ -28,7 +28,7 @@ MARKS = {
 
 
 def draw_log(path: Path, log: CrawlLog, title: str) -> None:
-    """Draw the rows of a log, a line for each page, with the fewest changes on top."""
+    """Draw each row of a log by time, with one line per page, fewest changes on top."""
     rows = log.history
     changes = np.bincount(log.page[log.changed], minlength=log.num_pages)
     order = np.argsort(-changes, kind="stable")
@@ -58,7 +58,7 @@ def draw_log(path: Path, log: CrawlLog, title: str) -> None:
 def draw_backtest(
     path: Path, outcomes: Sequence[Outcome], crawls_per_day: float, title: str
 ) -> None:
-    """Draw freshness against crawls per day, with intervals, and the crawls of the log."""
+    """Draw each policy's freshness against crawls per day, and a mark for the log's crawls."""
     log, *rest = outcomes
     assert log.policy == LOG
     rows = [(item.policy, item.share * crawls_per_day, *item.freshness) for item in (*rest, log)]
@@ -82,7 +82,7 @@ def draw_backtest(
 def draw_budgets(
     path: Path, bandwidths: Sequence[float], expected: FloatArray, bandwidth: float
 ) -> None:
-    """Draw the largest long-run freshness against the fetches per day, and mark one budget."""
+    """Draw the largest long-run freshness (``expected``) by fetches per day; mark ``bandwidth``."""
     names = [f"{value:,.4g}" for value in bandwidths]
     charts.lines(
         pd.DataFrame({"x": bandwidths, "y": expected}),

@@ -29,11 +29,11 @@ from scripts.present.tables import counted
 
 OF_INSTANCE = ("importance", "change_rate", "recall", "false_signal_rate")
 ROUNDING = 1e-9
-"""Rounding error of the end, in days."""
+"""Allowed rounding error of the last day of a schedule, in days."""
 KEEP_GONE = 30.0
-"""Days for which a feed does not bring back a gone page."""
+"""Days during which an entry in a feed does not bring back a gone page."""
 LIMIT = re.compile(r"(.*?):(-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?::(\d+))?")
-"""HOST:GAP or HOST:GAP:MOST."""
+"""Form of a limit: HOST:GAP or HOST:GAP:MOST."""
 MOST_TIMES = 200_000
 """Largest number of times at which fetches are chosen; more fetches are chosen in batches."""
 
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
     Attributes:
         page: row of the page, (n,) int64.
         time: days, (n,) float64.
-        elapsed: days since the copy of the page, NaN without one, (n,) float64.
+        elapsed: days since the last copy of the page, NaN without a copy, (n,) float64.
     """
 
     page: IntArray
@@ -58,14 +58,14 @@ class Plan(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """The arguments of a schedule.
+    """What a schedule is computed from: pages, policy, budget, first day and limits.
 
     Attributes:
         table: the pages, if any are known.
         policy: name of a policy.
         bandwidth: fetches per day.
         start: the first day.
-        limits: limits of hosts, as of :func:`limit_hosts`.
+        limits: limits of hosts, texts that :func:`limit_hosts` accepts.
     """
 
     table: PageTable | None
@@ -77,9 +77,9 @@ class Schedule(NamedTuple):
     def scheduler(
         self, ids: IntArray | None = None, learn: bool = False, feeds: int = 0
     ) -> CrawlScheduler:
-        """Return a scheduler of the table's pages that are not gone, or one without pages.
+        """Return a scheduler of the table's pages that are not gone; without a table, of no pages.
 
-        Its hosts are not limited yet.
+        The limits of hosts are not applied yet.
 
         Args:
             ids: ids of the pages that replace their URLs, (m,).
@@ -119,9 +119,9 @@ def limit_hosts(
     limits: Sequence[str],
     hosts: Sequence[str] | None = None,
 ) -> None:
-    """Limit the fetches of hosts by texts ``HOST:GAP`` or ``HOST:GAP:MOST``; no host is all.
+    """Limit a scheduler's fetches by host: texts ``HOST:GAP`` or ``HOST:GAP:MOST``.
 
-    ``hosts`` are those of the pages, if they are fixed.
+    An empty HOST limits all hosts. ``hosts`` are the hosts of the pages, if no page can be added.
 
     Raises:
         ValueError: a text has another form, a limit is out of range, or no page has the host.
@@ -143,11 +143,11 @@ def plan(
     until: float,
     progress: Callable[[float], None] = lambda time: None,
 ) -> Plan:
-    """Return the fetches of a scheduler whose ids are rows, if each fetch succeeds at once.
+    """Return the fetches that a scheduler chooses until a day, if each fetch succeeds at once.
 
     Args:
-        scheduler: the scheduler, at its start.
-        copies: time of the copy of each page, NaN without one, (m,).
+        scheduler: the scheduler at its start; the ids of its pages are rows of the table.
+        copies: time of the copy of each page, NaN without a copy, (m,).
         until: the last day.
         progress: called regularly with the time.
     """
@@ -174,14 +174,14 @@ def plan(
 
 
 def rechecks(table: PageTable, days: float, start: float, until: float, gap: float = 0.0) -> Plan:
-    """Return fetches of the gone pages, each ``days`` after the last, sorted by time.
+    """Return fetches of the gone pages, sorted by time; each page is due every ``days`` days.
 
     Args:
         table: the pages.
         days: days between two fetches of a page, > 0.
         start: the first day; fetches that were due before it are made then.
         until: the last day.
-        gap: least time between two of these fetches.
+        gap: least days between two fetches of gone pages.
 
     Raises:
         ValueError: ``days`` is not above 0, or the table has no column ``gone``.
@@ -206,13 +206,13 @@ def rechecks(table: PageTable, days: float, start: float, until: float, gap: flo
 
 
 def merged(first: Plan, second: Plan) -> Plan:
-    """Return the fetches of two plans in the order of time."""
+    """Return one plan with the fetches of two plans, sorted by time."""
     order = np.argsort(np.concatenate([first.time, second.time]), kind="stable")
     return Plan(*(np.concatenate(pair)[order] for pair in zip(first, second, strict=True)))
 
 
 def reasons(plan: Plan, table: PageTable, start: float) -> list[str]:
-    """Return the reason of each fetch in words; signals are those before the start."""
+    """Return why each fetch is made: age of the copy, signals before ``start``, likely changes."""
     words = []
     gone = np.zeros(table.num_pages, np.bool_) if table.gone is None else table.gone
     has_signals = np.full(table.num_pages, table.signals is not None)
@@ -235,7 +235,7 @@ def reasons(plan: Plan, table: PageTable, start: float) -> list[str]:
 
 
 def signals_in_words(table: PageTable, pages: Any) -> str:
-    """Return the signals of some pages since their copies, such as ``2 signals of feed``."""
+    """Return in words how many signals pages had since their copies: ``2 signals of feed``."""
     if table.signals is None:
         return ""
     numbers = np.atleast_2d(table.signals[:, pages].T).sum(axis=0).tolist()
@@ -247,10 +247,11 @@ def signals_in_words(table: PageTable, pages: Any) -> str:
 def changes_since_copies(
     plan: Plan, table: PageTable, start: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the expected number of changes since copies, and the probability of any, (n,) each.
+    """Return the expected changes of each fetch's page since its copy, and P(changed), (n,) each.
 
-    Signals are known until the start: changes without a signal have the rate alpha, and a signal
-    follows a change with probability 1 - nu / gamma (:mod:`crawl_envs.types.evidence`).
+    Signals are known until the start. Changes without a signal have the rate alpha; a signal
+    follows a change with probability 1 - nu / gamma (:mod:`crawl_envs.types.evidence`). Without
+    change rates, both arrays are the elapsed days.
     """
     page, time, elapsed = plan
     if table.change_rate is None:
@@ -273,7 +274,7 @@ def changes_since_copies(
 
 
 def cautions(table: PageTable, rechecked: bool = False, policy: str = "Greedy") -> list[str]:
-    """Return sentences about pages that a schedule omits, and about assumptions."""
+    """Return sentences about pages that a schedule omits, and about rates from similar pages."""
     sentences, rows = list(table.notes), living(table)
     if rows.size < table.num_pages and not rechecked:
         pages = counted(table.num_pages - rows.size, "page")
@@ -295,7 +296,7 @@ def cautions(table: PageTable, rechecked: bool = False, policy: str = "Greedy") 
 
 
 def policy_cautions(table: PageTable, policy: str, learn: bool = False) -> list[str]:
-    """Return sentences about columns that a policy ignores, and about assumed signals."""
+    """Return sentences about columns that are missing, and about signals that a policy ignores."""
     family, sentences, rows = crawl_policies.find(policy), [], living_copies(table)
     if policy == "RoundRobin" and table.change_rate is None:
         sentences.append(
@@ -317,7 +318,7 @@ def policy_cautions(table: PageTable, policy: str, learn: bool = False) -> list[
 def expected_freshness(table: PageTable, bandwidths: Sequence[float]) -> FloatArray:
     """Return the largest long-run freshness with each bandwidth, weighted by importance.
 
-    It is that of NCIS, Theorem 1, which uses future signals. The table must have change rates.
+    It is the optimum of NCIS (Theorem 1), which uses future signals. The table needs change rates.
     """
     columns = columns_of(table, living(table))
     parameters = {name: columns[name] for name in OF_INSTANCE}

@@ -18,7 +18,7 @@ from policies.live.logs.imputation import Changes
 
 
 def lives(log: CrawlLog) -> tuple[FloatArray, FloatArray]:
-    """Return the birth and the death of each page, (m,) each: first crawl, and first when gone."""
+    """Return each page's birth (its first crawl) and death (a crawl found it gone), (m,) each."""
     birth, death = np.full(log.num_pages, np.inf), np.full(log.num_pages, np.inf)
     np.minimum.at(birth, log.page, log.time)
     np.minimum.at(death, log.page[log.gone], log.time[log.gone])
@@ -26,7 +26,7 @@ def lives(log: CrawlLog) -> tuple[FloatArray, FloatArray]:
 
 
 def window(log: CrawlLog, changes: Changes, start: float, end: float) -> TraceWindow:
-    """Return the events in (start, end] as a tape whose time 0 is ``start``.
+    """Return changes and signals in (start, end] as a tape of events whose time 0 is ``start``.
 
     A page that exists at ``start`` is alive and fresh at time 0. Signals at the time of a page's
     birth or death are dropped.
@@ -40,7 +40,7 @@ def window(log: CrawlLog, changes: Changes, start: float, end: float) -> TraceWi
 
 
 def crawls_within(log: CrawlLog, start: float, end: float) -> IntArray:
-    """Return the crawls in (start, end] that could refresh a copy: not first, not of gone pages."""
+    """Return the indices of crawls in (start, end] that could refresh a copy: no first, no gone."""
     birth, _ = lives(log)
     inside = (log.time > start) & (log.time <= end) & (log.time > birth[log.page]) & ~log.gone
     return np.flatnonzero(inside)
@@ -49,10 +49,11 @@ def crawls_within(log: CrawlLog, start: float, end: float) -> IntArray:
 def in_turn(
     log: CrawlLog, start: float, end: float, crawls_per_day: float
 ) -> tuple[CrawlLog, float]:
-    """Return the log with the crawls of round robin, and the end of the last slot.
+    """Return a log with crawls of round robin, and the end of the last time slot.
 
-    They are at even times after ``start``, when all copies are fresh. Each is of the page whose
-    last crawl or birth is the oldest, as by ``policies.RoundRobin``; ties go to the first page.
+    First crawls and crawls of gone pages are kept. The crawls of round robin come at even times
+    after ``start``, when all copies are fresh. Each fetches the page
+    whose last crawl or birth is the oldest (``policies.RoundRobin``); ties go to the first page.
     """
     birth, death = lives(log)
     since = np.maximum(birth, start)
@@ -85,10 +86,10 @@ def in_turn(
 def freshness_served(
     log: CrawlLog, changes: Changes, importance: FloatArray, start: float, end: float
 ) -> float:
-    """Return the freshness in (start, end] under the crawls of the log.
+    """Return the freshness in (start, end] that the crawls of the log reach for given changes.
 
-    It is the importance-weighted share of page time in which copies were fresh, if all copies were
-    fresh at ``start``; NaN if no page existed.
+    Freshness is the importance-weighted share of page time in which copies were fresh. All copies
+    are assumed fresh at ``start``. The result is NaN if no page existed.
 
     Args:
         log: the crawls.

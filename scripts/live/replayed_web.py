@@ -38,10 +38,10 @@ from scripts.present.tables import console
 
 WORDS = ("page", "crawl", "fresh", "copy", "host", "change", "signal", "feed", "budget", "rate")
 FAULTS = ("moved", "slow", "hanging", "failing", "endless")
-"""Pages that redirect to another path, answer after a second, never, with 500, or endlessly."""
+"""Faults of pages: redirect to another path, answer late, never, with status 500, or endlessly."""
 VALIDATED = 0.7
 SLOW, HANGING = 1.0, 3600.0
-"""Seconds until an answer."""
+"""Seconds until slow and hanging pages answer."""
 ATOM = "http://www.w3.org/2005/Atom"
 SITEMAPS = "http://www.sitemaps.org/schemas/sitemap/0.9"
 ROBOTS = "User-agent: *\nDisallow:\n"
@@ -73,7 +73,7 @@ class Quality:
 
 
 class Answer(NamedTuple):
-    """An answer to a request, after a wait in seconds; an endless one repeats its body."""
+    """An HTTP answer, sent after ``wait`` seconds; if ``endless``, its body is repeated forever."""
 
     status: int
     headers: dict[str, str]
@@ -83,7 +83,7 @@ class Answer(NamedTuple):
 
 
 class LoggedRequest(NamedTuple):
-    """A request in the log: its day, host, path, page or -1, and the status of the answer."""
+    """A logged request: day, host, path, page (-1 for no page), and status of the answer."""
 
     day: float
     host: str
@@ -133,7 +133,7 @@ class ReplayedWeb:
         self.entries = self._entries(rng)
 
     def _entries(self, rng: np.random.Generator) -> np.ndarray:
-        """Return the entries of the feed, as (day, page), in order of time."""
+        """Return the true and false entries of the feed, rows (day, page) sorted by day."""
         trace, quality = self.trace, self.quality
         announced = rng.random(trace.change_time.size) < quality.recall
         born = np.flatnonzero(trace.created > 0.0)
@@ -154,20 +154,20 @@ class ReplayedWeb:
         return (now - self.begin) * self.speed
 
     def date(self, day: float) -> str:
-        """Return the date of a day of the record on the crawler's clock, in ISO 8601."""
+        """Return the crawler's date and time, in ISO 8601, at which the record reaches a day."""
         moment = np.datetime64(round((self.begin + day / self.speed) * 1e6), "us")
         return f"{moment}Z"
 
     def url(self, page: int) -> str:
-        """Return the address of a page."""
+        """Return the URL of a page, given its number."""
         return f"{self.base.format(self.host(page))}/p/{page}"
 
     def host(self, page: int) -> str:
-        """Return the host of a page."""
+        """Return the host of a page, 127.0.0.N; pages of a directory share a host."""
         return f"127.0.0.{1 + int(self.trace.directory[page]) % self.hosts}"
 
     def living(self, day: float) -> np.ndarray:
-        """Return the pages that exist on a day."""
+        """Return the numbers of the pages that exist on a day of the record."""
         return np.flatnonzero((self.trace.created <= day) & (day < self.trace.deleted))
 
     # Answers
@@ -210,7 +210,7 @@ class ReplayedWeb:
         return Answer(200, fields, self._text(page, version), wait, fault == "endless")
 
     def _text(self, page: int, version: int) -> bytes:
-        """Return the text of a version of a page; its links are always the same."""
+        """Return the HTML of a version of a page; all versions have the same links."""
         links = np.random.default_rng([self.seed, page]).integers(self.trace.num_pages, size=5)
         rng = np.random.default_rng([self.seed, page, version])
         words = " ".join(rng.choice(WORDS, size=int(rng.integers(100, 400))))
@@ -251,9 +251,9 @@ class ReplayedWeb:
     # Score of the crawler
 
     def score(self, since: float, until: float) -> dict[str, float]:
-        """Return the stale share of page time between two days, and counts of answers.
+        """Return the stale share of page time between two days, and counts of answers by status.
 
-        ``new`` is the part of it before the first copy. Both are NaN if no page existed.
+        ``new`` is the share of page time before a first copy. Both are NaN if no page existed.
 
         Pages that never answer are left out. With ``If-Modified-Since`` alone, a page that changed
         twice in the same second may count as fresh.
@@ -289,7 +289,7 @@ def fresh_days(copies: Sequence[float], changes: FloatArray, begin: float, end: 
 
 
 def _unmodified(headers: Mapping[str, str], etag: str, modified: int) -> bool:
-    """Return whether the crawler has this version (RFC 9110, 13.2.2)."""
+    """Return whether request headers show that the crawler has a version (RFC 9110, 13.2.2)."""
     if "if-none-match" in headers:
         return headers["if-none-match"] == etag
     if "if-modified-since" not in headers:
@@ -298,7 +298,7 @@ def _unmodified(headers: Mapping[str, str], etag: str, modified: int) -> bool:
 
 
 def application(web: ReplayedWeb) -> Starlette:
-    """Return the application that serves a web, for any ASGI server."""
+    """Return an application for any ASGI server that serves a replayed web and its score."""
 
     async def page(request: Request) -> Response:
         host, path = request.url.hostname or "", request.url.path
@@ -328,7 +328,7 @@ def application(web: ReplayedWeb) -> Starlette:
 
 
 def listening(hosts: int, port: int = 0) -> list[socket.socket]:
-    """Return sockets that listen to one port of the hosts 127.0.0.1, 127.0.0.2, ..."""
+    """Return one listening socket per host (127.0.0.1, 127.0.0.2, ...), all on the same port."""
     sockets = []
     for host in range(hosts):
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -352,7 +352,7 @@ def main(
         list[str] | None, Option(help=f"FAULT:SHARE of {', '.join(FAULTS)}. Repeatable.")
     ] = None,
 ) -> None:
-    """Serve a site until an interrupt."""
+    """Serve a recorded site on this machine until an interrupt."""
     faults = {}
     for text in fault or []:
         name, _, number = text.partition(":")

@@ -15,15 +15,16 @@ from scripts.present import tables
 from scripts.study.rows import write_csv
 
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Budgets of the picture, relative to that of the schedule."""
+"""Budgets in the picture, divided by the budget of the schedule."""
 DATE = re.compile(r"\d{4}-\d\d-\d\d|(19|20)\d{6}")
 """A date without a time, in the extended or the basic form of ISO 8601."""
 
 
 def first_day(table: PageTable | None, start: str | None) -> float:
-    """Return the first day: ``start``, or now, or the last copy if days are numbers.
+    """Return the first day of a schedule: ``start`` if given; otherwise now, or the newest copy.
 
-    For a date without a time, the schedule begins at the last crawl of that day.
+    The newest copy is used if the table's days are numbers. If ``start`` is a date without a time,
+    the schedule begins at the newest copy on that date, if there is one.
     """
     newest, dated = (-np.inf, True) if table is None else page_tables.newest_copy(table)
     if start is not None:
@@ -48,12 +49,15 @@ def last_day(until: str, start: float) -> float:
     value = _number_or_text(until)
     end = start + value if isinstance(value, float) else messages.day_of(value)
     if not start < end:
-        raise ValueError(f"until must be after the start, day {start:g}, got {until!r}")
+        raise ValueError(
+            f"until must be a number of days > 0, or a date after the start, day {start:g}; "
+            f"got {until!r}"
+        )
     return end
 
 
 def choose(schedule: planning.Schedule, end: float, recheck_gone: float | None) -> planning.Plan:
-    """Return the fetches up to the day ``end``; gone pages every ``recheck_gone`` days."""
+    """Return the planned fetches until ``end``, with gone pages every ``recheck_gone`` days."""
     table, _, bandwidth, first, limits = schedule
     assert table is not None
     newest, dated = page_tables.newest_copy(table)
@@ -70,8 +74,8 @@ def choose(schedule: planning.Schedule, end: float, recheck_gone: float | None) 
     remaining = bandwidth - extra.page.size / (end - first)
     if not remaining > 0.0 and bandwidth > 0.0:
         raise ValueError(
-            f"recheck-gone must need less than the bandwidth, {bandwidth:g} per day, got "
-            f"{tables.counted(extra.page.size, 'fetch', 'fetches')} of gone pages"
+            f"recheck-gone must leave some of the bandwidth, {bandwidth:g} per day, got "
+            f"{extra.page.size / (end - first):g} rechecks per day; give more days between rechecks"
         )
     if page_tables.living(table).size == 0:
         if extra.page.size == 0:
@@ -97,7 +101,7 @@ def choose(schedule: planning.Schedule, end: float, recheck_gone: float | None) 
 def write(
     schedule: planning.Schedule, plan: planning.Plan, end: float, cautions: list[str], folder: Path
 ) -> None:
-    """Write the fetches up to the day ``end`` and the picture, and print the first fetches."""
+    """Write the planned fetches and a picture of budgets to ``folder``; print the first five."""
     from scripts.live.pictures import draw_budgets
 
     table, policy, bandwidth, first, _ = schedule
@@ -130,5 +134,5 @@ def write(
 
 
 def _text(day: float, dated: bool) -> str:
-    """Return a time as a date and time, or as a number of days."""
+    """Return a day as text: a date and time if ``dated``, otherwise the number."""
     return str(messages.date_of(float(day))) if dated else f"{day:.6f}"

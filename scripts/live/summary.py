@@ -1,4 +1,4 @@
-"""Summarise a crawl log: rows by outcome, pages, times, signals, and guesses of the reader."""
+"""Summarise a crawl log: rows by outcome, pages, times, signals, and notes of the reader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scripts.present import tables
 from scripts.study.rows import write_csv
 
 MANY_FAILED, MANY_CHANGED = 0.1, 0.9
-"""Shares of failed rows and of intervals with a change that need a remark."""
+"""Shares of failed rows, and of intervals with a change, above which a remark is printed."""
 
 WEB = "1991"
 
@@ -33,13 +33,13 @@ class Fact(NamedTuple):
 
 
 def facts(log: CrawlLog) -> list[Fact]:
-    """Return the summary of a log."""
+    """Return the lines of a log's summary: rows, pages, times, signals and notes."""
     notes = (Fact("note", "", note) for note in log.notes)
     return [*_rows(log), *_pages(log), *_times(log), *_signals(log), *notes]
 
 
 def print_summary(log: CrawlLog, title: str) -> None:
-    """Print the summary of a log."""
+    """Print the summary of a log as a table with a title."""
     table = Table(title=f"{title}: what the log contains", title_justify="left")
     table.add_column("")
     table.add_column("", justify="right")
@@ -50,7 +50,7 @@ def print_summary(log: CrawlLog, title: str) -> None:
 
 
 def write_summary(log: CrawlLog, title: str, folder: Path) -> None:
-    """Write summary.csv, and log.png: pages by time, with the outcome of every row."""
+    """Write summary.csv, and log.png with the outcome of every row by page and time."""
     from scripts.live.pictures import draw_log
 
     write_csv(folder / "summary.csv", Fact._fields, facts(log))
@@ -66,12 +66,12 @@ def date_of(log: CrawlLog, day: float) -> str:
 
 
 def _in_future(log: CrawlLog, date: str) -> bool:
-    """Return whether a date of a log is later than now."""
+    """Return whether a date (as text) is later than now; False for a log without dates."""
     return bool(log.origin) and date > f"{datetime.now(UTC):%Y-%m-%d %H:%M}"
 
 
 def _rows(log: CrawlLog) -> Iterator[Fact]:
-    """Yield the rows by outcome, and the rows that were left out."""
+    """Yield a line for each outcome with its number of rows, and lines for omitted rows."""
     count, dropped = np.bincount(log.history.outcome, minlength=len(OUTCOMES)), log.dropped
     total = int(count.sum())
     yield Fact("rows with a time", f"{total}")
@@ -93,7 +93,7 @@ def _rows(log: CrawlLog) -> Iterator[Fact]:
 
 
 def _targets(log: CrawlLog) -> str:
-    """Return the most frequent targets of redirects in words."""
+    """Return a text with the three most frequent targets of redirects; empty without targets."""
     targets, count = np.unique(log.redirect[log.redirect != ""].astype(str), return_counts=True)
     if targets.size == 0:
         return ""
@@ -103,7 +103,7 @@ def _targets(log: CrawlLog) -> str:
 
 
 def _pages(log: CrawlLog) -> Iterator[Fact]:
-    """Yield the pages by the evidence of their crawls."""
+    """Yield lines with the number of pages by what their crawls show about the change rate."""
     evidence = evidence_of(log.intervals(), log.num_pages)
     yield Fact("pages", f"{log.num_pages}")
     for name, pages, remark in (
@@ -123,7 +123,7 @@ def _pages(log: CrawlLog) -> Iterator[Fact]:
 
 
 def _times(log: CrawlLog) -> Iterator[Fact]:
-    """Yield the first and last time, and the intervals between crawls of a page."""
+    """Yield lines about the first and last time, and the lengths of intervals between crawls."""
     first, last = (date_of(log, log.history.time[k]) for k in (0, -1))
     wrong = "perhaps a wrong time, which stretches the log; remove the row, or set --time-unit"
     yield Fact("first row", first, f"before the Web: {wrong}" * bool(log.origin and first < WEB))
@@ -141,7 +141,7 @@ def _times(log: CrawlLog) -> Iterator[Fact]:
 
 
 def _signals(log: CrawlLog) -> Iterator[Fact]:
-    """Yield the signals of each source, with the times in which it was silent."""
+    """Yield a line for each source: its number of signals, their times, and its silences."""
     gaps = log.intervals()
     valid = gaps.elapsed > 0.0
     intervals = gaps.start[valid], gaps.elapsed[valid], gaps.changed[valid]
@@ -160,7 +160,7 @@ def _signals(log: CrawlLog) -> Iterator[Fact]:
 
 
 def words_of(log: CrawlLog, silences: FloatArray) -> list[str]:
-    """Return a sentence for each silence of a source."""
+    """Return a sentence for each silence, a row (first day, last day) of ``silences``."""
     return [
         f"no signals from {date_of(log, first)} to {date_of(log, last)}: left out of recall"
         for first, last in silences

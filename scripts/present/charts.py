@@ -100,7 +100,7 @@ class Frame(NamedTuple):
 
 
 def style(position: int, black: bool = False) -> dict[str, Any]:
-    """Return the colour, marker and dashes of a label by its position; ``black`` for references."""
+    """Return colour, marker and dashes of the label at a position; ``black`` is for references."""
     turn = position // len(COLOURS)
     if black:
         marker, colour, dash = "x+."[position % 3], LINE_COLOUR, DASHES[position % 3]
@@ -111,7 +111,7 @@ def style(position: int, black: bool = False) -> dict[str, Any]:
 
 
 def styles(labels: Sequence[str], black: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-    """Return the style of each label."""
+    """Return the colour, marker and dashes of every label."""
     coloured = [label for label in labels if label not in black]
     return {label: style(place) for place, label in enumerate(coloured)} | {
         label: style(place, black=True)
@@ -121,7 +121,7 @@ def styles(labels: Sequence[str], black: Sequence[str] = ()) -> dict[str, dict[s
 
 @contextmanager
 def panels(path: Path, names: Sequence[str], frame: Frame) -> Iterator[dict[str, Axes]]:
-    """Yield the axes of each panel by title; then finish and write the picture."""
+    """Yield the axes of each panel, by its title; once they are drawn, write the picture."""
     columns = min(len(names), frame.columns)
     rows = -(-len(names) // columns)
     width, height = frame.size
@@ -187,7 +187,7 @@ def _rules(axes: Axes, panel: str, frame: Frame) -> None:
 
 
 def _scale(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
-    """Label and scale an axis."""
+    """Set the label, scale, limits and ticks of an axis."""
     getattr(axes, f"set_{which}label")(axis.label, fontsize=9.5)
     if axis.scale != "linear":
         more = {"linthresh": axis.linear} if axis.scale == "symlog" else {}
@@ -227,7 +227,7 @@ def _legend(figure: Figure, width: float) -> None:
 
 
 def bare(axes: Axes, grid: bool = True) -> None:
-    """Remove the top and right spines and add a light grid."""
+    """Remove the top and right spines of axes, and add a light grid."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_axisbelow(True)
     if grid:
@@ -235,7 +235,7 @@ def bare(axes: Axes, grid: bool = True) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a picture atomically, as PNG with a palette."""
+    """Write a picture as PNG with a palette; the file appears only when it is complete."""
     drawn = io.BytesIO()
     figure.savefig(drawn, format="png", dpi=DPI)
     with replacing(path) as unfinished:
@@ -243,7 +243,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def with_palette(picture: Image.Image) -> Image.Image:
-    """Return a picture with the smallest palette that shows its colours; opaque, not dithered."""
+    """Return a picture with the smallest palette that shows its colours, without dithering."""
     cover, plain = Image.Quantize.MAXCOVERAGE, Image.Dither.NONE
     picture = picture.convert("RGB")
     for colours in PALETTES:
@@ -255,7 +255,7 @@ def with_palette(picture: Image.Image) -> Image.Image:
 
 
 def _by_panel(data: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Split a table by panel, in the order of first appearance."""
+    """Split a table into one part per panel, in the order in which panels first appear."""
     if "panel" not in data or data.empty:
         return {"": data}
     return {str(name): part for name, part in data.groupby("panel", sort=False)}
@@ -268,7 +268,7 @@ def _labels(data: pd.DataFrame, labels: Sequence[str]) -> list[str]:
 
 
 def _errors(part: pd.DataFrame, column: str) -> Any:
-    """Return the lengths of intervals, (n,) or (2, n), or None."""
+    """Return the lengths of intervals around a column: (n,), (2, n) for both sides, or None."""
     if "low" in part:
         return np.array([part[column] - part["low"], part["high"] - part[column]])
     half = np.nan_to_num(part["half"]) if "half" in part else np.zeros(len(part))
@@ -289,7 +289,7 @@ def lines(
     bands: bool = False,
     looks: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
-    """Draw a line with intervals per label, in a panel per ``panel``.
+    """Draw a line with intervals per label, in a panel for each value of ``panel``.
 
     Args:
         data: ``x`` and ``y``; optional ``half``, ``label`` and ``panel``.
@@ -369,7 +369,7 @@ def dots(
 
 
 def _names(data: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Return the text lines of the data, in the order of ``names`` if it is not empty."""
+    """Return the distinct text lines of the data; if ``names`` is not empty, in its order."""
     there = dict.fromkeys(data.y)
     return [name for name in names if name in there] if names else list(there)
 
@@ -424,7 +424,7 @@ def bars(
     names: Sequence[str] = (),
     texts: Callable[[float], str] = "{:,.3g}".format,
 ) -> None:
-    """Draw a horizontal bar per text line, with its value; skip NaN.
+    """Draw a horizontal bar for each text line, with its value next to it; skip NaN.
 
     Args:
         data: ``y`` (the text) and ``x``; optional ``half``, ``panel``, and ``text``, which
@@ -454,7 +454,7 @@ def bars(
 def scatter(
     data: pd.DataFrame, path: Path, frame: Frame, *, shade: Axis | None = None, size: float = 3.5
 ) -> None:
-    """Draw a dot per row.
+    """Draw a dot for each row of a table, at its ``x`` and ``y``.
 
     Args:
         data: ``x`` and ``y``; optional ``shade`` and ``panel``.
@@ -481,7 +481,7 @@ def scatter(
 
 
 def _in_order(values: pd.Series[Any]) -> list[Any]:
-    """Return distinct values: numbers in increasing order, names by first appearance."""
+    """Return distinct values: numbers in increasing order, names in order of first appearance."""
     distinct = list(dict.fromkeys(values))
     return distinct if isinstance(distinct[0], str) else sorted(distinct)
 
@@ -500,7 +500,7 @@ def heat_map(
     framed: tuple[float, float] | None = None,
     limits: tuple[float, float],
 ) -> None:
-    """Draw a grid with a number in each cell.
+    """Draw a grid of coloured cells, with a number in each cell.
 
     Args:
         data: ``x`` and ``y`` (numbers or names), ``value`` and ``half``; optional ``panel``.

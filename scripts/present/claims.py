@@ -78,7 +78,9 @@ BEYOND: dict[str, tuple[Claim, ...]] = {
 def write_claims(
     folder: Path, paper: str, experiments: Sequence[Experiment], *, quick: bool
 ) -> Path:
-    """Write the page and ``verdicts.csv`` from the rows under ``folder``, without simulation.
+    """Write the page of claims of a paper, and ``verdicts.csv``, from the rows under ``folder``.
+
+    Nothing is simulated.
 
     Raises:
         ValueError: rows are damaged, or of another experiment.
@@ -110,7 +112,7 @@ def write_claims(
 
 
 def rows_of(folder: Path, experiment: Experiment) -> list[Row]:
-    """Read the rows of an experiment and add the derived ones; return none without a file.
+    """Read the saved rows of an experiment and add derived ones; return none without a file.
 
     Raises:
         ValueError: the file is damaged, or its rows are of another experiment.
@@ -144,7 +146,7 @@ def _head(folder: Path, paper: str, quick: bool) -> list[str]:
 def _section(
     experiment: Experiment, sentences: Iterable[Sentence], seeds: int
 ) -> tuple[list[str], str]:
-    """Return the table rows and the section of an experiment."""
+    """Return the lines of an experiment in the table of contents, and its section."""
     figure = experiment.figure
     parts = [f"## {figure}: {experiment.title}"]
     if seeds:
@@ -185,7 +187,7 @@ def _entry(sentence: Sentence) -> str:
 
 
 def _lines(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return one line per test, with all its settings."""
+    """Return a line of Markdown per test, with its measured values in all settings."""
     lines: dict[str, list[str]] = {}
     for verdict in verdicts:
         measured = f"{verdict.setting} {_number(verdict)} {SIGNS[verdict.holds]}"
@@ -194,7 +196,7 @@ def _lines(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def _number(verdict: Verdict) -> str:
-    """Format the mean and its interval, with two digits of the interval."""
+    """Return a verdict's mean and half-width as text, with two digits of the half-width."""
     if not ROUNDING * abs(verdict.measured) < verdict.half_width < math.inf:
         return f"{verdict.measured:.4g}"
     decimals = max(0, 1 - math.floor(math.log10(verdict.half_width)))

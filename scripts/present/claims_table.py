@@ -1,4 +1,4 @@
-"""Table for the terminal: the sentences of a paper, and what was measured."""
+"""Make a table for the terminal: the sentences of a paper, and what was measured for each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEGEND = "Smallest .. largest of (n) settings. By 95% intervals ✓ holds  ✗ d
 
 
 def claims_table(full: Sequence[Sentence], quick: Sequence[Sentence] | None = None) -> Table:
-    """Return the table of an experiment's sentences.
+    """Return the table of an experiment's sentences with what was measured and whether they hold.
 
     Args:
         full: sentences by the rows of the full run; without verdicts if it has no rows.
@@ -51,13 +51,13 @@ def claims_table(full: Sequence[Sentence], quick: Sequence[Sentence] | None = No
 
 
 def _tests(sentences: Sequence[Sentence]) -> set[tuple[str, str]]:
-    """Return the tests that have a number, as text and setting."""
+    """Return the text and setting of each test that has a measured number."""
     every = (verdict for sentence in sentences for verdict in sentence.verdicts)
     return {(item.claim, item.setting) for item in every if not math.isnan(item.measured)}
 
 
 def _span(verdicts: Sequence[Verdict]) -> str:
-    """Return the smallest and the largest value of a test over its settings, and their number."""
+    """Return as text a test's smallest and largest value over settings, and their number."""
     values = sorted(item.measured for item in verdicts if not math.isnan(item.measured))
     if not values:
         return "-"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def report(compared: Sequence[Comparison], all_rows: Sequence[Row], folder: Path) -> None:
-    """Print a table and write a picture of each setting; write rows and summary as CSV."""
+    """Print a table and write a picture for each setting; write all rows and a summary as CSV."""
     records, console = [], tables.console()
     for item in compared:
         name = item.setting.name
@@ -37,7 +37,7 @@ def report(compared: Sequence[Comparison], all_rows: Sequence[Row], folder: Path
 
 
 def draw(rows: Sequence[Row], path: Path, compared: Comparison) -> None:
-    """Draw the first metric of each policy and its differences, with 95% intervals, best on top.
+    """Draw each policy's first metric and its differences with 95% intervals, the best on top.
 
     Differences are to the first reference, paired by seed. Bounds are lines, policies are dots.
     """
@@ -72,7 +72,7 @@ def draw(rows: Sequence[Row], path: Path, compared: Comparison) -> None:
 
 
 def means_and_differences(ranked: pd.DataFrame, level: str, difference: str) -> pd.DataFrame:
-    """Return the marks of two panels: means, and paired differences where known.
+    """Return the marks of two panels: means by policy, and paired differences where they are known.
 
     Args:
         ranked: ``policy``, ``mean``, ``half_width``, ``difference``, ``difference_half_width``, and
@@ -89,7 +89,7 @@ def means_and_differences(ranked: pd.DataFrame, level: str, difference: str) -> 
 
 
 def comparison_table(rows: Sequence[Row], compared: Comparison) -> Table:
-    """Return the table of means and paired differences in a setting with 95% intervals.
+    """Return a setting's table of means and paired differences by policy, with 95% intervals.
 
     The best policy is in bold; it is neither an oracle nor over the budget. Oracles are marked;
     policies over the budget are marked and come last. With several metrics, differences are to

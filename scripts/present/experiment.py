@@ -36,7 +36,7 @@ Arguments = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """A figure or table: simulations, expectations, and pictures.
+    """A figure or table of a paper as data: simulations, expectations, and pictures.
 
     Attributes:
         name: ``<paper>-<figure>``, which identifies saved rows and must not change.
@@ -86,16 +86,16 @@ class Experiment:
 
     @property
     def paper(self) -> str:
-        """The folder of the paper's results."""
+        """The name of the paper, which is the folder of its results."""
         return self.name.partition("-")[0]
 
     @property
     def figure(self) -> str:
-        """The folder of the results in that of the paper."""
+        """The name of the figure, which is the folder of its results within the paper's."""
         return self.name.partition("-")[2]
 
     def playables(self, quick: bool) -> Sequence[Playable]:
-        """Return the settings to simulate.
+        """Return the settings of a full or quick run that can be simulated.
 
         Raises:
             ValueError: the first reference is not a label.
@@ -107,16 +107,16 @@ class Experiment:
         return settings
 
     def current(self, rows: Sequence[Row], quick: bool) -> list[Row]:
-        """Return the rows of labels that their settings still have."""
+        """Return the rows of labels that their settings still have today."""
         labels = {setting.name: setting.labels for setting in self.settings(quick)}
         return [row for row in rows if row.policy in labels.get(row.setting, (row.policy,))]
 
     def with_derived(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the rows and those derived from them."""
+        """Return the rows, followed by the rows that the experiment derives from them."""
         return [*rows, *(self.derive(rows) if self.derive else ())]
 
     def sentences(self, rows: Sequence[Row], quick: bool) -> list[Sentence]:
-        """Return the claims with verdicts, then the tests that are not in the paper.
+        """Return the paper's sentences with verdicts, then the tests that are not in the paper.
 
         Args:
             rows: rows of the experiment, with the derived ones.
@@ -148,7 +148,7 @@ def policy_settings(
     quick: Arguments | None = None,
     quick_settings: Sequence[str] = (),
 ) -> Settings:
-    """Return settings of policies in an environment.
+    """Return a function of quick or not that returns settings of policies in an environment.
 
     Args:
         env_id: id of the environment.
@@ -179,7 +179,7 @@ def measure_settings(
     quick: Arguments | None = None,
     quick_settings: Sequence[str] = (),
 ) -> Settings:
-    """Return settings of functions of a seed.
+    """Return a function of quick or not that returns settings of functions of a seed.
 
     Args:
         settings: arguments of the functions, by the name of the setting.
@@ -216,7 +216,7 @@ def _sized(
     quick_settings: Sequence[str],
     is_quick: bool,
 ) -> dict[str, Arguments]:
-    """Return the arguments of the settings to simulate, by name."""
+    """Return the arguments of the settings to simulate, by name; a quick run replaces some."""
     if not is_quick:
         return dict(settings)
     for name in quick_settings:

@@ -17,13 +17,13 @@ Key = tuple[str, str, str]
 
 
 def grid(head: Sequence[str], lines: Iterable[Sequence[str]], rule: str = "---") -> str:
-    """Return a Markdown table of texts; ``rule`` aligns all columns after the first."""
+    """Return a Markdown table of a head and lines; ``rule`` aligns all columns after the first."""
     table = [head, ["---", *[rule] * (len(head) - 1)], *lines]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in table)
 
 
 def markdown(rows: Sequence[Row], heads: Sequence[str], lines: Mapping[str, Sequence[Key]]) -> str:
-    """Return a table of rows with one seed; leave out lines without rows.
+    """Return a Markdown table of rows that have one seed; lines without any row are left out.
 
     By the rows that exist, a cell has a value with its interval, a range of percentages, or a
     value with one decimal.
@@ -52,12 +52,12 @@ def _cell(value: Mapping[Key, float], setting: str, policy: str, metric: str) ->
 
 
 def spelled(number: float, digits: int) -> str:
-    """Format a number without the zero before its point."""
+    """Return a number as text with so many digits, without the zero before its point."""
     return re.sub(r"\b0\.", ".", f"{number:.{digits}f}")
 
 
 def _range(low: float, high: float) -> str:
-    """Return a percentage, or its known bounds; -inf and 100 are unknown."""
+    """Return a percentage or its bounds as text; bounds of -inf and 100 are unknown."""
     if math.isinf(low):
         return f"< {high:.0f}%"
     if high == 100.0:
@@ -66,7 +66,7 @@ def _range(low: float, high: float) -> str:
 
 
 def fill(page: Path, tables: Mapping[str, str]) -> None:
-    """Write tables between the lines ``<!-- NAME -->`` and ``<!-- end of NAME -->`` of a page.
+    """Write tables into a page, between the lines ``<!-- NAME -->`` and ``<!-- end of NAME -->``.
 
     Raises:
         ValueError: the page lacks the two lines of a table.

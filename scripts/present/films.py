@@ -27,7 +27,7 @@ INK, PAPER = (34, 34, 34), 255
 
 
 class Film(NamedTuple):
-    """An environment, its arguments, and the two policies to compare in it."""
+    """An environment's id and arguments, and the names of two policies to compare in it."""
 
     env_id: str
     arguments: dict[str, Any]
@@ -58,7 +58,7 @@ FILMS = (
 
 
 def film_of(env_id: str, policies: Sequence[str], arguments: dict[str, Any]) -> Film:
-    """Return the film of an environment; policies and arguments replace those of ``FILMS``.
+    """Return the film of an environment; given policies and arguments replace those of ``FILMS``.
 
     A preset has the policies of its family.
 
@@ -85,7 +85,7 @@ def film_of(env_id: str, policies: Sequence[str], arguments: dict[str, Any]) -> 
 
 
 def frames_of(film: Film, seed: int) -> Iterator[NDArray[np.uint8]]:
-    """Yield at most MAX_FRAMES pictures of an episode of both policies."""
+    """Yield at most MAX_FRAMES pictures of an episode, with both policies side by side."""
     panels = [panels_of(film, seed, candidate_of(name).factory) for name in film.policies]
     console = Console(stderr=True)
     frames = zip(*panels, strict=True)
@@ -94,7 +94,7 @@ def frames_of(film: Film, seed: int) -> Iterator[NDArray[np.uint8]]:
 
 
 def panels_of(film: Film, seed: int, factory: PolicyFactory) -> Iterator[NDArray[np.uint8]]:
-    """Yield pictures of a policy's episode at equal distances; the last shows its end."""
+    """Yield pictures of one policy's episode at equal distances in time; the last is its end."""
     env: Any = env_with(film.env_id, {"render_mode": "rgb_array", **film.arguments})
     observation, _ = env.reset(seed=seed)
     policy, steps = factory(env), env.spec.max_episode_steps
@@ -105,7 +105,7 @@ def panels_of(film: Film, seed: int, factory: PolicyFactory) -> Iterator[NDArray
 
 
 def side_by_side(names: Sequence[str], panels: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
-    """Join pictures of equal size, each below its name."""
+    """Return one picture made of pictures of equal size, each below its name."""
     headings = np.full((HEADING, PANEL[0] * len(panels), 3), PAPER, np.uint8)
     for place, name in enumerate(names):
         write(headings, name, (place * PANEL[0] + 16, 4), INK, size=20)
@@ -113,7 +113,7 @@ def side_by_side(names: Sequence[str], panels: Sequence[NDArray[np.uint8]]) -> N
 
 
 def save(frames: Sequence[NDArray[np.uint8]], path: Path) -> None:
-    """Write frames as a repeating GIF; its palette is of the first, middle and last frame."""
+    """Write frames as a repeating GIF, with a palette from the first, middle and last frame."""
     sample = np.concatenate([frames[0], frames[len(frames) // 2], frames[-1]])
     palette = Image.fromarray(sample).quantize(COLOURS)
     images = [

@@ -64,19 +64,19 @@ class Game:
         return max(self.columns * SIDE + 2 * MARGIN, MIN_WIDTH), HEADER + rows * SIDE + MARGIN
 
     def page_at(self, x: int, y: int) -> int:
-        """Return the page at a point of the picture, or NO_PAGE."""
+        """Return the page at a point (x, y) of the picture, or NO_PAGE."""
         column, row = (x - MARGIN) // SIDE, (y - HEADER) // SIDE
         page = row * self.columns + column
         inside = 0 <= column < self.columns and row >= 0 and page < self.num_pages
         return page if inside else NO_PAGE
 
     def crawl(self, page: int) -> None:
-        """Crawl a page, and advance time to the next crawl."""
+        """Crawl a page, and let time pass until the next crawl."""
         _, _, terminated, truncated, _ = self.env.step(page)
         self.over = terminated or truncated
 
     def picture(self) -> NDArray[np.uint8]:
-        """Draw the observed state, (H, W, 3) uint8.
+        """Return a picture of the observed state, (H, W, 3) uint8.
 
         A cell turns from blue to orange with the probability of a change since the last crawl, by
         the change rate alone if it is known. A dot is a signal since that crawl. A frame is the
@@ -100,7 +100,7 @@ class Game:
         return drawn
 
     def _words(self) -> list[str]:
-        """Return the text lines above the cells."""
+        """Return the lines of text above the cells of pages."""
         ledger = self.env.ledger()
         crawls_left = self.env.num_slots() - ledger.crawls
         return [
@@ -126,7 +126,7 @@ class Game:
         )
 
     def _labels(self) -> list[tuple[str, str, str, str]]:
-        """Return the text of each cell: three lines, and the number of signals if above 1."""
+        """Return the text lines of each page's cell: three, and its number of signals above 1."""
         tracker, problem = self.env.scene().tracker, self.env.problem
         share = problem.importance / problem.importance.sum()
         signals = np.atleast_2d(tracker.signals).sum(0)
@@ -142,7 +142,7 @@ class Game:
         ]
 
     def ledger_of(self, factory: PolicyFactory) -> Ledger:
-        """Return the totals of a policy on the same events."""
+        """Return the totals of an episode that a policy plays on the person's events."""
         env = make_env(ENV_ID, **self.arguments)
         env.reset(seed=self.seed)
         return play(env, factory(env), self.seed)

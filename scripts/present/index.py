@@ -23,7 +23,7 @@ scripts.rank crawl-v1`. Tests: ✓ holds, ✗ does not hold, ? open; `claims.md`
 
 
 def write_index(folder: Path, experiments: Iterable[Experiment]) -> Path:
-    """Write the index of the experiments that have results under ``folder``."""
+    """Write the index of all experiments with results under ``folder``; return its path."""
     sections: dict[str, list[str]] = {}
     answers: dict[str, dict[str, Counter[str]]] = {}
     for experiment in experiments:

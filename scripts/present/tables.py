@@ -1,4 +1,4 @@
-"""Summaries as records, and numbers as text, for the terminal."""
+"""Turn summaries into records, and numbers into text, for the terminal."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ WIDTH = 120
 
 
 def console() -> Console:
-    """Return the console of standard output."""
+    """Return the console that prints to standard output."""
     return Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
 
 
 def summary_records(
     rows: Sequence[Row], references: Iterable[str], metrics: Iterable[str]
 ) -> list[tuple[Any, ...]]:
-    """Return records of ``SUMMARY_COLUMNS``, one per metric, setting, policy and reference.
+    """Return summaries as tuples of ``SUMMARY_COLUMNS``, by metric, setting, policy and reference.
 
     The empty reference compares with nothing.
     """
@@ -52,12 +52,12 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def took(seconds: float, workers: int) -> str:
-    """Return the time and the workers of a run as text."""
+    """Return a run's seconds and number of workers as text."""
     return f"{seconds:.0f} s on {counted(workers, 'worker')}"
 
 
 def plus_minus(mean: float, half_width: float, signed: bool = False) -> str:
-    """Format a mean and the half-width of its interval, if known."""
+    """Return a mean as text, with the half-width of its interval unless that is NaN."""
     if math.isnan(mean):
         return "-"
     spelled = f"{mean:+.4f}" if signed else f"{mean:.4f}"

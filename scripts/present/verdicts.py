@@ -17,7 +17,7 @@ from scripts.study.rows import write_csv
 
 
 class Level(NamedTuple):
-    """A known mean: ``value`` within ``tolerance``, from ``source``.
+    """A test that a known mean is met: ``value`` within ``tolerance``, from ``source``.
 
     An empty ``metric``, also in the classes below, is the metric of the experiment.
     """
@@ -34,7 +34,7 @@ Relation = Literal["above", "about", "not below"]
 
 
 class Trend(NamedTuple):
-    """An expected difference between two policies on the same seeds, from ``source``.
+    """A test of the difference between two policies on the same seeds, from ``source``.
 
     ``relation`` is ``above`` (the first is larger), ``about`` (they differ by at most ``margin``)
     or ``not below`` (the interval of the difference is not entirely below 0).
@@ -50,7 +50,7 @@ class Trend(NamedTuple):
 
 
 class Range(NamedTuple):
-    """An expected range of a mean: from ``low`` to ``high``, possibly infinite."""
+    """A test that a mean lies in a range: from ``low`` to ``high``, possibly infinite."""
 
     policy: str
     low: float
@@ -72,7 +72,7 @@ def trends(
     margin: float = 0.0,
     metric: str | Iterable[str] = "",
 ) -> tuple[Trend, ...]:
-    """Return a trend for each metric, first label and second label, in this order of loops."""
+    """Return a trend for each metric, each first label and each second label, in this order."""
     metrics, firsts, seconds = (
         (names,) if isinstance(names, str) else tuple(names) for names in (metric, first, second)
     )
@@ -112,7 +112,7 @@ ANSWERS = ("yes", "no", "open")
 
 
 class Verdict(NamedTuple):
-    """Result of a test: ``holds`` is ``yes``, ``no``, or ``open`` with too few rows.
+    """The result of a test: ``holds`` is ``yes``, ``no``, or ``open`` with too few rows.
 
     ``measured`` is a mean or a mean difference; ``half_width`` is that of its 95% interval.
     """
@@ -157,7 +157,7 @@ COLUMNS = ("figure", "sentence", "passage", "answer", *Verdict._fields)
 
 
 def write_verdicts(path: Path, figures: Mapping[str, Sequence[Sentence]]) -> None:
-    """Write a line per verdict of each sentence of each figure, with ``DIGITS`` digits."""
+    """Write a CSV line per verdict of each sentence of each figure, with ``DIGITS`` digits."""
     none: tuple[Any, ...] = ("",) * len(Verdict._fields)
     lines = [
         (figure, claim.text, claim.source, answer, *verdict)
@@ -174,7 +174,10 @@ def _rounded(verdict: Verdict) -> Verdict:
 
 
 def counted_answers(path: Path) -> dict[str, Counter[str]]:
-    """Count the tests of each figure by answer; a test of several sentences counts once."""
+    """Count the answers to tests by figure, from the CSV file of verdicts.
+
+    A test of several sentences counts once.
+    """
     counts: dict[str, Counter[str]] = {}
     with path.open(encoding="utf-8", newline="") as file:
         names = ("figure", *Verdict._fields)
@@ -189,12 +192,12 @@ RowGroups = Mapping[tuple[str, str], Sequence[Row]]
 
 
 def minus(metric: str, label: str) -> str:
-    """Return the name of the difference of a metric to a label's."""
+    """Return the name of the metric that is a metric minus the same metric of a label."""
     return f"{metric} minus that of {label}"
 
 
 def judge(rows: Sequence[Row], metric: str, expected: Iterable[Expected]) -> list[Verdict]:
-    """Compare expectations with the rows, in the settings that have rows.
+    """Return the verdicts on expectations by the rows, in the settings that have rows.
 
     Intervals are Student's over seeds, except where rows ``<metric>, low`` and ``<metric>, high``
     have the ends. For a trend, the metric of such rows is ``minus(<metric>, <second>)``.
@@ -225,7 +228,7 @@ def without_rows(
     expected: Iterable[Expected],
     planned: Collection[str] = (),
 ) -> list[str]:
-    """Return the labels (with their metric) and settings of expectations that have no rows.
+    """Return as text which labels (with their metric) and settings of expectations lack rows.
 
     A label with rows in some settings of an expectation is listed with each missing setting.
 
@@ -259,20 +262,20 @@ def without_rows(
 
 
 def named_in(item: Expected) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the labels and the settings that an expectation names."""
+    """Return the labels, and the settings, that an expectation names."""
     labels = (item.first, item.second) if isinstance(item, Trend) else (item.policy,)
     return labels, (item.setting,) if isinstance(item, Level) else item.settings
 
 
 def _spelled(metric: str) -> str:
-    """Write a metric in words, except J_h, J_b and names with spaces."""
+    """Return a metric's name in words; J_h, J_b and names with spaces stay."""
     return metric if " " in metric else re.sub("(?<!J)_", " ", metric)
 
 
 def _summaries(
     groups: RowGroups, metric: str, policy: str, reference: str | None = None
 ) -> dict[str, Summary]:
-    """Return the summaries of a policy by setting; none if it or the reference has no rows."""
+    """Return a policy's summaries by setting; none if it or the reference has no rows."""
     compared = [groups[label, metric] for label in dict.fromkeys((policy, reference or policy))]
     if not all(compared):
         return {}
@@ -283,7 +286,7 @@ def _summaries(
 def _measured(
     groups: RowGroups, metric: str, policy: str, reference: str | None = None
 ) -> dict[str, Interval]:
-    """Return a policy's mean by setting, or its difference to a reference, with the interval."""
+    """Return by setting a policy's mean, or its difference to a reference, with its interval."""
     named = metric if reference is None else minus(metric, reference)
     ends = [{row.setting: row.value for row in groups[policy, named + end]} for end in ENDS]
     intervals = {}
@@ -297,7 +300,7 @@ def _measured(
 
 
 def _judged(item: Expected, interval: Interval) -> tuple[str, str]:
-    """Return the claim in words, and whether it holds."""
+    """Return an expectation in words, and whether a measured interval fulfils it."""
     if isinstance(item, Level):
         within = abs(interval.estimate - item.value) <= item.tolerance
         claim = f"{item.policy} = {item.value:.4f} +/- {item.tolerance:.4f}"

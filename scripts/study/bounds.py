@@ -1,4 +1,4 @@
-"""Analytic values to compare policies with: the optimum with signals, and without."""
+"""Analytic freshness to compare policies with: optima with signals and without signals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINES = {BASELINE: f"{BASELINE} (eq. 5, no signals)", OPTIMUM: f"{OPTIMUM} (Theo
 
 @spec("optimum-without-signals")
 def baseline(instance: Instance) -> float:
-    """Return the freshness of the optimal even intervals without signals (eq. 5)."""
+    """Return the freshness of crawls at optimal even intervals that ignore signals (eq. 5)."""
     return solvers.binary_periodic(
         instance.importance, instance.change_rate, instance.bandwidth
     ).objective
@@ -30,7 +30,7 @@ def baseline(instance: Instance) -> float:
 
 @spec("optimum-with-signals")
 def optimum(instance: Instance) -> float:
-    """Return the freshness of the optimal thresholds of effective elapsed time (Theorem 1).
+    """Return the freshness of crawls at optimal thresholds of effective time (Theorem 1).
 
     Delays of signals are ignored: the value is for immediate signals.
     """
@@ -39,7 +39,7 @@ def optimum(instance: Instance) -> float:
 
 @spec("optimum-without-signals-fitted")
 def fitted_baseline(instance: Instance, *, trace: str, window: Window) -> float:
-    """Return ``baseline`` for the pages alive in half of the window, at the same budget each."""
+    """Return ``baseline`` for pages alive half of the window or longer; budget per page kept."""
     record = _record(trace)
     shares = record.alive_days(*window) / (window[1] - window[0])
     living = shares >= 0.5

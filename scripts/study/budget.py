@@ -14,8 +14,8 @@ from scripts.study.means import table
 
 OVER, COLUMN = "over budget", "crawls / budget"
 EXCESS, ERRORS, EXCESS_OF_ONE = 0.01, 3.0, 0.1
-"""Tolerated excess: a share of the budget plus standard errors of the mean, or a larger share where
-a single episode has no standard error."""
+"""Tolerated excess: EXCESS of the budget plus ERRORS standard errors of the mean; a single episode
+has no standard error, and EXCESS_OF_ONE of the budget is tolerated."""
 NOTE = (
     f"{OVER}, not ranked: more than {EXCESS:.0%} and {ERRORS:g} standard errors above 100 %, or "
     f"{EXCESS_OF_ONE:.0%} in a single episode"
@@ -23,7 +23,7 @@ NOTE = (
 
 
 class Spending(NamedTuple):
-    """Mean crawls of a policy divided by the budget, and whether they exceed it."""
+    """A policy's mean crawls divided by the budget, and whether the policy is over the budget."""
 
     share: float = math.nan
     over: bool = False
@@ -35,21 +35,19 @@ class Spending(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The cell of ``COLUMN``, empty if unknown."""
+        """Text of the share in the table's column ``COLUMN``; empty if the share is unknown."""
         return "" if math.isnan(self.share) else f"{100.0 * self.share:.1f} %{self.mark}"
 
 
 def is_over(shares: pd.Series[float]) -> bool:
-    """Return whether crawls divided by the budget, one number per episode, exceed 1."""
+    """Return whether crawls / budget, one number per episode, exceed 1 beyond the tolerance."""
     excess = shares - 1.0
     allowed = EXCESS + ERRORS * excess.sem() if len(excess) > 1 else EXCESS_OF_ONE
     return bool(excess.mean() > allowed)
 
 
 def spending_of(rows: Iterable[Row]) -> defaultdict[str, Spending]:
-    """Return the spending of each policy in a setting; unknown for bounds."""
+    """Return each policy's spending from the rows of a setting; unknown for bounds."""
     groups = table(rows, BUDGET_SHARE).groupby("policy").value
-    spendings = {
-        str(label): Spending(float(shares.mean()), is_over(shares)) for label, shares in groups
-    }
-    return defaultdict(Spending, spendings)
+    pairs = ((str(label), Spending(float(part.mean()), is_over(part))) for label, part in groups)
+    return defaultdict(Spending, pairs)

@@ -32,14 +32,14 @@ class Replay:
         episode_start: Any = None,
         deterministic: bool = True,
     ) -> tuple[Any, Any]:
-        """Return the page of the next slot."""
+        """Return the page that the sequence has for the next slot, and the unchanged state."""
         self.slot += 1
         return self.pages[self.slot - 1], state
 
 
 @spec("suite-clairvoyant")
 def clairvoyant_policy(env: Any) -> Policy:
-    """Return the clairvoyant policy of a recorded window."""
+    """Return the clairvoyant policy for an environment that replays a recorded window."""
     lanes, instance = env.unwrapped.lanes, env.unwrapped.instance
     pages = clairvoyant(lanes.tape, instance.importance, instance.bandwidth, lanes.horizon)
     return Replay(pages)
@@ -54,7 +54,7 @@ def clairvoyant(tape: Tape, importance: FloatArray, bandwidth: float, horizon: f
         tape: the events.
         importance: of each page, >= 0, shape (m,).
         bandwidth: crawls per unit time, > 0.
-        horizon: end of the last slot but one, > 0.
+        horizon: end of the second to last slot, > 0.
 
     Raises:
         ValueError: the horizon is not positive and finite, or importance has another shape.
@@ -88,7 +88,7 @@ def clairvoyant(tape: Tape, importance: FloatArray, bandwidth: float, horizon: f
 def _next_of_page(
     page: IntArray, time: FloatArray, num_pages: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return times of each page's first event, and of the event after each; infinity if none."""
+    """Return times of each page's first event and of each event's next on its page; inf if none."""
     order = np.lexsort((np.arange(page.size), page))
     following = np.full(page.size, np.inf)
     same = page[order][1:] == page[order][:-1]
@@ -111,7 +111,7 @@ def _choices(
     slots: int,
     horizon: float,
 ) -> IntArray:
-    """Apply the events between slots and choose by importance times time to the next change."""
+    """Return the page of each slot: largest importance times time to the page's next change."""
     choices = np.zeros(slots, np.int64)
     alive, stale, next_change = alive_at_start.copy(), np.zeros_like(alive_at_start), first.copy()
     event = 0

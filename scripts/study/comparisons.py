@@ -42,7 +42,7 @@ USING_SIGNALS = (
     *(name for name in policies.names("page", paper="NCIS") if name != "GreedyNCISApprox"),
 )
 CONTINUOUS = ("ThresholdNCIS",)
-"""Policies that crawl at any time; with misspecified parameters they miss the budget."""
+"""Policies that crawl at any time, not in slots; with wrong parameters they miss the budget."""
 METRICS = {
     "freshness": "importance-weighted share of page time fresh",
     "accuracy": "share of requests served fresh",
@@ -50,15 +50,15 @@ METRICS = {
     "offer_freshness": "share of offers that are fresh at midnight",
     "divergence": "importance-weighted mean distance of copies from live pages",
 }
-"""Metrics that rank policies, and their descriptions."""
+"""Descriptions of the metrics that can rank policies, by metric."""
 DEFAULT_METRICS = {
     "CrawlHarmonic-v0": "penalty",
     "CrawlOffers-v1": "offer_freshness",
     OF_FRAGMENTS: "divergence",
 }
-"""The metric that ranks policies in an environment; freshness in all others."""
+"""The metric that ranks policies, by environment; all other environments use freshness."""
 LOWER = ("penalty", "divergence")
-"""Metrics for which lower is better."""
+"""Metrics of which lower values are better."""
 BANDWIDTH = 100.0
 """Default crawls per unit time, except for pages with fragments."""
 ID = re.compile(r"[^,]*-v\d+")
@@ -66,11 +66,11 @@ ID = re.compile(r"[^,]*-v\d+")
 WINDOW_SLOTS = 5.0
 """Slots after a crawl within which the paper discards delayed signals."""
 WITHOUT_SIGNALS = ("uniform",)
-"""Instances without signals: policies that use signals act like those that ignore them."""
+"""Instances without signals, on which only policies that ignore signals are compared."""
 
 
 class Sizes(NamedTuple):
-    """Sizes of synthetic settings (the first three) and of traces, named as the options.
+    """Sizes of synthetic settings (first three fields) and of traces; options have the same names.
 
     A bandwidth of None means the default of the setting.
     """
@@ -91,7 +91,7 @@ class Sizes(NamedTuple):
                 raise ValueError(f"{option} must be finite and > 0, got {value:g}")
 
     def arguments(self, name: str, bandwidth: float) -> dict[str, Any]:
-        """Return the arguments of the environment of a named instance."""
+        """Return the environment's arguments for the instance ``name`` with these sizes."""
         sizes = {"num_pages": self.num_pages, "bandwidth": bandwidth, "horizon": self.horizon}
         return {"instance": name, **sizes}
 
@@ -101,11 +101,11 @@ class Comparison:
     """A setting, and how its results are shown.
 
     Attributes:
-        setting: the setting.
+        setting: environment, policies and bounds.
         title: title of tables and pictures.
         metrics: metrics shown; the first ranks policies.
-        references: labels that paired differences are taken to; the first is drawn. With several
-            metrics the table has the first only.
+        references: labels of policies or bounds that paired differences refer to; the first label
+            is drawn. With several metrics, the table has only the first label.
         note: caption of the table.
         lines: descriptions of the bounds, for legends.
         over: name of the repetitions, in the plural.
@@ -121,19 +121,19 @@ class Comparison:
 
 
 def is_id(name: str) -> bool:
-    """Return whether a setting is named by the id of an environment."""
+    """Return whether the name of a setting is the id of an environment, such as CrawlNCIS-v0."""
     return ID.fullmatch(name) is not None
 
 
 def choices() -> tuple[str, ...]:
-    """Return the names of the settings."""
+    """Return the names of all settings: synthetic instances and shipped traces."""
     return (*synthetic_names(), *traces.shipped())
 
 
 def comparisons(
     names: Sequence[str], trace: str | None, specs: Sequence[str], sizes: Sizes
 ) -> list[Comparison]:
-    """Return the comparisons of the named settings and of the user's own trace.
+    """Return one comparison per named setting, and one for the user's trace if there is one.
 
     Raises:
         ValueError: an unknown setting or policy, or one that its environment rejects.
@@ -159,10 +159,10 @@ def comparisons(
 
 
 def compare(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
-    """Return the comparison of policies in a named setting or id, or on the trace of a folder.
+    """Return the comparison of policies in a setting: its name, an id, or a trace's folder.
 
     Raises:
-        ValueError: as for :func:`recorded`.
+        ValueError: errors of :func:`recorded`, if the setting is a trace.
     """
     if name in LAWS:
         return of_fragments(name, specs, sizes)
@@ -208,9 +208,9 @@ def synthetic(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
 
 
 def of_fragments(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
-    """Return the comparison of policies by the divergence of copies, on pages with fragments.
+    """Return the comparison of policies on pages with fragments, by the divergence of copies.
 
-    Round robin is always included, oracles only if named.
+    Round robin is always included. Oracles are included if they are named.
     """
     every_page = CRAWLS_PER_PAGE * sizes.num_pages
     bandwidth = every_page if sizes.bandwidth is None else sizes.bandwidth
@@ -231,7 +231,7 @@ def of_fragments(name: str, specs: Sequence[str], sizes: Sizes) -> Comparison:
 
 
 def of_id(env_id: str, specs: Sequence[str]) -> Comparison:
-    """Return the comparison of policies in an environment with its registered arguments.
+    """Return the comparison of policies in the environment ``env_id`` with its default arguments.
 
     Round robin is always included.
     """
@@ -245,7 +245,7 @@ def of_id(env_id: str, specs: Sequence[str]) -> Comparison:
 
 
 def _with_round_robin(names: Sequence[str]) -> dict[str, Candidate]:
-    """Return the candidates of names, with round robin in front unless it is among them."""
+    """Return the candidates of names by label; round robin is put in front if it is missing."""
     return candidates_of(names if ROUND_ROBIN in names else (ROUND_ROBIN, *names))
 
 

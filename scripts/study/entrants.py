@@ -45,7 +45,7 @@ ON_FRAGMENTS = (
         if name != "CurrentDivergence"
     ),
 )
-"""Policies on pages with fragments."""
+"""Policies that are compared by default on pages with fragments."""
 SIMPLE = ("RandomCrawl", "RoundRobin")
 """Policies without parameters, which any agent should beat."""
 DEFAULT_POLICIES = (
@@ -76,12 +76,12 @@ class Candidate(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Hash of the file of an agent or of a policy of the user; empty for others."""
+        """Hash of the file of an agent or of a user's policy; empty for registered policies."""
         return str(getattr(self.factory, "keywords", {}).get("file_digest", ""))
 
 
 def candidate_of(name: str | Path) -> Candidate:
-    """Return the candidate of a name.
+    """Return the agent or policy that a name stands for.
 
     Raises:
         ValueError: an unknown name, a malformed argument of a policy, or an invalid file of an
@@ -114,7 +114,7 @@ def candidate_of(name: str | Path) -> Candidate:
 
 
 def candidates_of(names: Iterable[str]) -> dict[str, Candidate]:
-    """Return the candidates of names, by label and in order.
+    """Return a candidate by label for each name, in the order of the names.
 
     Raises:
         ValueError: as for :func:`candidate_of`, or two names have the same label.
@@ -129,7 +129,7 @@ def candidates_of(names: Iterable[str]) -> dict[str, Candidate]:
 
 
 def entered(candidates: Mapping[str, Candidate]) -> dict[str, Any]:
-    """Return the arguments of a :class:`scripts.study.settings.Setting` of candidates by label."""
+    """Return arguments of :class:`scripts.study.settings.Setting` that enter the candidates."""
     return {
         "policies": {label: candidate.factory for label, candidate in candidates.items()},
         "learned": tuple(label for label, candidate in candidates.items() if candidate.learned),
@@ -138,17 +138,17 @@ def entered(candidates: Mapping[str, Candidate]) -> dict[str, Any]:
 
 
 def is_user_policy(name: str) -> bool:
-    """Return whether a name is that of a policy of the user."""
+    """Return whether a name stands for a policy of the user, ``module:Class``."""
     return ":" in _parts(name)[0]
 
 
 def is_policy(name: str) -> bool:
-    """Return whether a name is that of a policy, registered or of the user."""
+    """Return whether a name stands for a registered policy or a policy of the user."""
     return is_user_policy(name) or _parts(name)[0] in policies.names(fragments=True)
 
 
 def is_oracle(label: str) -> bool:
-    """Return whether a label is that of a policy that reads the hidden state."""
+    """Return whether the policy with this label reads the hidden state of the environment."""
     name, _ = _parts(label)
     if ":" in name:
         with suppress(ValueError):  # a label of something else
@@ -157,7 +157,7 @@ def is_oracle(label: str) -> bool:
 
 
 def _parts(name: str) -> tuple[str, list[str]]:
-    """Return the policy of a name, and the texts of its arguments."""
+    """Split ``Name:key=value:...`` into the policy's name and a list of ``key=value`` texts."""
     policy, *rest = name.split(":")
     if rest and "=" not in rest[0] and policy not in policies.names(fragments=True):
         return f"{policy}:{rest[0]}", rest[1:]
@@ -176,7 +176,7 @@ def _digest(file: Path) -> str:
 
 
 def _training_seconds(folder: Path) -> float:
-    """Return the seconds of processor time that trained an agent, NaN if unknown."""
+    """Return the seconds of processor time that an agent's training took, NaN if unknown."""
     run, shipped = folder / "provenance.json", folder / "score.json"
     origin = read_object(run) if run.exists() else {}
     if not origin and shipped.exists():
@@ -185,7 +185,7 @@ def _training_seconds(folder: Path) -> float:
 
 
 def _trained_on(file: Path) -> tuple[str, dict[str, Any]]:
-    """Return the environment of a training run and its arguments; empty if unknown."""
+    """Return the id and arguments of an agent's training environment; empty if unknown."""
     if file.name == "model.zip":
         from agents.sb3.model_file import read_arguments
 
@@ -208,26 +208,25 @@ def _trained_on(file: Path) -> tuple[str, dict[str, Any]]:
 
 @spec("own-policy")
 def user_policy(name: str, env: Any, *, file_digest: str, arguments: Mapping[str, Any]) -> Any:
-    """Return a policy of the user; the digest of its file identifies its rows."""
+    """Return a policy of the user for an environment; ``file_digest`` identifies its rows."""
     return policies.make(name, env, **arguments)
 
 
 @spec("agent")
 def loaded(folder: str, env: Any, *, file_digest: str = "") -> Policy:
-    """Return the agent in a folder, or a shipped one, for an environment.
+    """Load an agent for an environment, from a folder or by the name of a shipped agent.
 
-    Its rows are identified by the folder, or by the name of a shipped agent, and by
-    ``file_digest``, a hash of the agent's file.
+    The folder or name, and ``file_digest``, a hash of the agent's file, identify its rows.
     """
     agent: Policy = agents.load(folder, env)
     return agent
 
 
 def try_choosing(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
-    """Have a policy choose and play its first action; ValueError if it cannot.
+    """Let a policy choose and play its first action; raise ValueError if it cannot act.
 
-    Many policies detect missing information only at this point. TypeError if ``predict`` does not
-    return an action of the environment and a state.
+    Many policies detect missing information only at this point. A TypeError says that ``predict``
+    does not return an action of the environment and a state.
     """
     core: Any = env.unwrapped
     try:
@@ -251,9 +250,10 @@ def try_choosing(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
 
 
 def place_of(error: BaseException, factory: Any) -> str:
-    """Return file and line of an error in a policy of the user; empty for other policies.
+    """Return file and line of an error in a policy of the user as text; empty for other policies.
 
-    This is the last line of the traceback in the folder of its file, or that of its ``predict``.
+    It is the last line of the traceback in the folder of the policy's file. Without such a line,
+    it is the line of ``predict``.
     """
     if getattr(factory, "func", None) is not user_policy:
         return ""
@@ -267,7 +267,7 @@ def place_of(error: BaseException, factory: Any) -> str:
 
 
 def failure(where: str, error: Exception, factory: Any) -> Exception:
-    """Return the error of a failed policy: ValueError for one of the user, else RuntimeError."""
+    """Return an error about a failed policy: ValueError if it is the user's, else RuntimeError."""
     place = place_of(error, factory)
     kind = ValueError if place else RuntimeError
     return kind(f"{where} failed: {type(error).__name__}: {error}{place}")
@@ -278,8 +278,8 @@ def names_to_compare(env_id: str, specs: Sequence[str]) -> list[str]:
 
     Args:
         env_id: id of the environment.
-        specs: names as of :func:`candidate_of`, policies also as ``Name:key=value``; ``all`` for
-            all policies except oracles; empty for the default ones.
+        specs: names that :func:`candidate_of` reads; ``all`` for all policies except oracles;
+            empty for the default policies.
     """
     fragments = env_id == OF_FRAGMENTS
     names = specs or [*DEFAULT_POLICIES, *(ON_FRAGMENTS if fragments else ())]
@@ -291,7 +291,7 @@ def names_to_compare(env_id: str, specs: Sequence[str]) -> list[str]:
 def applicable(
     candidates: Mapping[str, Candidate], env_id: str, env_args: Mapping[str, Any], task: str = ""
 ) -> tuple[dict[str, Candidate], dict[str, str]]:
-    """Return the candidates that can act in an environment, and why the others cannot, by label.
+    """Return by label the candidates that can act in an environment, and reasons of the refused.
 
     Raises:
         ValueError: an argument is unknown to the environment or invalid, or a policy of the user

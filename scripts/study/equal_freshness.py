@@ -1,4 +1,4 @@
-"""How many crawls a policy needs to reach a freshness, interpolated between simulated budgets."""
+"""Interpolate how many crawls a policy needs for a freshness, between simulated budgets."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from crawl_envs.evaluation import Row
 def crawls_at(freshness: float, crawls: ArrayLike, curve: ArrayLike) -> float:
     """Return the fewest crawls with which a policy reaches a freshness.
 
-    Freshness is interpolated linearly in the logarithm of the crawls. Where it falls with more
-    crawls, its largest value so far is used. Nothing is extrapolated.
+    Freshness is interpolated linearly in the logarithm of the crawls. If it falls with more
+    crawls, the largest value at fewer crawls is used. Nothing is extrapolated.
 
     Args:
         freshness: the freshness to reach.
@@ -24,8 +24,7 @@ def crawls_at(freshness: float, crawls: ArrayLike, curve: ArrayLike) -> float:
         curve: freshness of the policy with these crawls, (k,).
 
     Returns:
-        The crawls; 0 if the smallest budget exceeds the freshness, infinity if the largest does not
-        reach it.
+        The crawls; 0 if the smallest budget is fresher, infinity if the largest is less fresh.
     """
     budgets, rising = np.asarray(crawls, float), np.maximum.accumulate(np.asarray(curve, float))
     above = int(np.searchsorted(rising, freshness))
@@ -39,17 +38,17 @@ def crawls_at(freshness: float, crawls: ArrayLike, curve: ArrayLike) -> float:
 
 
 ENDS = (", at least", ", at most")
-"""Suffixes of the metrics of the two ends of a :class:`Saved`."""
+"""Suffixes of the metrics for the low and high end of a :class:`Saved`."""
 
 
 class Saved(NamedTuple):
-    """Bounds of a share of crawls, equal if the share is known."""
+    """Lower and upper bound of a share of saved crawls; they are equal if the share is known."""
 
     low: float
     high: float
 
     def rows(self, id: str, setting: str, policy: str, metric: str) -> list[Row]:
-        """Return the ends in percent as rows, with ``ENDS`` after the metric."""
+        """Return two rows, of the lower and upper bound in percent; ``ENDS`` follow the metric."""
         return [
             Row(id, setting, policy, 0, metric + end, 100.0 * value)
             for end, value in zip(ENDS, self, strict=True)
@@ -63,12 +62,11 @@ def saved(freshness: float, spent: float, crawls: Sequence[float], curve: ArrayL
         freshness: freshness of a baseline with ``spent`` crawls.
         spent: crawls of the baseline, > 0.
         crawls: crawls that the policy was simulated with, rising, (k,).
-        curve: its freshness with these, (k,).
+        curve: freshness of the policy with each number of crawls, (k,).
 
     Returns:
-        The share, negative if more crawls are needed. If the smallest budget exceeds the freshness,
-        it is between the saving there and 1; if the largest does not reach it, between minus
-        infinity and the saving there.
+        The share, negative if more crawls are needed. The range ends at 1 if the smallest budget
+        exceeds the freshness, and begins at minus infinity if the largest does not reach it.
     """
     needed = crawls_at(freshness, crawls, curve)
     lowest, highest = 1.0 - crawls[0] / spent, 1.0 - crawls[-1] / spent
@@ -80,6 +78,6 @@ def saved(freshness: float, spent: float, crawls: Sequence[float], curve: ArrayL
 
 
 def median_saved(shares: Sequence[Saved]) -> Saved:
-    """Return the range of the median of shares within their ranges."""
+    """Return the lowest and highest possible median of shares that are known by bounds."""
     low, high = np.median(shares, axis=0)
     return Saved(float(low), float(high))

@@ -23,7 +23,7 @@ LEVEL = 0.95
 
 
 ENDS = ("", ", low", ", high")
-"""Suffixes of the metrics of an estimate and of the two ends of its interval."""
+"""Suffixes of the metrics for an estimate, and for the low and high end of its interval."""
 
 
 class Interval(NamedTuple):
@@ -35,11 +35,11 @@ class Interval(NamedTuple):
 
     @property
     def half(self) -> float:
-        """Half of its length."""
+        """Half of the length of the interval."""
         return (self.high - self.low) / 2.0
 
     def rows(self, id: str, setting: str, policy: str, metric: str) -> list[Row]:
-        """Return the estimate and the ends as rows, with ``ENDS`` after the metric."""
+        """Return rows of the estimate and the two ends; ``ENDS`` are added to the metric."""
         return [
             Row(id, setting, policy, 0, metric + end, value)
             for end, value in zip(ENDS, self, strict=True)
@@ -47,10 +47,10 @@ class Interval(NamedTuple):
 
 
 def median_of(values: ArrayLike, level: float = LEVEL) -> Interval:
-    """Return the median of values and an interval between two of them; NaN is ignored.
+    """Return the median of values, and its interval between two of the values; NaN is ignored.
 
-    The interval is that of SciPy's ``quantile_test`` (Conover 1999, section 3.2), for any
-    continuous distribution. Fewer than 6 values have no interval of 95%.
+    SciPy's ``quantile_test`` gives the interval (Conover 1999, section 3.2), for any continuous
+    distribution. Fewer than 6 values have no interval of 95%.
     """
     from scipy.stats import quantile_test
 
@@ -82,20 +82,20 @@ PAIRED_REPETITIONS = 20_000
 
 
 def mean(scores: FloatArray, repetitions: int = REPETITIONS) -> Interval:
-    """Return the mean over settings of the means over seeds, of scores (n, k)."""
+    """Return the mean of scores (n seeds, k settings), with an interval over the seeds."""
     by_seed = _scores(scores).mean(axis=1)
     drawn = by_seed[_seeds(by_seed.size, repetitions=repetitions)].mean(axis=1)
     return _interval(by_seed.mean(), drawn, by_seed.size)
 
 
 def interquartile_mean(scores: FloatArray) -> Interval:
-    """Return the mean of the middle half of all scores (n, k), pooled over settings."""
+    """Return the mean of the middle half of all scores (n seeds, k settings), and its interval."""
     scores = _scores(scores)
     return _interval(_middle(scores), _middle(scores[_seeds(len(scores))]), len(scores))
 
 
 def interquartile_lead(first: FloatArray, second: FloatArray) -> Interval:
-    """Return the difference of two interquartile means of scores (n, k) on the same seeds."""
+    """Return the first interquartile mean minus the second, of scores (n, k) on the same seeds."""
     first, second = _scores(first), _scores(second)
     drawn = _seeds(len(first))
     lead = _middle(first[drawn]) - _middle(second[drawn])
@@ -103,7 +103,7 @@ def interquartile_lead(first: FloatArray, second: FloatArray) -> Interval:
 
 
 def _middle(scores: FloatArray) -> FloatArray:
-    """Return the mean of the middle half of scores (..., n, k)."""
+    """Return the mean of the middle half of scores (..., n, k), pooled over the last two axes."""
     pooled = np.sort(scores.reshape(*scores.shape[:-2], -1), axis=-1)
     cut = pooled.shape[-1] // 4
     averages: FloatArray = pooled[..., cut : pooled.shape[-1] - cut].mean(axis=-1)
@@ -111,10 +111,10 @@ def _middle(scores: FloatArray) -> FloatArray:
 
 
 def probability_of_improvement(first: FloatArray, second: FloatArray) -> Interval:
-    """Return the probability that the first scores higher than the second; ties count half.
+    """Return the probability that the first policy scores higher; ties count half.
 
     All pairs of seeds in the same setting are compared, and the mean is taken over the settings.
-    Use :func:`share_improved` where seeds are paired.
+    If seeds are paired, use :func:`share_improved`.
 
     Args:
         first: scores (n, k).
@@ -133,12 +133,12 @@ def probability_of_improvement(first: FloatArray, second: FloatArray) -> Interva
 
 
 def share_improved(differences: FloatArray) -> Interval:
-    """Return the share of paired differences (n, k) above 0; ties count half."""
+    """Return the share of paired differences (n, k) above 0, and its interval; ties count half."""
     return _share(mean(np.heaviside(_scores(differences), 0.5)))
 
 
 def _share(interval: Interval) -> Interval:
-    """Return the part of an interval within [0, 1]."""
+    """Return an interval with its estimate and ends clipped to [0, 1]."""
     return Interval(*np.clip(interval, 0.0, 1.0).tolist())
 
 
@@ -153,7 +153,7 @@ def _scores(scores: FloatArray) -> FloatArray:
 
 @cache
 def _seeds(count: int, stream: int = 0, repetitions: int = REPETITIONS) -> IntArray:
-    """Return the seeds of every bootstrap sample, (repetitions, count), always the same."""
+    """Return the seed indices of each bootstrap sample, (repetitions, count); always the same."""
     rng = np.random.default_rng([count, stream])
     return rng.integers(0, count, (repetitions, count))
 
@@ -164,7 +164,10 @@ def _interval(estimate: FloatArray | float, drawn: FloatArray, count: int) -> In
 
 
 def _ends(estimate: FloatArray | float, drawn: FloatArray, count: int) -> FloatArray:
-    """Return the ends of the intervals of samples (repetitions, ...) of ``count`` seeds."""
+    """Return the low and high ends of intervals from bootstrap samples, (2, ...).
+
+    ``drawn`` has the statistic of each sample of ``count`` seeds, (repetitions, ...).
+    """
     from scipy.stats import norm, t
 
     if count == 1:

@@ -1,4 +1,4 @@
-"""Rows as tables, and their means with intervals."""
+"""Convert rows to tables, and compute means and medians with intervals."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SETTING_AND_POLICY = ("setting", "policy")
 
 
 def table(rows: Iterable[Row], *metrics: str) -> pd.DataFrame:
-    """Return the rows of some metrics, or of all, with the columns of :class:`Row`."""
+    """Return the rows of the named metrics, by default of all, as a table like :class:`Row`."""
     selected = [row for row in rows if row.metric in metrics] if metrics else list(rows)
     return pd.DataFrame(selected, columns=list(Row._fields))
 
 
 def paired(values: pd.DataFrame, base: pd.DataFrame, *, ratio: bool = False) -> pd.DataFrame:
-    """Return a table with the column ``value`` minus that of ``base``, where ``base`` has one.
+    """Return the rows of ``values`` that match a row of ``base``, minus the value of ``base``.
 
     Args:
         values: a table with ``value``.
@@ -50,7 +50,7 @@ def means(values: pd.DataFrame, by: Sequence[str] = SETTING_AND_POLICY) -> pd.Da
 
 
 def medians(values: pd.DataFrame, by: Sequence[str] = SETTING_AND_POLICY) -> pd.DataFrame:
-    """Return medians of the column ``value`` by groups, as :func:`means`.
+    """Return medians of the column ``value`` by groups, with 95% intervals.
 
     Returns:
         The columns ``by``, ``median``, and ``low`` and ``high``, the ends of its 95% interval.
@@ -61,6 +61,6 @@ def medians(values: pd.DataFrame, by: Sequence[str] = SETTING_AND_POLICY) -> pd.
 
 
 def entries(rows: Iterable[Row], name: str) -> pd.DataFrame:
-    """Return an indexed metric with a row per entry: the columns of a row, and ``index``."""
+    """Return a table of the entries of an indexed metric: :class:`Row` plus ``index``."""
     values = table([row for row in rows if row.metric.startswith(f"{name}[")])
     return values.assign(index=values.metric.str[len(name) + 1 : -1].astype(int))

@@ -33,10 +33,10 @@ TRAINING_PACKAGES = ("stable-baselines3", "torch")
 
 
 def origin() -> dict[str, Any]:
-    """Return date, commit, machine and versions of this run.
+    """Return date, commit, machine and package versions of this run.
 
-    ``commit`` is that of the checkout, with ``-dirty`` if it has changes outside of
-    ``results``; None outside of one.
+    ``commit`` is the commit of the checkout, with ``-dirty`` if files outside of ``results`` have
+    changed. It is None outside of a checkout.
     """
     packages = PACKAGES + (TRAINING_PACKAGES if "torch" in sys.modules else ())
     return {
@@ -53,7 +53,7 @@ RESULTS, PROVENANCE = Path("results"), "provenance.json"
 
 
 def provenance_at(folder: Path, *names: str) -> tuple[Path, str | None]:
-    """Return the provenance file of a folder, and the key of its entry if the file has several.
+    """Return the path of a folder's provenance file, and the key of the entry, if it has several.
 
     All folders below ``RESULTS``, where commands write by default, share one file.
 
@@ -69,7 +69,7 @@ def provenance_at(folder: Path, *names: str) -> tuple[Path, str | None]:
 def write_provenance(
     path: Path, module: str, seconds: float, entry: str | None = None, **more: Any
 ) -> None:
-    """Write the command line of a module, its wall time and origin as JSON.
+    """Write a JSON file about a run: command line, wall time, and :func:`origin`.
 
     With ``entry``, only this entry of the file is replaced.
     """
@@ -83,7 +83,7 @@ def write_provenance(
 
 
 def commit(folder: Path = Path(__file__).parent) -> str | None:
-    """Return the commit of the checkout of a folder, by default of this file, or None.
+    """Return the commit of the git checkout with ``folder``; None if there is no checkout.
 
     Files under ``results``, which runs write, and untracked files do not count as changes.
     """
@@ -100,7 +100,7 @@ def commit(folder: Path = Path(__file__).parent) -> str | None:
 
 
 def cpu() -> str:
-    """Return the name of the processor, or of its architecture if unknown."""
+    """Return the name of the processor, or of its architecture if the name is unknown."""
     file = Path("/proc/cpuinfo")
     text = file.read_text("utf-8") if file.exists() else ""
     model = re.search(r"^model name\s*: (.*)", text, re.MULTILINE)
@@ -118,20 +118,20 @@ def indexed(name: str, values: ArrayLike) -> dict[str, float]:
 
 
 def indexed_columns(columns: Mapping[str, ArrayLike]) -> dict[str, float]:
-    """Return the values of several arrays as metrics, as :func:`indexed` names them."""
+    """Return the values of several arrays as metrics ``name[0]``, ``name[1]``, ... for each."""
     parts = (indexed(name, values) for name, values in columns.items())
     return {metric: value for part in parts for metric, value in part.items()}
 
 
 def base(metric: str) -> str:
-    """Return the name of a metric without its index."""
+    """Return the name of a metric without its index: ``crawl_rate`` for ``crawl_rate[3]``."""
     return metric.partition("[")[0]
 
 
 def gathered(rows: Iterable[Row], name: str) -> dict[tuple[str, str, int], FloatArray]:
-    """Return an indexed metric as arrays, by setting, policy and seed.
+    """Return the arrays of an indexed metric by (setting, policy, seed).
 
-    Entries without a row, such as those of NaNs, are NaN.
+    Entries without a row are NaN; NaNs are not stored as rows.
     """
     values: dict[tuple[str, str, int], dict[int, float]] = {}
     for row in rows:
@@ -146,7 +146,7 @@ def gathered(rows: Iterable[Row], name: str) -> dict[tuple[str, str, int], Float
 
 
 def check_folder(folder: Path, *, shared: bool = False) -> None:
-    """Create ``folder`` if necessary, and claim it for this command unless it is shared.
+    """Create ``folder`` if necessary, and unless ``shared`` reserve it for this command.
 
     Raises:
         ValueError: no files can be written to it, or another run is writing to it.
@@ -191,7 +191,7 @@ def write_rows(path: Path, rows: Sequence[Row], about: Mapping[str, Any], level:
 
 
 def read_rows(path: Path, job: str = "") -> tuple[list[Row], dict[str, Any]]:
-    """Read rows and their metadata.
+    """Read rows and their metadata from a Parquet file.
 
     Args:
         path: path of the file.
@@ -215,14 +215,14 @@ def read_rows(path: Path, job: str = "") -> tuple[list[Row], dict[str, Any]]:
     about = json.loads(metadata[METADATA_KEY])
     if job and about.get("job") != job:
         owner = repr(about["job"]) if "job" in about else "an older version"
-        text = f"{path} must have rows of {job!r}, got those of {owner}; "
-        raise ValueError(f"{text}name another --out, or delete it")
+        text = f"{path} must have rows of {job!r}, got those of {owner}"
+        raise ValueError(f"{text}; name another --out, or delete it")
     columns = [table.column(name).to_pylist() for name in Row._fields]
     return [Row(*values) for values in zip(*columns, strict=True)], about
 
 
 def write_csv(path: Path, names: Sequence[str], records: Iterable[Sequence[Any]]) -> None:
-    """Write records with a header; numbers keep all digits."""
+    """Write a CSV file with the header ``names`` and one line per record, with all digits."""
     with replacing(path) as unfinished, unfinished.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)

@@ -28,12 +28,12 @@ from scripts.study.specs import without_versions
 from scripts.study.workers import Unit, Workers, play_all
 
 ROWS = "rows.parquet"
-"""File of the rows in the folder of a job."""
+"""Name of the file of rows in the folder of a job."""
 SAVE_EVERY = 5.0
 """Seconds between two writes of the rows."""
 
 STOPPED = "stopped; {} has the rows so far; the same command resumes"
-"""Message after an interrupt, with the folder to be filled in."""
+"""Message after an interrupt; ``{}`` stands for the folder."""
 AGREEMENT = 2e-4
 """Largest accepted difference between stored rows and the same rows simulated again.
 
@@ -44,12 +44,12 @@ policy change the metrics of a long episode by far more.
 
 
 def _text(description: Any) -> str:
-    """Return a description as a text, in which 1 is 1.0, but not True."""
+    """Return a description as JSON in which integers are floats, so that 1 equals 1.0."""
     return json.dumps(json.loads(json.dumps(description), parse_int=float), sort_keys=True)
 
 
 def _differences(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
-    """Return the keys of ``now`` whose value differs in ``then``."""
+    """Return the keys of ``now`` that have another value, or none, in ``then``."""
     return [key for key in now if _text(then.get(key)) != _text(now[key])]
 
 
@@ -79,7 +79,7 @@ class Store:
         """Load the rows of an earlier run, if any.
 
         Args:
-            keep: whether to keep them; False only checks that the file belongs to the same job.
+            keep: whether to keep the rows; False only checks that the file is of the same job.
 
         Raises:
             ValueError: the file is truncated, has no rows of this suite, or has other settings.
@@ -130,16 +130,16 @@ class Store:
 
     @property
     def run_seconds(self) -> float:
-        """Seconds of this run."""
+        """Seconds that this run has taken at the last save."""
         return float(self._run["seconds"])
 
     def start(self) -> None:
-        """Start counting seconds of a run."""
+        """Start counting the seconds and rows of a new run."""
         self._saved = self._ticked = time.monotonic()
         self._run: dict[str, Any] = {"seconds": 0.0, "rows": 0}
 
     def save(self, level: int = 11) -> None:
-        """Write all rows, at a level of compression, in an order independent of workers."""
+        """Write all rows, compressed at ``level``, sorted by setting, label, metric and seed."""
         now = time.monotonic()
         self.seconds += now - self._ticked
         self._run["seconds"] += now - self._ticked
@@ -158,13 +158,13 @@ class Store:
         write_rows(self.path, self.rows, {**about, "runs": self.runs}, level)
 
     def sign(self, module: str, **more: Any) -> None:
-        """Write provenance.json beside the rows; ``module`` is the command."""
+        """Write provenance.json to the folder of the rows; ``module`` is the command's module."""
         path = self.path.with_name("provenance.json")
         write_provenance(path, module, self.seconds, rows=len(self.rows), **more)
 
     @property
     def done(self) -> set[tuple[str, str, int]]:
-        """Setting, policy and seed of all units that have rows."""
+        """Set of (setting, policy, seed) that have rows."""
         return {(row.setting, row.policy, row.seed) for row in self.rows}
 
 
@@ -176,7 +176,7 @@ def opened(
     fresh: bool,
     begin_with: Path | None = None,
 ) -> Store:
-    """Return the rows of a folder; create it and claim it for this command.
+    """Open the stored rows of a folder; create the folder and reserve it for this command.
 
     Args:
         folder: folder of ``ROWS``.
@@ -186,7 +186,7 @@ def opened(
         begin_with: file of rows to copy into a folder without rows, if the file exists.
 
     Raises:
-        ValueError: of :func:`scripts.study.rows.check_folder` and :meth:`Store.load`.
+        ValueError: the folder cannot be written or is in use, or its rows are of another job.
     """
     store = Store(folder / ROWS, job, settings)
     check_folder(folder)
@@ -202,13 +202,13 @@ def play_missing(
 ) -> int:
     """Verify one stored unit of every policy, then simulate all units that have no rows.
 
-    An interrupt ends the command and says how to resume. The arguments are those of :func:`run`.
+    An interrupt ends the command and says how to resume. Arguments are explained in :func:`run`.
 
     Returns:
         The number of new units.
 
     Raises:
-        ValueError: of :func:`check_kept`.
+        ValueError: a stored row differs from its new simulation.
     """
     with one_line_errors(STOPPED.format(store.path.parent)):
         check_kept(settings, count, store, console)
@@ -253,7 +253,7 @@ def run(
 
 
 def _units(settings: Sequence[Playable], count: int) -> list[Unit]:
-    """Return all units, ordered by seed."""
+    """Return all units of work (setting, label, seed), ordered by seed."""
     return [
         Unit(setting, label, seed)
         for seed in range(max(len(setting.seeds(count)) for setting in settings))
@@ -266,7 +266,7 @@ def _units(settings: Sequence[Playable], count: int) -> list[Unit]:
 def check_kept(
     settings: Sequence[Playable], count: int, store: Store, console: Console | None = None
 ) -> None:
-    """Simulate one stored unit of every policy again and compare, except for trained labels.
+    """Simulate one stored unit of every untrained policy again, and compare it with its rows.
 
     The progress bar is shown on ``console``, by default on standard error.
 

@@ -1,4 +1,4 @@
-"""The units that a runner simulates, by label and seed.
+"""Settings and measurements: what a runner simulates, for each label and seed.
 
 A :class:`Setting` compares policies and bounds in an environment. A :class:`Measurement` calls
 functions of a seed.
@@ -33,20 +33,20 @@ class Playable(Protocol):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels in order."""
+        """Labels of the policies, bounds or functions, in the order of the rows."""
 
     def seeds(self, count: int) -> Sequence[int]:
-        """Return the seeds of ``count`` repetitions."""
+        """Return the seeds of ``count`` repetitions, or fewer if the setting has fewer."""
 
     @property
     def trained(self) -> tuple[str, ...]:
-        """Labels that are trained: rounding changes their rows, so these are not verified."""
+        """Labels that train an agent: rounding changes their rows, so the rows are not verified."""
 
     def play(self, label: str, seed: int) -> list[Row]:
-        """Return the rows of a label on a seed."""
+        """Simulate one label on one seed, and return its rows."""
 
     def check(self) -> None:
-        """Raise ValueError if ``play`` would."""
+        """Raise ValueError if ``play`` would raise it for wrong arguments."""
 
     def described(self) -> dict[str, Any]:
         """Return everything that determines the numbers, as plain values."""
@@ -63,13 +63,13 @@ class Setting:
         policies: for each label, a function of an environment that returns a policy, as a
             ``functools.partial`` of ``policies.make`` or of a module-level function with a
             :func:`scripts.study.specs.spec`.
-        bounds: for each label, a function of an instance that returns a number or metrics, with a
-            spec too; with windows, it also receives ``window=``.
+        bounds: for each label, a function with a spec that takes an instance and returns a number
+            or metrics; with windows, it also receives ``window=``.
         windows: windows of a recorded trace; if there are any, repetition i uses the i-th.
         first_seed: seed of the first repetition; repetition i uses ``first_seed + i``.
         learned: labels of agents, which run with one thread of torch.
         most: largest number of repetitions of a slow setting; None for any.
-        budget_share: as for :func:`crawl_envs.evaluation.evaluate`.
+        budget_share: an argument of :func:`crawl_envs.evaluation.evaluate`.
     """
 
     name: str
@@ -96,17 +96,17 @@ class Setting:
     def seeds(self, count: int) -> Sequence[int]:
         """Return the seeds 0, 1, ... of ``count`` repetitions, at most ``most``.
 
-        With windows, there is one per window.
+        A setting with windows has one repetition per window.
         """
         return range(len(self.windows) or (count if self.most is None else min(count, self.most)))
 
     def arguments_of(self, seed: int) -> dict[str, Any]:
-        """Return the arguments of ``gymnasium.make`` for a seed."""
+        """Return the arguments of ``gymnasium.make`` for a seed, and its window if it has one."""
         window = {"window": list(self.windows[seed])} if self.windows else {}
         return {**self.arguments, **window}
 
     def play(self, label: str, seed: int) -> list[Row]:
-        """Return the rows of one policy or bound on one seed."""
+        """Simulate one policy or bound on one seed, and return its rows without NaNs."""
         window = {"window": self.windows[seed]} if self.windows else {}
         with self.threads(label):
             rows = evaluate(
@@ -123,7 +123,7 @@ class Setting:
             return [row._replace(seed=seed) for row in rows if row.value == row.value]
 
     def threads(self, label: str) -> contextlib.AbstractContextManager[None]:
-        """Return the context in which a label is played: one thread of torch for agents."""
+        """Return a context for playing a label, which limits torch to one thread for agents."""
         if label not in self.learned:
             return contextlib.nullcontext()
         from agents.sb3.torch_threads import threads
@@ -180,7 +180,7 @@ class Measurement:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels of the functions, in this order."""
+        """Labels of the functions, in the order of ``measures``."""
         return tuple(self.measures)
 
     def seeds(self, count: int) -> Sequence[int]:
@@ -188,7 +188,7 @@ class Measurement:
         return range(count if self.most is None else min(count, self.most))
 
     def play(self, label: str, seed: int) -> list[Row]:
-        """Return the rows of one function on one seed."""
+        """Call the function of a label with a seed, and return its metrics as rows without NaNs."""
         metrics = self.measures[label](seed, **self.arguments)
         rows = [
             Row(self.id, self.name, label, seed, name, float(value))
@@ -197,7 +197,7 @@ class Measurement:
         return [row for row in rows if row.value == row.value]
 
     def check(self) -> None:
-        """Do nothing: errors appear only in ``play``."""
+        """Do nothing, since errors of the functions appear only in ``play``."""
 
     def described(self) -> dict[str, Any]:
         """Return everything that determines the numbers, as plain values."""
@@ -209,7 +209,7 @@ class Measurement:
 
 
 def env_with(id: str, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
-    """Return an environment with arguments of the user.
+    """Make the environment ``id`` with arguments that a user has given.
 
     Raises:
         ValueError: an argument is unknown or invalid.
@@ -221,7 +221,7 @@ def env_with(id: str, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
 
 
 def _one_line(error: Exception) -> str:
-    """Return the message of an error in one line, plainer for an unknown argument."""
+    """Return the message of an error in one line; for an unknown argument, only its name."""
     message = " ".join(str(error).split())
     unknown = re.match(r".*got an unexpected keyword argument '(\w+)'", message)
     return f"unknown argument {unknown[1]!r}" if unknown else message

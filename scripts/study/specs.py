@@ -24,7 +24,7 @@ the file of an agent or of a policy of the user."""
 
 
 def spec(name: str, version: int = 1) -> Callable[[Function], Function]:
-    """Declare a function whose rows are stored, or that is an argument of such a function.
+    """Declare a function whose rows are stored, or that is an argument of a declared function.
 
     Args:
         name: a name that no other function has; it must never change.
@@ -41,11 +41,11 @@ def spec(name: str, version: int = 1) -> Callable[[Function], Function]:
 
 
 def describe(value: Any) -> Any:
-    """Return a declared function, a partial of one, or an argument of one, as plain JSON.
+    """Describe a declared function, a partial of a function, or an argument, as plain JSON.
 
     Registered policies are described by name and arguments, dataclasses by their fields. Fields
-    with the default value are omitted, so that a new field changes no description, except functions
-    with a spec, which have versions. Defaults of arguments are described in the same case only.
+    with the default value are omitted, so that a new field changes no description. Fields and
+    default arguments that are functions with a spec are always described: specs have versions.
 
     Raises:
         ValueError: a function without a spec, a value that JSON does not have, or positional
@@ -79,16 +79,14 @@ def describe(value: Any) -> Any:
             f"{value!r} must be a plain value or a function with a spec of its own: write "
             '@spec("name-of-the-measure") above it, from scripts.study.specs'
         )
-    defaults = {
-        name: parameter.default
-        for name, parameter in inspect.signature(function).parameters.items()
-    }
+    parameters = inspect.signature(function).parameters
+    defaults = {name: parameter.default for name, parameter in parameters.items()}
     with_spec = {name: default for name, default in defaults.items() if _has_spec(default)}
     return function.spec | describe(with_spec)
 
 
 def _has_spec(value: Any) -> bool:
-    """Return whether a value is a function with a spec, or contains one."""
+    """Return whether a value is, or contains, a function with a spec."""
     if isinstance(value, partial):
         return _has_spec([value.func, *value.args, value.keywords])
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -123,7 +121,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def without_versions(description: Any) -> Any:
-    """Return a description without VERSIONS."""
+    """Return a copy of a description without versions of functions and hashes of files."""
     if isinstance(description, Mapping):
         return {
             key: without_versions(item) for key, item in description.items() if key not in VERSIONS

@@ -22,7 +22,7 @@ from scripts.study.entrants import failure
 from scripts.study.settings import Playable
 
 BACKENDS = ("local", "processes", "ray")
-"""This process, worker processes, or tasks of Ray."""
+"""Where units are simulated: in this process, in worker processes, or as tasks of Ray."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class PlayOptions:
 
     @property
     def players(self) -> Workers:
-        """Workers of the options; see :func:`workers_of`."""
+        """Workers that the options ask for; see :func:`workers_of`."""
         return workers_of(self.backend, self.workers)
 
 
@@ -50,7 +50,7 @@ class Unit(NamedTuple):
     seed: int
 
     def play(self) -> list[Row]:
-        """Return its rows.
+        """Simulate the unit and return its rows.
 
         Raises:
             RuntimeError: an error of the policy or of the code; settings were checked before.
@@ -67,13 +67,13 @@ class Unit(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Setting, policy and seed of its rows."""
+        """Setting, policy and seed of the unit's rows."""
         return self.setting.name, self.label, self.seed
 
 
 @dataclass(frozen=True)
 class Workers:
-    """A backend of ``BACKENDS``, and the number of units that are simulated at the same time."""
+    """Where units are simulated (one of ``BACKENDS``), and how many at the same time."""
 
     backend: str
     count: int
@@ -105,7 +105,7 @@ def workers_of(backend: str, count: int | None) -> Workers:
 
 
 def play_all(units: Sequence[Unit], workers: Workers) -> Iterator[tuple[Unit, list[Row]]]:
-    """Simulate units and yield them with their rows as they finish."""
+    """Simulate units on workers; yield each unit with its rows as soon as it is finished."""
     if workers.backend == "ray":
         yield from _in_ray(units, workers.count)
     elif workers.backend == "local" or workers.count == 1 or len(units) < 2:
@@ -123,7 +123,7 @@ def _in_processes(units: Sequence[Unit], count: int) -> Iterator[tuple[Unit, lis
 
 
 def _ray() -> Any:
-    """Return Ray; start it on this machine unless it runs or its variables name an address."""
+    """Import Ray, start it or connect to it if necessary, and return the module."""
     import ray
 
     if not ray.is_initialized():

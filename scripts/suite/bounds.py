@@ -26,17 +26,17 @@ from scripts.suite.tasks import (
 )
 
 BOUND, BUDGET = "bound", "budget"
-"""Label of the bound in the rows, and metric of the allowed crawls per unit time."""
+"""Label of a formula's bound in the rows; metric of the allowed crawls per unit time."""
 POLICY_BOUNDS: Mapping[str, PolicyFactory] = {
     ORACLE: partial(policies.make, "FragmentDynamic"),
     CLAIRVOYANT: clairvoyant_policy,
 }
-"""Bounds that are policies."""
+"""Bounds that are simulated as policies, by label."""
 
 
 @spec("suite-bound")
 def bound_of(instance: Instance, *, kind: str, metric: str) -> dict[str, float]:
-    """Return the budget and, if the bound is a formula, its value."""
+    """Return metrics of an instance: its budget and, if the bound is a formula, its bound."""
     budget = {BUDGET: float(instance.bandwidth)}
     weight = instance.importance
     if kind == OPTIMUM:
@@ -50,12 +50,12 @@ def bound_of(instance: Instance, *, kind: str, metric: str) -> dict[str, float]:
 
 
 def bound_label(task: Task) -> str:
-    """Return the label of the rows with the bound of a task."""
+    """Return the label under which the rows of a task's bound are stored."""
     return task.bound if task.bound in POLICY_BOUNDS else BOUND
 
 
 def bound_reward(task: Task, setting: Setting, seed: int) -> float:
-    """Return the mean reward per step of the bound of a task in a repetition of its setting."""
+    """Return the mean reward per step that a task's bound reaches in repetition ``seed``."""
     rows = setting.play(bound_label(task), seed)
     [value] = [row.value for row in rows if row.metric == task.metric]
     return AS_REWARD[task.metric](value)

@@ -19,8 +19,8 @@ from scripts.suite.entrants import TaskSetting
 from scripts.suite.tasks import FIRST_SEED, MEASURED
 
 COSTS = ("microseconds", "kilobytes", "training_seconds")
-"""Time of a decision with the environment's step; memory of the policy, as Python and NumPy count
-it; processor seconds of the training, 0 for policies."""
+"""Time of a decision, including the environment's step; memory of the policy, as Python and NumPy
+count it; processor seconds of the training, 0 for policies."""
 SHORT = 1.0
 """Horizon of the episodes in which kernels are compiled and memory is counted."""
 
@@ -28,7 +28,7 @@ SHORT = 1.0
 def measure_costs(
     candidates: Mapping[str, Candidate], settings: Sequence[TaskSetting], console: Console
 ) -> pd.DataFrame:
-    """Return ``COSTS`` by entrant, NaN if unknown; one episode of ``MEASURED`` is timed here."""
+    """Return a table of ``COSTS`` by entrant, NaN if unknown; times an episode of ``MEASURED``."""
     costs = pd.DataFrame(index=[*candidates], columns=COSTS, dtype=float)
     costs["training_seconds"] = [candidate.training_seconds for candidate in candidates.values()]
     gc.collect()
@@ -44,7 +44,7 @@ def measure_costs(
 
 
 def read_costs(path: Path) -> pd.DataFrame:
-    """Return the costs in a leaderboard.csv."""
+    """Read the table of costs by entrant from a leaderboard.csv."""
     return pd.read_csv(path).set_index("policy")[[*COSTS]].astype(float)
 
 

@@ -35,12 +35,12 @@ KINDS: Mapping[str, str] = {
 }
 """The kinds of shipped entrants, and their descriptions."""
 FIXED = ("formula", "baseline")
-"""Kinds of entrants that do not learn."""
+"""Kinds of entrants that learn nothing from crawls."""
 METHODS = {
     "cloning": "Ross, Gordon and Bagnell 2011",
     "PPO": "Schulman et al. 2017",
 }
-"""Papers of the training methods."""
+"""Papers of the training methods, by method."""
 
 
 class Entrant(NamedTuple):
@@ -53,8 +53,8 @@ class Entrant(NamedTuple):
         file: file of the repository with its code or configuration.
         by: training method of a trained agent.
         on: laws of its training instances.
-        formula: how it uses the formula that it is based on.
-        command: the command that trained it, in backticks.
+        formula: how the entrant uses the formula that it is based on.
+        command: the command that trained the agent, in backticks.
     """
 
     kind: str
@@ -68,15 +68,15 @@ class Entrant(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Its kind; for a trained agent the method and the training instances."""
+        """Kind of the entrant; for a trained agent also the method and the training instances."""
         return f"trained: {self.by}{self.on and f' on {self.on}'}" if self.by else self.kind
 
 
 def entrant_of(label: str) -> Entrant:
-    """Return the description of an entrant, by its label.
+    """Return the description of the entrant with a label.
 
     Raises:
-        ValueError: as for :func:`trained_entrant`.
+        ValueError: a file of a trained agent is missing or damaged, or names no method.
     """
     if label in agents.names():
         return trained_entrant(SHIPPED / label)
@@ -125,17 +125,17 @@ def trained_entrant(folder: Path) -> Entrant:
 
 @dataclass(frozen=True)
 class TaskSetting(Setting):
-    """A task with its entrants; repetitions of a recorded task use its windows in turn.
+    """A task with its entrants; repetitions of a recorded task cycle through its windows.
 
     Attributes:
-        refused: reasons of the entrants that cannot act, by label.
+        refused: for each entrant that cannot act, by label, the reason.
     """
 
     first_seed: int = FIRST_SEED
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def seeds(self, count: int) -> Sequence[int]:
-        """Return the seeds of ``count`` repetitions."""
+        """Return the numbers 0, 1, ... of ``count`` repetitions."""
         return range(count)
 
     def arguments_of(self, seed: int) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class TaskSetting(Setting):
         return {**self.arguments, **window}
 
     def play(self, label: str, seed: int) -> list[Row]:
-        """Return the rows of an entrant or of the bound in one repetition."""
+        """Simulate an entrant or the bound in repetition ``seed``; return rows without NaNs."""
         plain = replace(self, arguments=self.arguments_of(seed), windows=(), budget_share=False)
         rows = Setting.play(plain, label, seed)
         if self.name == MEASURED and label in self.policies:
@@ -157,10 +157,10 @@ class TaskSetting(Setting):
 
 
 def entrants(names: Sequence[str]) -> dict[str, Candidate]:
-    """Return all shipped policies except oracles, the shipped agents, and the named ones.
+    """Return by label the shipped policies except oracles, the shipped agents, and named entrants.
 
     Args:
-        names: names as of :func:`scripts.study.entrants.candidate_of`.
+        names: names that :func:`scripts.study.entrants.candidate_of` reads.
 
     Raises:
         ValueError: an unknown name, two agents of the same name, or a damaged file of an agent.
@@ -174,7 +174,7 @@ def settings_of(
     yours: Sequence[str],
     console: Console,
 ) -> list[TaskSetting]:
-    """Return the tasks with their entrants; print where the user's entrants cannot act, and why.
+    """Return each task with its entrants; print where the user's entrants cannot act, and why.
 
     Raises:
         ValueError: one of the labels ``yours`` cannot act in any task.
@@ -196,7 +196,7 @@ def settings_of(
 
 
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
-    """Return a task with the candidates that can act in it; for errors see ``applicable``."""
+    """Return a task with the candidates that can act in it; raise errors of ``applicable``."""
     windows = tuple(
         (FIRST_DAY + WINDOW * place, FIRST_DAY + WINDOW * (place + 1)) for place in range(WINDOWS)
     )

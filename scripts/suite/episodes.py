@@ -22,14 +22,14 @@ ARGUMENTS: Mapping[str, Any] = {
     "bandwidth": 10.0,
     "horizon": 16.0,
 }
-"""Arguments of the report's episode: half a crawl per page and unit of time."""
+"""Arguments of the episode that the report shows: half a crawl per page and unit of time."""
 EPISODE_POLICIES = {"GreedyNCIS": "GREEDY-NCIS", "Greedy": "GREEDY"}
-"""Policies of the report's episode, and their names in the paper."""
+"""Policies of the episode that the report shows, and their names in the paper."""
 KINDS = ("change with a signal", "change without a signal", "false signal")
 
 
 class Crawls(NamedTuple):
-    """The crawls of an episode, in order of time: times, pages, and whether these had changed."""
+    """Times, pages and results of the crawls of an episode; ``changed``: the page had changed."""
 
     time: FloatArray
     page: IntArray
@@ -37,7 +37,7 @@ class Crawls(NamedTuple):
 
 
 class Spell(NamedTuple):
-    """A time in which the copy of a page was stale."""
+    """A period from ``start`` to ``end`` in which the copy of a page was stale."""
 
     page: int
     start: float
@@ -55,35 +55,35 @@ class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     @property
     def end(self) -> float:
-        """End of an episode: the end of its last slot."""
+        """Time at which an episode ends: the end of its last slot."""
         return float((self.core.num_slots() + 1) / self.instance.bandwidth)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:
-        """Start an episode of the instance."""
+        """Start an episode with the recorder's instance, and forget earlier crawls."""
         self.logs = []
         return super().reset(seed=seed, options={"instance": self.instance})
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, Any]:
-        """Take a step and keep its crawls."""
+        """Execute an action and keep the crawls of the step."""
         result = super().step(action)
         log = self.core.last_log()
         self.logs.append((log.time.copy(), log.page.copy(), log.changed.copy()))
         return result
 
     def crawls(self) -> Crawls:
-        """Return the crawls of the episode."""
+        """Return all crawls of the episode so far."""
         return Crawls(*map(np.concatenate, zip(*self.logs, strict=True)))
 
 
 def recorder(id: str, arguments: Mapping[str, Any], seed: int) -> Recorder:
-    """Return a recorder of an environment with the instance of a seed."""
+    """Return a recorder of an environment; all its episodes use the instance of ``seed``."""
     env: Any = make_env(id, **arguments)
     env.reset(seed=seed)
     return Recorder(env, env.unwrapped.instance)
 
 
 def tape_of(env: Recorder, seed: int) -> Tape:
-    """Return the events of a seed, including requests, as the environment draws them."""
+    """Return all events, with requests, that the environment draws for a seed, as a tape."""
     lanes = env.core.make_lanes(1, observed=False)
     lanes.begin(ONE_LANE, [seed], [env.instance], play=False)
     state, blocks = lanes.world.state, list[Any]()
@@ -97,7 +97,7 @@ def tape_of(env: Recorder, seed: int) -> Tape:
 
 
 def stale_spells(tape: Tape, crawls: Crawls, end: float) -> list[Spell]:
-    """Return the stale times, from a first change after the start or a crawl to the next crawl."""
+    """Return stale periods of all pages: from a fresh copy's first change to the next crawl."""
     changes = (tape.code & KIND_MASK & CHANGE) > 0
     happened = [
         *((time, code // CODE_STRIDE, True) for time, code in events_where(tape, changes)),
@@ -129,7 +129,7 @@ def page_freshness(spells: Sequence[Spell], num_pages: int, end: float) -> Float
 def least_served(id: str, arguments: Mapping[str, Any], factory: PolicyFactory, seed: int) -> float:
     """Return the mean freshness of the tenth of pages that are least fresh in an episode.
 
-    The environment takes a page per slot. NaN for policies that do not act crawl by crawl.
+    The environment must take a page per slot. NaN if the policy does not act crawl by crawl.
     """
     env = recorder(id, arguments, seed)
     policy = factory(env)
@@ -143,9 +143,9 @@ def least_served(id: str, arguments: Mapping[str, Any], factory: PolicyFactory, 
 
 
 def record(factories: Mapping[str, PolicyFactory]) -> dict[str, Any]:
-    """Return the events of the first seed and the crawls of ``EPISODE_POLICIES``, as plain values.
+    """Return one episode's events, and crawls and stale periods of each policy, as plain values.
 
-    Pages are numbered from 1 by rising change rate.
+    The policies are ``EPISODE_POLICIES``. Pages are numbered from 1 by rising change rate.
     """
     env = recorder(NCIS, ARGUMENTS, FIRST_SEED)
     tape = tape_of(env, FIRST_SEED)
@@ -183,7 +183,7 @@ def record(factories: Mapping[str, PolicyFactory]) -> dict[str, Any]:
 
 
 def _kind_of(code: int) -> str:
-    """Return the kind of an event, one of ``KINDS``, by its code."""
+    """Return the kind of an event (one of ``KINDS``) from its code on a tape."""
     signalled, silent, false = KINDS
     kind = code & KIND_MASK
     if kind == CHANGE:

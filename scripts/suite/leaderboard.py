@@ -26,7 +26,7 @@ from scripts.suite.tables import BOARD, tables_of, write_tables
 from scripts.suite.tasks import SUITES
 
 COMMITTED = Path(__file__).parents[2] / "results"
-"""Results of the checkout; a wheel has none."""
+"""Folder of results in the checkout; an installed wheel does not have it."""
 REPORT = "report.html"
 
 
@@ -41,20 +41,20 @@ def rank_suite(
     fresh: bool,
     score: bool = False,
 ) -> Store:
-    """Simulate what has no rows yet in the tasks of a suite, and write its leaderboard.
+    """Simulate the entrants that have no rows yet in a suite's tasks, and write its leaderboard.
 
     With ``names``, the rows of the shipped entrants are taken from the committed leaderboard, if
     there is one; ``fresh`` then discards the rows of the named entrants only.
 
     Args:
         name: name of the suite.
-        names: policies and agents besides the shipped ones.
+        names: policies and agents that are ranked with the shipped entrants.
         count: number of seeds.
         folder: where everything is written.
         workers: where the tasks are simulated.
         console: console of progress and tables.
         fresh: whether to discard the rows of an earlier run.
-        score: whether to simulate and time nothing, and to use the rows and costs in the folder.
+        score: whether to use the rows and costs in the folder, and simulate and time nothing.
 
     Raises:
         ValueError: an unknown entrant, one of ``names`` that fails, stored rows that disagree or do
@@ -90,7 +90,7 @@ def rank_suite(
 def _scored_before(
     name: str, candidates: Mapping[str, Candidate], folder: Path
 ) -> tuple[Store, pd.DataFrame, dict[str, Any]]:
-    """Return the rows and costs in a folder, and when and where the costs were measured.
+    """Read the rows and costs in a folder, and date, commit and processor of the costs.
 
     Raises:
         ValueError: a file is missing or damaged, or an entrant has changed since its rows.

@@ -16,7 +16,7 @@ BEST = 6
 
 
 def draw(board: Leaderboard, path: Path) -> None:
-    """Draw the best of each track with intervals; each track has its own axis."""
+    """Draw the scores of each track's best entrants with intervals, one panel per track."""
     records = []
     for track, places in board.places.items():
         for item in places.itertuples():

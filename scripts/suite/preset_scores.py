@@ -32,24 +32,24 @@ from scripts.suite.entrants import setting_of
 from scripts.suite.tasks import POISSON, SUITES
 
 RANDOM, ROUND_ROBIN = ("RandomCrawl", "UniformCrawl"), "RoundRobin"
-"""Random crawling of pages, and at equal rates; crawling in turn."""
+"""Policies of random crawling (by page, or at equal rates), and of crawling in turn."""
 FORMULAS = (
     *("Greedy", "GreedyNCIS", "GreedyNCISDelayed", "BeliefNCIS", "LearningGreedyNCIS"),
     *("GreedyHarmonic", "LambdaCrawl", "LambdaCrawlApprox", "LambdaLearnAndCrawl"),
     *("FragmentStatic", "ContextualBandit"),
 )
-"""Policies whose best mean is shown, where they can act."""
+"""Policies of which the best mean is shown; a policy is skipped if it cannot act."""
 COLUMNS = {
     **{"id": "`{id}`", "observation": "{observation}", "action": "{action}"},
     **{"steps per episode": "{steps:,}", "random": "{random:.3f} ± {random_half:.3f}"},
     **{"round robin": "{round_robin:.3f}", "formula": "{best:.3f} {formula}"},
     **{"bound": "{bound:.3f}", "gain": "+{gain:.3f} ± {gain_half:.3f}"},
 }
-"""Cells of the table by the headings of its columns."""
+"""Columns of the table: heading, and format of a cell."""
 
 
 def measure(env_id: str, episodes: int) -> dict[str, Any]:
-    """Return shapes and mean rewards of a preset, with the bound of its tasks in the suite."""
+    """Return a row about a preset: shapes, mean rewards of policies, and its task's bound."""
     env: Any = gymnasium.make(env_id)
     space, action, rewards = env.observation_space, env.action_space, {}
     masked = isinstance(space, gymnasium.spaces.Dict)
@@ -90,7 +90,7 @@ def main(
     out: Annotated[Path, typer.Option(help="Output folder.")] = Path("results/presets"),
     episodes: Annotated[int, typer.Option(help="Number of seeds.")] = 8,
 ) -> None:
-    """Measure and write."""
+    """Measure the rewards of all presets, and write them."""
     check_counts(2, episodes=episodes)
     check_folder(out)
     start = time.perf_counter()

@@ -3,8 +3,8 @@
 The score of an entrant in a task is R = mean(x - r) / mean(b - r) over repetitions, with the metric
 x of the entrant, r of random crawling and b of the bound: 0 is random crawling, 1 the bound. A
 repetition has the score R + (x - r - R (b - r)) / mean(b - r). The mean of these is R, and their
-spread is that of a ratio estimated from pairs (Cochran 1977, section 6.4). Repetitions that are
-easy or hard for all entrants do not add to it.
+spread is that of a ratio estimated from pairs (Cochran 1977, section 6.4), without the part that
+is common to all entrants.
 
 Entrants that exceed the budget (:mod:`scripts.study.budget`) or cannot act in a task score 0 there.
 Scores below -1 count as -1.
@@ -49,7 +49,7 @@ class Leaderboard(NamedTuple):
         name: name of the suite.
         tasks: its tasks.
         rows: rows of all tasks.
-        scores: table of :func:`scores_of`.
+        scores: table from :func:`scores_of`.
         standings: table of :func:`standings`, with the metrics ``FRESHNESS``, NaN if unknown, the
             costs of :func:`scripts.suite.costs.measure_costs`, scores by track, kind and paper.
         places: tables of :func:`standings`, by track.
@@ -77,8 +77,8 @@ def leaderboard_of(
 ) -> Leaderboard:
     """Return the leaderboard of a suite; ``able`` has the labels that can act, by task.
 
-    Entrants with rows that are not in ``entrants`` are the user's. For errors see
-    :func:`check_rows`.
+    An entrant that has rows and is not in ``entrants`` is the user's. A ValueError of
+    :func:`check_rows` says that rows are missing or damaged.
     """
     scores = scores_of(SUITES[name], rows, able)
     board, places = standings(scores)
@@ -97,7 +97,7 @@ def leaderboard_of(
 def scores_of(
     tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Collection[str]]
 ) -> pd.DataFrame:
-    """Return the scores of all entrants in all tasks; labels that are ``able`` to act have rows.
+    """Return the score of each entrant in each task and seed, from the rows of all tasks.
 
     Returns:
         The columns task, track, policy, seed, score, plain and state (``plays``, ``over budget`` or
@@ -110,9 +110,7 @@ def scores_of(
     check_rows(tasks, rows, able)
     table = pd.DataFrame(rows, columns=list(Row._fields)).drop(columns="id")
     wide = table.pivot_table(index=["setting", "policy", "seed"], columns="metric", values="value")
-    labels = [
-        label for label in dict.fromkeys(table.policy) if label not in (BOUND, *POLICY_BOUNDS)
-    ]
+    labels = [name for name in dict.fromkeys(table.policy) if name not in (BOUND, *POLICY_BOUNDS)]
     parts = [_score_task(task, wide, labels) for task in tasks]
     return pd.concat(parts, ignore_index=True)
 
@@ -120,10 +118,10 @@ def scores_of(
 def check_rows(
     tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Collection[str]]
 ) -> None:
-    """Check that the rows suffice for scores.
+    """Raise ValueError unless the rows suffice for scores.
 
-    A task needs its bound and random crawling. These, all entrants with rows in the task, and all
-    that are ``able`` to act in it need finite numbers for every seed that any task has.
+    Each task needs rows of its bound, of random crawling, of all entrants with any rows in it, and
+    of all labels that are ``able`` to act in it: finite numbers for every seed that any task has.
 
     Raises:
         ValueError: rows are missing or damaged.
@@ -150,7 +148,7 @@ def check_rows(
 
 
 def _score_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
-    """Return the scores of the labels in a task."""
+    """Return the scores of the labels in one task, a row per label and seed."""
     values = wide.loc[task.name]
     budget = values.loc[BOUND, BUDGET]
     bound = values.loc[bound_label(task), task.metric]
@@ -175,7 +173,7 @@ def _score_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.Dat
 
 
 def matrix(scores: pd.DataFrame, policy: str, column: str = "score") -> FloatArray:
-    """Return the scores of an entrant, or another column, (seeds, tasks)."""
+    """Return an entrant's scores, or values of another column, as an array (seeds, tasks)."""
     rows = scores[scores.policy == policy]
     return np.asarray(rows.pivot(index="seed", columns="task", values=column), np.float64)
 
@@ -228,7 +226,7 @@ def standings(scores: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFram
 
 
 def track_places(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean score of every entrant in a track, by policy.
+    """Return a table of the entrants' mean scores in one track, indexed by policy.
 
     Returns:
         ``score``, the mean of its scores over tasks and repetitions, with the ends ``low`` and
@@ -239,9 +237,8 @@ def track_places(scores: pd.DataFrame) -> pd.DataFrame:
     values = {policy: matrix(scores, policy) for policy in scores.policy.unique()}
     tasks = scores[scores.state == ACTS].groupby("policy").task.nunique()
     first = values[max(tasks.index, key=lambda policy: values[policy].mean())]
-    places = [
-        (*mean(points), *mean(first - points, PAIRED_REPETITIONS)) for points in values.values()
-    ]
+    means = ((mean(points), mean(first - points, PAIRED_REPETITIONS)) for points in values.values())
+    places = [(*score, *behind) for score, behind in means]
     table = pd.DataFrame(places, index=[*values], columns=PLACE)
     tasks = tasks.reindex(table.index, fill_value=0)
     return table.assign(tied=~(table.behind_low > 0.0), tasks=tasks)

@@ -17,12 +17,12 @@ from scripts.suite.scores import FRESHNESS, Leaderboard
 BOARD = "leaderboard.csv"
 STANDING = ("rank", "policy", "score", "low", "high", "gap", "acting", "tasks")
 DIGITS: Mapping[str, int] = dict(zip((*FRESHNESS, *COSTS), (3, 3, 0, 0, 0), strict=True))
-"""Decimals of the metrics and costs, which are the last columns of ``REST``."""
+"""Number of decimals of each metric and cost; they are the last columns of ``REST``."""
 HEAD = ("", "policy", "kind", "paper", "score", "95%")
 REST = ("gap", "acting", "tasks", "fresh", "tenth", "us", "kB", "trained")
-"""Columns of the leaderboard before and after those of the tracks."""
+"""Columns of the leaderboard: ``HEAD``, then one column per track, then ``REST``."""
 TEXTS = ("policy", "kind", "paper")
-"""Columns of text."""
+"""Columns that contain text and are aligned to the left."""
 DROPPED = ("kB", "trained", "us", "tenth", "fresh", "gap", "acting", "tasks", "kind", "95%")
 """Columns that a narrow terminal omits, in this order."""
 NUM_PLACES = 3
@@ -33,7 +33,7 @@ TIES = '"=": tied with the leader (the 95% interval of the paired difference con
 
 
 def write_tables(board: Leaderboard, folder: Path) -> None:
-    """Write leaderboard.csv, tracks.csv and scores.csv."""
+    """Write leaderboard.csv, tracks.csv and scores.csv of a leaderboard to ``folder``."""
     columns = (*STANDING, *DIGITS, *board.places, "kind", "paper")
     ranks = [rank or "" for rank in board.standings["rank"]]
     standings = board.standings[[*columns]].assign(rank=ranks)
@@ -54,18 +54,18 @@ def write_tables(board: Leaderboard, folder: Path) -> None:
 
 
 def title_of(board: Leaderboard) -> str:
-    """Return the name, the number of tasks and the number of seeds."""
+    """Return a title: the suite's name, its number of tasks, and the number of seeds."""
     seeds = counted(board.scores.seed.nunique(), "seed")
     return f"{board.name}: {len(board.tasks)} tasks, {seeds}"
 
 
 def named(board: Leaderboard, policy: str) -> str:
-    """Return a label, with an arrow if it is the user's."""
+    """Return the label of an entrant, with an arrow in front if it is the user's."""
     return f"→ {policy}" if policy in board.yours else policy
 
 
 def best_rows(board: Leaderboard) -> list[list[str]]:
-    """Return the best of each track and, if more are tied with the leader, their number."""
+    """Return a row per track: its best entrants, and how many more are tied with the leader."""
     rows = []
     for track, places in board.places.items():
         cells = []
@@ -75,19 +75,18 @@ def best_rows(board: Leaderboard) -> list[list[str]]:
             texts += [ends(item.low, item.high), f"({board.entrants[item.policy].words})"]
             cells.append(" ".join(filter(None, texts)))
         more = places.tied[NUM_PLACES:].sum()
-        rows.append(
-            [track, *cells, *[""] * (NUM_PLACES - len(cells)), f"{more} more" if more else ""]
-        )
+        cells += [""] * (NUM_PLACES - len(cells))
+        rows.append([track, *cells, f"{more} more" if more else ""])
     return rows
 
 
 def head_of(board: Leaderboard) -> list[str]:
-    """Return the columns of the leaderboard."""
+    """Return the headings of the leaderboard's columns."""
     return [*HEAD, *board.places, *REST]
 
 
 def board_rows(board: Leaderboard) -> list[list[str]]:
-    """Return the rows of the leaderboard; overall scores are empty without a rank."""
+    """Return a row of texts per entrant; overall scores are empty for entrants without a rank."""
     rows = []
     for item in board.standings.itertuples():
         entrant = board.entrants[item.policy]
@@ -107,12 +106,12 @@ def board_rows(board: Leaderboard) -> list[list[str]]:
 
 
 def _track_score(places: pd.DataFrame, policy: str) -> str:
-    """Return the score of a policy in a track as text, empty if it has none."""
+    """Return the score of a policy in a track as text; empty if the policy has no score."""
     return "".join(number(score, 2) for score in places.score[places.policy == policy])
 
 
 def your_rows(board: Leaderboard) -> list[list[str]]:
-    """Return the places of the user's entrants, overall and by track."""
+    """Return rows with the places and scores of the user's entrants, overall and by track."""
     rows = []
     ranked = board.standings["rank"].notna().sum()
     for item, cells in zip(board.standings.itertuples(), board_rows(board), strict=True):
@@ -132,7 +131,7 @@ def your_rows(board: Leaderboard) -> list[list[str]]:
 
 
 def tables_of(board: Leaderboard, width: int) -> list[Table]:
-    """Return the tables for a terminal of some width: tracks, the user's entrants, and all."""
+    """Return tables for a terminal of ``width`` columns: tracks, your entrants, all entrants."""
     tables = []
     for title, head, rows in (
         (f"{title_of(board)}: the best by track", BEST_HEAD, best_rows(board)),
@@ -146,7 +145,7 @@ def tables_of(board: Leaderboard, width: int) -> list[Table]:
 
 
 def table_of(board: Leaderboard, width: int) -> Table:
-    """Return the entrants that act in all tasks, and the user's, for a terminal of some width."""
+    """Return a table, ``width`` columns wide: entrants of all tasks, and the user's entrants."""
     title = f"{title_of(board)}: entrants that act in all tasks"
     table = Table(title=title, title_justify="left", caption_justify="left")
     table.caption = (
@@ -173,10 +172,10 @@ def table_of(board: Leaderboard, width: int) -> Table:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Return a number as text, empty for NaN."""
+    """Return a number as text with ``digits`` decimals; empty for NaN."""
     return "" if math.isnan(value) else f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def ends(low: float, high: float) -> str:
-    """Return the ends of an interval as text, empty for a single seed."""
+    """Return an interval as text, ``[low, high]``; empty if its ends are NaN (a single seed)."""
     return "" if math.isnan(low) else f"[{number(low)}, {number(high)}]"

@@ -14,7 +14,7 @@ from typing import Any
 FIRST_SEED = 3_000_000
 """Seed of the first repetition; repetition i uses ``FIRST_SEED + i``."""
 WINDOW, WINDOWS = 8.0, 12
-"""Days of a window of a recorded trace, and number of windows: repetition i uses i modulo 12."""
+"""Length of a recorded trace's windows in days, and their number; repetition i uses i % 12."""
 FIRST_DAY = 100.0
 """Parameters of the recorded trace are fitted to the days before this one."""
 

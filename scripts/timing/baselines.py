@@ -24,7 +24,7 @@ SMOOTHING = 0.5
 
 
 class Solution(NamedTuple):
-    """Solution of a baseline."""
+    """Solution of a baseline: crawl rates, (m,), Lagrange multiplier, and objective."""
 
     rates: FloatArray
     multiplier: float
@@ -32,13 +32,13 @@ class Solution(NamedTuple):
 
 
 def pages(count: int) -> tuple[FloatArray, FloatArray, float]:
-    """Return importance, (m,), change rates, (m,), and a bandwidth of a fifth of the pages."""
+    """Draw importance, (m,), and change rates, (m,), of pages; bandwidth: a fifth of the pages."""
     rng = np.random.default_rng(0)
     return rng.lognormal(0.0, 2.0, count), rng.lognormal(-1.0, 1.6, count), 0.2 * count
 
 
 def histories(count: int) -> tuple[FloatArray, BoolArray]:
-    """Return intervals between crawls, and whether each crawl found a change, (m, CRAWLS)."""
+    """Draw intervals between crawls, and whether each crawl found a change, (m, CRAWLS) each."""
     rng = np.random.default_rng(0)
     change_rate = rng.lognormal(-1.0, 1.0, (count, 1))
     intervals = rng.uniform(0.5, 1.5, (count, CRAWLS))
@@ -46,7 +46,7 @@ def histories(count: int) -> tuple[FloatArray, BoolArray]:
 
 
 def root_below(high: float, excess: Callable[[float], float]) -> float:
-    """Return the root of a decreasing function below ``high``, by SciPy's brentq."""
+    """Find the root below ``high`` of a decreasing function ``excess``, by SciPy's brentq."""
     from scipy.optimize import brentq
 
     low = high - 2.0

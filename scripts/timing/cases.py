@@ -1,4 +1,4 @@
-"""Define and measure scale cases, and draw their ratios of speeds."""
+"""Define and measure cases of speed and memory, and draw their ratios of speeds."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from scripts.timing.turns import Task, repeated, spread, timed
 
 TURNS, SPELL = 41, 0.05
 QUICK_TURNS, QUICK_SPELL = 9, 0.01
-"""Numbers of turns, and seconds of a spell."""
+"""Number of turns, and seconds of a spell, of full and quick measurements."""
 FLOOR, REACHED, MISSED, NO_FLOOR = "floor", "floor reached", "not reached", "no floor"
 RATIO_TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000, 10_000, 100_000)
 
 Tasks = Mapping[str, tuple[Task, float]]
 """Tasks by name, each with the units of work of one repetition."""
 Value = tuple[str, str, float]
-"""Name, unit and number of something that is measured once."""
+"""A value that is measured once: its name, unit and number."""
 
 
 class Ratio(NamedTuple):
-    """A task, its baseline, and the least ratio of their speeds, if any."""
+    """Names of a task and its baseline, and the least ratio of their speeds that is required."""
 
     task: str
     baseline: str
@@ -32,14 +32,14 @@ class Ratio(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A measurement at several numbers of pages: tasks in turns, or values once.
+    """A measurement at several numbers of pages: of tasks in turns, or of values once.
 
     Attributes:
-        name: its name in the table.
+        name: name of the case in the table.
         sizes: numbers of pages.
         tasks: function from a number of pages to tasks.
-        unit: unit of their work; speeds are in units per second.
-        ratios: ratios of their speeds within a turn.
+        unit: unit of the tasks' work; speeds are in units per second.
+        ratios: ratios of the tasks' speeds within a turn.
         max_turns: largest number of turns, for tasks that take seconds.
         values: function from a number of pages to values that are measured once, after a run of
             ``quick_size`` that compiles.
@@ -79,7 +79,7 @@ class Row(NamedTuple):
 def calls(
     draw: Callable[[int], Sequence[Any]], functions: Mapping[str, Callable[..., Any]]
 ) -> Callable[[int], Tasks]:
-    """Return ``tasks`` of a case: calls of functions with the same arguments from ``draw``."""
+    """Return a function for ``Case.tasks``: its tasks call ``functions`` with drawn arguments."""
 
     def tasks(pages: int) -> Tasks:
         arguments = draw(pages)
@@ -89,12 +89,12 @@ def calls(
 
 
 def smallest(case: Case) -> int:
-    """Return the number of pages of the quick form."""
+    """Return the number of pages of a case's quick form."""
     return case.sizes[0] if case.quick_size is None else case.quick_size
 
 
 def measured(case: Case, pages: int, turns: int = TURNS, spell: float = SPELL) -> Iterator[Row]:
-    """Yield the rows of a case at a number of pages: its values, or its ratios and speeds."""
+    """Measure a case at a number of pages; yield rows of its values, ratios and speeds."""
     row = partial(Row, case.name, pages)
     for name, unit, value in _values(case, pages):
         yield row(name, "", unit, value)
@@ -111,7 +111,7 @@ def measured(case: Case, pages: int, turns: int = TURNS, spell: float = SPELL) -
 
 
 def _values(case: Case, pages: int) -> list[Value]:
-    """Return the values that are measured once, in a new process if the case needs it."""
+    """Measure the values of a case once, in a new process if the case needs it."""
     if case.values is None:
         return []
     once = partial(_compiled_values, case.values, smallest(case), pages)
@@ -130,7 +130,7 @@ def _compiled_values(
 
 
 def runs(cases: Iterable[Case], quick: bool) -> Cases:
-    """Return the measurements by name: every case at every size, or the quick forms."""
+    """Return functions that measure, by name: each case at each size, or only its quick form."""
     turns = (QUICK_TURNS, QUICK_SPELL) if quick else (TURNS, SPELL)
     return {
         f"{case.name}, {pages:,} pages": partial(measured, case, pages, *turns)

@@ -28,7 +28,7 @@ HERE = Path(__file__).resolve().parents[2]
 
 
 class Against(NamedTuple):
-    """Speed of a case relative to another checkout, and the seconds of a step in both."""
+    """Speed of a case relative to another checkout, and seconds of a step here and there."""
 
     case: str
     median: float
@@ -45,9 +45,9 @@ def worker(folder: Path, *words: str, **environment: str) -> Iterator[Callable[[
     The function raises ValueError if the process ends.
 
     Args:
-        folder: folder of the checkout on its path.
+        folder: folder of the checkout that the process imports from.
         words: a file to run, or ``-c`` and code.
-        environment: additional variables of its environment.
+        environment: additional environment variables of the process.
     """
     command = [sys.executable, "-P", *words]
     variables, pipe = {**os.environ, "PYTHONPATH": str(folder), **environment}, subprocess.PIPE
@@ -72,7 +72,7 @@ def worker(folder: Path, *words: str, **environment: str) -> Iterator[Callable[[
 
 
 def cases(folder: Path, turns: int, spell: float) -> Cases:
-    """Return a case per environment: its speed relative to another checkout.
+    """Return for each environment, by name, a function that compares it with another checkout.
 
     Args:
         folder: folder of the other checkout.
@@ -88,7 +88,7 @@ def cases(folder: Path, turns: int, spell: float) -> Cases:
 
 
 def compared(name: str, folder: Path, turns: int, spell: float) -> list[Against]:
-    """Return the comparison of a case with another checkout, as a row."""
+    """Measure a case here and in another checkout; return the comparison as one row."""
     steps, seconds = stepped.CASES[name].steps, np.empty((turns, 2))
     with (
         worker(HERE, stepped.__file__) as here,

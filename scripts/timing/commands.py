@@ -21,7 +21,7 @@ OUT, QUICK_OUT = Path("results/speed"), Path("runs/speed")
 
 Row = tuple[Any, ...]
 Cases = Mapping[str, Callable[[], Iterable[Row]]]
-"""Functions that measure and return rows, by name."""
+"""Cases by name: functions that measure and return rows."""
 
 Quick = Annotated[bool, typer.Option("--quick", help="Small, short measurements, as a smoke test.")]
 Out = Annotated[
@@ -37,11 +37,11 @@ Words = Annotated[
 
 
 class Measurement(NamedTuple):
-    """The output of a measurement.
+    """Names and form of the files and the table that a measurement writes.
 
     Attributes:
         module: name of the module of its command.
-        name: stem of its files, and entry of the provenance.
+        name: stem of the file names, and key of the entry in the provenance.
         row: type of its rows, a NamedTuple.
         title: title of the printed table.
         group: number of the first fields that name a group of rows.
@@ -80,9 +80,9 @@ def select_cases(cases: Cases, words: Sequence[str] | None) -> Cases:
 
 
 def table_of(rows: Sequence[Row], fields: Sequence[str], title: str, group: int = 0) -> Table:
-    """Return a table of rows for the terminal, texts to the left and numbers to the right.
+    """Return a table of rows for the terminal; texts are aligned left, numbers right.
 
-    The first ``group`` fields are a heading wherever they change.
+    The first ``group`` fields are printed as a heading when they change.
     """
     table, before = Table(title=title), None
     for name, value in zip(fields[group:], (rows[0] if rows else fields)[group:], strict=True):
@@ -98,7 +98,7 @@ def table_of(rows: Sequence[Row], fields: Sequence[str], title: str, group: int 
 
 
 def _text(value: Any) -> str:
-    """Return a cell: four digits of a float, all digits of an integer, empty for None."""
+    """Return a value as text: four digits of a float, all of an integer, empty for None."""
     if value is None or isinstance(value, str):
         return value or ""
     return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
@@ -126,12 +126,11 @@ def measure(measurement: Measurement, cases: Cases, folder: Path, **about: Any) 
         write_provenance(path, measurement.module, seconds, entry, **about)
         if measurement.draw is not None:
             measurement.draw(folder / f"{measurement.name}.png", rows)
-        console().print(
-            table_of(rows, measurement.row._fields, measurement.title, measurement.group)
-        )
+        fields = measurement.row._fields
+        console().print(table_of(rows, fields, measurement.title, measurement.group))
         typer.echo(f"-> {folder}")
 
 
 def folder_of(out: Path | None, quick: bool) -> Path:
-    """Return the folder ``out``, or the default folder."""
+    """Return the output folder: ``out`` if given, otherwise OUT, or QUICK_OUT if ``quick``."""
     return out or (QUICK_OUT if quick else OUT)

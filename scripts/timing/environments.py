@@ -30,11 +30,11 @@ from scripts.timing.turns import Task
 
 CARTPOLE = "CartPole"
 HORIZON, DAYS = 10.0, 60.0
-"""Units of time of a rollout, and days of an episode of pages with fragments."""
+"""Length of a rollout in units of time, and of an episode with fragments in days."""
 
 
 def step_tasks(cases: Mapping[str, Case]) -> Tasks:
-    """Return the tasks of stepping; a repetition is ``steps`` steps of all lanes."""
+    """Return a task per case that steps its environment; a repetition is ``case.steps`` steps."""
 
     def executing(case: Case) -> Task:
         task = stepping(case)
@@ -44,7 +44,7 @@ def step_tasks(cases: Mapping[str, Case]) -> Tasks:
 
 
 def beside_cartpole(names: tuple[str, ...], pages: int) -> Tasks:
-    """Return the tasks of stepping CartPole and environments of ``CASES``, which have ``pages``."""
+    """Return tasks that step CartPole and named ``CASES``; all cases must have ``pages`` pages."""
     cases = {name: CASES[name] for name in names}
     for name, case in cases.items():
         if case.pages != pages:
@@ -53,7 +53,7 @@ def beside_cartpole(names: tuple[str, ...], pages: int) -> Tasks:
 
 
 def rollout_tasks(pages: int) -> Tasks:
-    """Return the task of rollouts of GREEDY, compiled, with ``HORIZON`` crawls per page."""
+    """Return a task that simulates compiled GREEDY, with ``HORIZON`` crawls per page."""
     instance = instances.make("noisy", num_pages=pages, bandwidth=float(pages), seed=0)
     greedy: Any = policies.make("Greedy")
 
@@ -65,9 +65,9 @@ def rollout_tasks(pages: int) -> Tasks:
 
 
 def bridge_tasks(pages: int) -> Tasks:
-    """Return the tasks of stepping lanes as a VecEnv of Stable-Baselines3.
+    """Return two tasks that step lanes as a VecEnv of Stable-Baselines3.
 
-    One is our bridge, one the DummyVecEnv of ``make_vec_env``; both record episodes.
+    One uses our bridge, the second the DummyVecEnv of ``make_vec_env``; both record episodes.
     """
     from stable_baselines3.common.env_util import make_vec_env
     from stable_baselines3.common.vec_env import VecMonitor
@@ -88,9 +88,9 @@ def bridge_tasks(pages: int) -> Tasks:
 
 
 def fragment_case(family: str, pages: int) -> Case:
-    """Return a single environment of pages of the law ``quality``, with fragments or without.
+    """Return a case with one environment; ``family`` decides whether its pages have fragments.
 
-    Both families have the same change rates and crawls.
+    Both families have the same change rates (law ``quality``) and crawls.
     """
     law = replace(PAGE_LAWS["quality"], median_size=50.0)
     regions = draw_regions(law, pages, np.random.default_rng(0))
@@ -102,14 +102,14 @@ def fragment_case(family: str, pages: int) -> Case:
 
 
 def fragment_tasks(pages: int) -> Tasks:
-    """Return the tasks of stepping pages with fragments and pages without."""
+    """Return two tasks: stepping pages with fragments, and stepping pages without fragments."""
     return step_tasks(
         {family: fragment_case(family, pages) for family in ("CrawlLongevity", "CrawlNCIS")}
     )
 
 
 def fragment_bytes(pages: int) -> Iterator[Value]:
-    """Yield the bytes per page of an episode with fragments, before and after they are read."""
+    """Yield an environment's bytes per page before and after its fragments are read."""
     env = make_env(fragment_case("CrawlLongevity", pages))
     yield "state", "bytes per page", sum(array_sizes(env.get_state())) / pages
     env.step(0)

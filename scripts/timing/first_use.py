@@ -30,7 +30,7 @@ print(json.dumps([imported - start, time.process_time() - imported]))
 
 
 class FirstUse(NamedTuple):
-    """Processor seconds of a family: imports, and make, reset and step in two processes."""
+    """Processor seconds of a family: imports; make, reset and step in first and second process."""
 
     family: str
     imports: float
@@ -39,7 +39,7 @@ class FirstUse(NamedTuple):
 
 
 def first_use(family: str) -> list[FirstUse]:
-    """Return the seconds of a family with an empty cache, and then with a full one, as a row."""
+    """Measure the first use of a family with an empty cache, then with a full one; return a row."""
     seconds = []
     with tempfile.TemporaryDirectory() as cache:
         for _ in range(2):
@@ -50,7 +50,7 @@ def first_use(family: str) -> list[FirstUse]:
 
 
 def cases(quick: bool) -> commands.Cases:
-    """Return a case for each family, or for the first."""
+    """Return a case for each family by name; only for the first family if ``quick``."""
     return {name: partial(first_use, name) for name in (FAMILIES[:1] if quick else FAMILIES)}
 
 

@@ -24,14 +24,14 @@ from scripts.timing.turns import repeated, taken
 
 POLICY, CRAWLS_PER_PAGE = "GreedyNCIS", 0.1
 BATCH, WARM_UP, FEW_FETCHES = 1_000, 3_000_000, 100_000
-"""Largest batch, and largest numbers of warm-up fetches, in batches and one by one."""
+"""Largest batch; most warm-up fetches if fetched in batches, and if fetched one by one."""
 SIGNALS_DRAWN = 64
 """Number of batches whose signals are drawn in advance and reused."""
 COLUMNS = ("importance", "change_rate", "recall", "false_signal_rate")
 
 
 def noisy_pages(count: int) -> Instance:
-    """Return pages of the law ``noisy``."""
+    """Return an instance with ``count`` pages of the law ``noisy``."""
     return draw_noisy(np.random.default_rng(0), count, bandwidth=CRAWLS_PER_PAGE * count)
 
 
@@ -60,7 +60,7 @@ class Crawl:
         self.play(min(3 * pages, FEW_FETCHES if one_by_one else WARM_UP) // self.batch)
 
     def play(self, times: int) -> None:
-        """For several spans, report signals, choose a batch of pages, and report their fetches."""
+        """Report signals, choose a batch of pages and report their fetches, ``times`` times."""
         for _ in range(times):
             pages, shares = self.signals[self.turn % SIGNALS_DRAWN]
             self.scheduler.signal(pages, self.now + shares * self.span)
@@ -75,7 +75,7 @@ class Crawl:
 
 
 def scheduler_tasks(pages: int) -> Tasks:
-    """Return the tasks of choosing pages in batches, and by evaluating all pages."""
+    """Return two tasks: a scheduler's batches, and choosing one page by evaluating all pages."""
     instance = noisy_pages(pages)
     crawl, family = Crawl(instance), policies.find(POLICY)
     policy: Any = family()
@@ -89,15 +89,15 @@ def scheduler_tasks(pages: int) -> Tasks:
 
 
 def fetch_tasks(pages: int) -> Tasks:
-    """Return the task of choosing pages one by one."""
+    """Return a task in which a scheduler chooses pages one by one."""
     crawl = Crawl(noisy_pages(pages), one_by_one=True)
     return {"scheduler": (crawl.play, crawl.batch)}
 
 
 def scheduler_sizes(pages: int) -> Iterator[Value]:
-    """Yield the bytes per page of a scheduler without ids and of a snapshot, and its seconds.
+    """Yield bytes per page of a scheduler (without ids) and its snapshot, and snapshot seconds.
 
-    All are measured after the warm-up.
+    All values are measured after the warm-up.
     """
     scheduler = Crawl(noisy_pages(pages)).scheduler
     arrays = (*scheduler.pages.lazy, *scheduler.pages.choices, *scheduler.pages.columns.values())

@@ -25,14 +25,14 @@ DAYS, CRAWLS_PER_OFFER = 31, 0.1
 
 
 def history_rates(features: OfferFeatures, bandwidth: float) -> FloatArray:
-    """Return the rates of LambdaCrawl for the averages of the last 30 days."""
+    """Return LambdaCrawl's crawl rates of the offers from averages over the last 30 days."""
     change = np.minimum(features.change_frequency.astype(np.float64), 1.0)
     clicks = features.clicks_30.astype(np.float64)
     return discrete_rates(clicks, change, bandwidth, float(STEPS_PER_DAY), 1.0 / STEPS_PER_DAY)
 
 
 def crawl(offers: int, days: int) -> OfferLedger:
-    """Crawl a market by rates that are solved every day, and return the ledger."""
+    """Simulate crawls of a market with rates solved every day; return the ledger of totals."""
     bandwidth = CRAWLS_PER_OFFER * offers
     drawn = market(offers, seed=0, bandwidth=bandwidth)
     form = offer_form("rates", offers, bandwidth)
@@ -49,7 +49,7 @@ def crawl(offers: int, days: int) -> OfferLedger:
 
 
 def month(offers: int) -> Iterator[Value]:
-    """Yield the seconds of a month, and the peak memory of this process."""
+    """Simulate a month of crawls; yield its seconds, and the peak memory of this process."""
     start = time.perf_counter()
     crawl(offers, DAYS)
     yield f"{DAYS} days", "s", time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""The table of scale cases: tasks, numbers of pages, and baselines."""
+"""Define the cases that ``scripts.speed`` measures: tasks, numbers of pages, and baselines."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from scripts.timing.stepped import LANES, PAGES
 
 
 def stepped(*floors: tuple[str, float | None]) -> Case:
-    """Return the case of environments of ``stepped``, with floors of their speed over CartPole's.
+    """Return a case of named environments, with the least ratio of each one's speed to CartPole.
 
-    All must have the family and the numbers of lanes and pages of the first.
+    All environments must have the family, lanes and pages of the first.
     """
     names = tuple(name for name, _ in floors)
     first = STEPPED[names[0]]
@@ -31,7 +31,7 @@ def stepped(*floors: tuple[str, float | None]) -> Case:
 
 
 def one_instance(pages: int) -> tuple[Instance]:
-    """Return the arguments of solvers that take an instance."""
+    """Return the arguments for solvers that take one instance: noisy pages."""
     return (live_scheduler.noisy_pages(pages),)
 
 

@@ -20,15 +20,15 @@ import crawl_envs  # noqa: F401  # registers the environments
 
 LANES, PAGES = 64, 100
 PAGES_DRAWN, RATES_DRAWN = 1024, 16
-"""Numbers of actions drawn in advance, and then reused: pages, and vectors of rates."""
+"""Numbers of random actions (pages; vectors of rates) that are drawn in advance and reused."""
 
 
 class Case(NamedTuple):
-    """A family and its arguments, stepped with random pages, or random rates below ``max_rate``.
+    """An environment to step: family and arguments, with random pages or rates < ``max_rate``.
 
-    ``steps`` is the number of steps of one execution; it is an episode with its reset if resets are
-    slow. ``lanes`` is None for the single environment, with or without the wrappers of ``make``.
-    ``options`` are those of the first reset, and ``pages`` is the number of pages.
+    One execution has ``steps`` steps, which are an episode with its reset if resets are slow.
+    ``lanes`` is None for a single environment; ``wrapped`` keeps the wrappers of ``make``. The
+    first reset gets ``options``. ``pages`` is the number of pages.
     """
 
     family: str
@@ -63,13 +63,13 @@ CASES = {
 
 
 def newest(family: str) -> str:
-    """Return the registered id of a family with the highest version."""
+    """Return the id of a family's environment with the highest registered version."""
     specs = [spec for spec in gymnasium.registry.values() if spec.name == family]
     return max(specs, key=lambda spec: spec.version or 0).id
 
 
 def make_env(case: Case) -> Any:
-    """Return the environment of a case after its reset."""
+    """Make and reset the environment of a case, and return it."""
     name = newest(case.family)
     env: Any
     if case.lanes is None:
@@ -82,7 +82,7 @@ def make_env(case: Case) -> Any:
 
 
 def random_actions(space: Any, max_rate: float | None = None) -> Any:
-    """Return actions drawn in advance: pages, or rates below ``max_rate``."""
+    """Draw many random actions of a space: pages, or rates below ``max_rate`` if given."""
     rng = np.random.default_rng(0)
     if max_rate is not None:
         return rng.uniform(0.0, max_rate, size=(RATES_DRAWN, *space.shape))
@@ -91,9 +91,9 @@ def random_actions(space: Any, max_rate: float | None = None) -> Any:
 
 
 def step_task(env: Any, actions: Any, *, resets: bool = False) -> Callable[[int], None]:
-    """Return the task of stepping an environment, optionally with resets after episodes.
+    """Return a task that steps an environment; with ``resets``, it resets after each episode.
 
-    The actions, an array of some steps, are reused; the environment must have been reset.
+    The rows of ``actions`` are reused in turn. The environment must have been reset.
     """
 
     def task(times: int) -> None:
@@ -106,14 +106,14 @@ def step_task(env: Any, actions: Any, *, resets: bool = False) -> Callable[[int]
 
 
 def stepping(case: Case) -> Callable[[int], None]:
-    """Return the task of stepping a case a number of times."""
+    """Make the environment of a case, and return a task that steps it with random actions."""
     env = make_env(case)
     actions = random_actions(env.action_space, case.max_rate)
     return step_task(env, actions, resets=case.lanes is None)
 
 
 def main() -> None:
-    """Answer requests until the end of the input."""
+    """Answer each line of JSON with the seconds it took, until the end of the input."""
     task: Callable[[int], None] | None = None
     for line in sys.stdin:
         request, start = json.loads(line), time.thread_time()

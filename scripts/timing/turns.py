@@ -18,11 +18,11 @@ import numpy as np
 from crawl_envs.types import FloatArray
 
 Task = Callable[[int], Any]
-"""A function that executes a task a number of times."""
+"""A function that executes some work as many times as its argument says."""
 
 
 class Spread(NamedTuple):
-    """Median and quartiles."""
+    """Median, lower quartile and upper quartile of values."""
 
     median: float
     low: float
@@ -45,7 +45,7 @@ def pin() -> int | None:
 
 
 def timed(tasks: Mapping[str, Task], turns: int, spell: float) -> dict[str, FloatArray]:
-    """Return the seconds of one execution of each task by turn, (turns,).
+    """Time tasks in turn; return the seconds of one execution in each turn, (turns,), by task.
 
     Args:
         tasks: tasks by name.
@@ -60,7 +60,7 @@ def timed(tasks: Mapping[str, Task], turns: int, spell: float) -> dict[str, Floa
 
 
 def repeated(call: Callable[..., Any], *arguments: Any, **more: Any) -> Task:
-    """Return the task of calling a function with the same arguments."""
+    """Return a task that calls a function again and again with the same arguments."""
 
     def task(times: int) -> None:
         for _ in range(times):
@@ -70,21 +70,21 @@ def repeated(call: Callable[..., Any], *arguments: Any, **more: Any) -> Task:
 
 
 def used(call: Callable[..., Any], *arguments: Any) -> float:
-    """Return the processor time of this thread for a call, in seconds."""
+    """Call a function; return the processor time that this thread used, in seconds."""
     return taken(call, *arguments, clock=time.thread_time)
 
 
 def taken(
     call: Callable[..., Any], *arguments: Any, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """Return the seconds of a call, by default of wall time."""
+    """Call a function; return the seconds that it took by ``clock``, by default wall time."""
     start = clock()
     call(*arguments)
     return clock() - start
 
 
 def _times_within(task: Task, spell: float) -> int:
-    """Return the number of repetitions of a task per spell, after warming up."""
+    """Warm a task up; return how many repetitions of it fill a spell."""
     times = 1
     task(1)
     while (spent := used(task, times)) < spell / 4.0 and times < 2**40:

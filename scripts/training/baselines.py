@@ -18,7 +18,7 @@ from scripts.study.entrants import candidates_of, names_to_compare, place_of
 from scripts.study.rows import read_rows, write_rows
 
 REWARD = "reward"
-"""The metric of the rows: the mean reward per step of an episode."""
+"""Name of the metric for the mean reward per step of an episode."""
 METRICS = (REWARD, BUDGET_SHARE)
 BASELINES = "baselines.parquet"
 
@@ -32,7 +32,7 @@ def lane_rows(
     seed: int = FIRST_SEED,
     deterministic: bool = True,
 ) -> list[Row]:
-    """Evaluate a policy for one episode per seed, in parallel lanes; return rows of ``METRICS``.
+    """Play one episode of a policy per seed, in parallel lanes, and return rows of ``METRICS``.
 
     Raises:
         ValueError: arguments that the environment or the policy rejects.
@@ -40,7 +40,7 @@ def lane_rows(
     shares = np.full(episodes, np.nan)
 
     def watched(env: Any) -> Policy:
-        """Read the totals of the first episode of each lane before the next begins."""
+        """Build the policy, and let lanes keep the budget share of their first episode."""
         lanes, begin_next = env.lanes, env.lanes.begin_next
 
         def begin(lane_mask: BoolArray) -> None:
@@ -69,10 +69,10 @@ def baseline_rows(
     *,
     seed: int = FIRST_SEED,
 ) -> list[Row]:
-    """Return the rows of the policies that can act in an environment; see :func:`lane_rows`.
+    """Evaluate the policies that can act in an environment, or read their rows from ``folder``.
 
-    They are saved in the folder and reused for the same environment, policies, seeds and version
-    of the suite; ``specs`` are those of :func:`scripts.study.entrants.names_to_compare`.
+    Rows are saved and reused for the same environment, policies, seeds and version of the suite.
+    ``specs`` are names that :func:`scripts.study.entrants.names_to_compare` reads.
 
     Raises:
         ValueError: a policy of ``specs`` is unknown or cannot act here, or the file has no rows.

@@ -1,4 +1,4 @@
-"""The kinds of training runs: reinforcement learning, cloning, learning an index."""
+"""Define the kinds of training runs: reinforcement learning, cloning, learning an index."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from scripts.training.requests import Request, read_request
 
 CLONE, INDEX, OWN_CLASS = "clone", "index", "module:Class"
 GENERALIST, OF_LOG = "generalist", f"{INDEX} --log"
-"""Trainings without an environment."""
+"""Names of the two kinds of training that have no environment."""
 KINDS: Mapping[str, type[RunOptions]] = {
     **dict.fromkeys(ALGORITHMS, LearnOptions),
     CLONE: CloneOptions,
@@ -50,15 +50,15 @@ index from outcomes of crawls."""
 
 
 def options_of(kind: str) -> type[RunOptions]:
-    """Return the options of a kind of run, one of KINDS or ``module:Class``; else ValueError."""
+    """Return the class of options of a kind: one of KINDS or ``module:Class``; else ValueError."""
     return OwnOptions if ":" in kind else KINDS[one_of("algorithm", kind, KINDS, OWN_CLASS)]
 
 
 def with_program(words: list[str]) -> list[str]:
-    """Return the arguments of the command line with the name of their command in front.
+    """Return the words of the command line with the name of the command to run in front.
 
     Raises:
-        ValueError: no algorithm in front and no run to resume.
+        ValueError: the words name no algorithm and no run to resume.
     """
     algorithms = (*KINDS, GENERALIST)
     if not words:
@@ -81,19 +81,19 @@ def with_program(words: list[str]) -> list[str]:
 
 
 OF_CLONING = {"learning_rate": 3e-3, "lanes": 64, "gamma": 0.95, "train_pages": 0}
-"""Recommended arguments for cloning."""
+"""Recommended arguments of a run that clones a policy."""
 SIZES = ("instance", "num_pages", "bandwidth", "horizon")
 """Arguments of the environment that the training of an index supports."""
 TRAIN_FIELDS = {entry.name for entry in fields(TrainArguments)}
 OF_CLONES = [entry.name for entry in fields(CloneArguments)]
 OF_COMMAND = ("algorithm", "env_id", "env_args", "instance", "model_args")
-"""Arguments that hyperparameters must not have."""
+"""Arguments of the command, which hyperparameters must not set."""
 VALIDATION_EPISODES = 8
 """Default number of episodes of a validation."""
 
 
 LearningCurve = tuple[str, list[tuple[int, float]]]
-"""The unit of training, and points of (units of training, value)."""
+"""A learning curve: name of the unit of training, and points (units of training, value)."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Job:
     SAMPLES: ClassVar[bool] = True
     """Whether the agent can also sample its actions."""
     FILE: ClassVar[str] = MODEL
-    """File of the agent."""
+    """Name of the file that holds the agent."""
 
     label: str
     arguments: Any
@@ -119,22 +119,22 @@ class Job:
 
     @property
     def environment(self) -> TrainArguments:
-        """The environment in which the agent is compared."""
+        """Arguments of the environment in which the agent is compared with policies."""
         arguments: TrainArguments = self.arguments
         return arguments
 
     def run(self, out: Path, progress: bool = True, **more: Any) -> None:
-        """Train, or resume the run in a folder; ``more`` is for reinforcement learning."""
+        """Train in the folder ``out``, or resume its run; ``more`` goes to ``train``."""
         train(self.arguments, out, resume=True, progress=progress, **self.extra, **more)
 
     def curve(self, out: Path) -> LearningCurve:
-        """Return the learning curve of a folder; without points if it does not have rewards."""
+        """Return the learning curve in a folder; it has no points if no rewards were measured."""
         rows = read_rows(out / CURVE, CurveRow)
         unit = "steps, over all lanes; an episode starts with all pages fresh"
         return unit, [(row.steps, row.mean_reward) for row in rows]
 
     def check(self, out: Path | None) -> None:
-        """Raise ValueError for arguments that conflict with the environment or the folder."""
+        """Raise ValueError if the arguments conflict with the environment or the folder ``out``."""
         for learns in (False, True):
             make_lanes(self.environment, 1, training=learns).close()
         if self.environment.start is not None:
@@ -145,11 +145,11 @@ class Job:
                 self.check_resumes(out)
 
     def check_resumes(self, out: Path) -> None:
-        """Raise ValueError unless the agent in a folder has these arguments."""
+        """Raise ValueError unless the agent in a folder was trained with this run's arguments."""
         self.arguments.check_resumes(read_arguments(out / MODEL))
 
     def load(self, out: Path) -> Callable[[Any], Policy]:
-        """Return a function of an environment that loads the agent of a folder."""
+        """Return a function that takes an environment and loads the agent in a folder for it."""
 
         def build(env: Any) -> Policy:
             agent: Policy = agents.load(out, env)
@@ -164,11 +164,11 @@ class Cloning(Job):
     """A run that clones a policy in rounds, recorded in rounds.csv."""
 
     def run(self, out: Path, progress: bool = True, **more: Any) -> None:
-        """Clone; see :func:`agents.cloning.train.clone`."""
+        """Clone the policy into a folder; see :func:`agents.cloning.train.clone`."""
         clone(self.arguments, out=out, resume=True, progress=progress, **self.extra)
 
     def curve(self, out: Path) -> LearningCurve:
-        """Return a curve without points."""
+        """Return a learning curve without points: cloning has no rewards."""
         return "", []
 
 
@@ -179,7 +179,7 @@ class IndexJob(Job):
 
     @property
     def environment(self) -> TrainArguments:
-        """Environment of the comparison; the exploration has ``train_pages`` pages."""
+        """Arguments of the environment of the comparison; exploration has ``train_pages`` pages."""
         arguments: IndexArguments = self.arguments
         pages = arguments.of_exploration().num_pages
         return TrainArguments(
@@ -190,22 +190,22 @@ class IndexJob(Job):
         )
 
     def run(self, out: Path, progress: bool = True, **more: Any) -> None:
-        """Learn; the progress bar shows the best analytic policy of the validation."""
+        """Learn the index in a folder; a bar shows the best analytic policy in validation."""
         training.learn_index(self.arguments, out, progress=progress)
 
     def curve(self, out: Path) -> LearningCurve:
-        """Return the freshness in validation."""
+        """Return the learning curve in a folder: validated freshness after each round."""
         rows = read_rows(out / CURVE, training.CurveRow)
         unit = "rounds; validation on separate episodes"
         return unit, [(row.round, row.freshness) for row in rows]
 
     def check_resumes(self, out: Path) -> None:
-        """Raise ValueError unless the index in a folder was learned with these arguments."""
+        """Raise ValueError unless the index in a folder was learned with this run's arguments."""
         training.check_finished(out, self.arguments)
 
 
 def job_of(request: Request) -> Job:
-    """Return the requested run.
+    """Return the run that a request asks for.
 
     Modules of user classes must be imported already.
 
@@ -219,11 +219,8 @@ def job_of(request: Request) -> Job:
         return IndexJob(kind, _of_index(request), {}, {})
     if kind == CLONE:
         named = {**request.settings, **options}
-        clone_options = {name: named[name] for name in OF_CLONES if name in named}
-        cloning = CloneArguments(**clone_options)
-        rest = {
-            name: named for name, named in request.settings.items() if name not in clone_options
-        }
+        cloning = CloneArguments(**{name: named[name] for name in OF_CLONES if name in named})
+        rest = {name: value for name, value in request.settings.items() if name not in OF_CLONES}
         arguments = _of_model("ppo", replace(request, settings=rest), OF_CLONING)
         noted = {"clone": asdict(cloning)}
         return Cloning(
@@ -242,7 +239,7 @@ def job_of(request: Request) -> Job:
 
 
 def _of_index(request: Request) -> IndexArguments:
-    """Return the arguments for learning an index."""
+    """Return the arguments of a requested run that learns an index."""
     if request.env_id.removeprefix(PREFIX) != FALLBACK:
         raise ValueError(f"env_id must be {FALLBACK} for {INDEX}, got {request.env_id!r}")
     for name in request.env_args:
@@ -254,16 +251,15 @@ def _of_index(request: Request) -> IndexArguments:
 
 
 def _of_model(algorithm: str, request: Request, base: Mapping[str, Any]) -> TrainArguments:
-    """Return the arguments of a run of an algorithm of Stable-Baselines3."""
+    """Return the arguments of a requested run of Stable-Baselines3; ``base`` has defaults."""
     named = [*base.items(), *request.hyperparameters.items(), *request.settings.items()]
     values = {WORDS.get(name, name): value for name, value in named}
     for name in OF_COMMAND:
         if name in values:
             raise ValueError(f"hyperparameters must not name {name!r}, an argument of the command")
     rest = {name: value for name, value in values.items() if name not in TRAIN_FIELDS}
-    train_values = {
-        name: value for name, value in {**values, **request.options}.items() if name in TRAIN_FIELDS
-    }
+    train_values = {**values, **request.options}
+    train_values = {name: train_values[name] for name in train_values if name in TRAIN_FIELDS}
     train_values |= {"env_args": request.env_args, "instance": request.instance, "model_args": rest}
     pages = whole("train_pages", train_values.get("train_pages", 0), 0, MAX_COUNT)
     if pages:

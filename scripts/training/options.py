@@ -23,7 +23,7 @@ TrainPages = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class OutOptions:
-    """Options of all commands."""
+    """Options of all commands that train or tune: the output folder, and a fresh start."""
 
     out: Annotated[
         Path | None,
@@ -218,6 +218,6 @@ class TuneOptions(EnvOptions):
 
 
 def training_options(kind: type[RunOptions]) -> list[str]:
-    """Return the names of the options of the training itself."""
+    """Return the names of a kind's options that concern the training, not the comparison."""
     shared = {entry.name for entry in fields(RunOptions)} - {"seed", "learning_rate"}
     return [entry.name for entry in fields(kind) if entry.name not in {*shared, "algorithm"}]

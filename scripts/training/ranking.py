@@ -54,7 +54,7 @@ class RankedPolicy(NamedTuple):
 
 
 def measured(arguments: TrainArguments) -> str:
-    """Describe the mean reward per step of an environment."""
+    """Return a text that says what the mean reward per step of an environment measures."""
     if arguments.env_id not in FAMILIES:
         return "mean reward per step"
     penalised = arguments.env_id == "CrawlHarmonic-v0"
@@ -71,7 +71,7 @@ def measured(arguments: TrainArguments) -> str:
 
 
 def best_first(rows: Sequence[Row], metric: str = REWARD, agent: str = "") -> list[str]:
-    """Return the analytic policies by their means, the best first.
+    """Return the labels of the analytic policies sorted by their means, the best first.
 
     Simple policies, oracles, the agent and policies over the budget are left out.
     """
@@ -84,13 +84,13 @@ def best_first(rows: Sequence[Row], metric: str = REWARD, agent: str = "") -> li
 
 
 def best_in_words(rows: Sequence[Row]) -> str:
-    """Return the best mean reward as text, for the progress bar of a training."""
+    """Return name and mean reward of the best analytic policy as text, for a progress bar."""
     means = {item.policy: item.mean for item in summarize(rows, REWARD)}
     return "".join(f"best analytic {label} {means[label]:.4f}" for label in best_first(rows)[:1])
 
 
 def without_duplicates(rows: Sequence[Row], labels: Sequence[str]) -> list[str]:
-    """Return the labels, except those with the same values as an earlier label."""
+    """Return the labels, without labels that have the same values as an earlier label."""
     values: dict[str, list[float]] = {label: [] for label in labels}
     for row in rows:
         if row.policy in values:
@@ -102,9 +102,9 @@ def without_duplicates(rows: Sequence[Row], labels: Sequence[str]) -> list[str]:
 def rank_policies(
     rows: Sequence[Row], metric: str, agent: str, best: str | None
 ) -> list[RankedPolicy]:
-    """Return the results of all policies in a metric: the best first, then those over the budget.
+    """Return the results of all policies in a metric, the best first, over budget last.
 
-    ``best`` is the best analytic policy, if there is one.
+    ``best`` is the label of the best analytic policy, which scores 1, if there is one.
     """
     summaries = summarize(rows, metric, agent)
     means = {item.policy: item.mean for item in summaries}
@@ -131,9 +131,10 @@ def rank_policies(
 def compared(
     agent_rows: Sequence[Row], baselines: Sequence[Row], label: str
 ) -> tuple[list[RankedPolicy], str | None]:
-    """Return the ranking of the agent, the simple and the best policies, and the best policy.
+    """Return the ranking of agent and policies, and the label of the best policy or None.
 
-    Oracles and other agents are evaluated only if named; they are ranked but never the best.
+    Simple policies and the NUM_BEST best analytic policies are ranked. So are oracles and other
+    agents if they were evaluated; they are never the best policy.
     """
     ranked = without_duplicates(baselines, best_first(baselines))
     hidden = {*best_first(baselines)} - {*ranked[:NUM_BEST]}
@@ -153,7 +154,7 @@ def publish(
     metric: str,
     measured: str,
 ) -> None:
-    """Write rows.csv, ranking.csv and ranking.png, and print the table.
+    """Write a ranking as rows.csv, ranking.csv and ranking.png to ``folder``, and print it.
 
     ``metric`` and ``measured`` name the ranked values in the table and in the picture.
     """
@@ -212,9 +213,10 @@ def draw_curve(
     title: str,
     measured: str,
 ) -> None:
-    """Draw learning curves, with bands of their intervals, and the levels of other policies.
+    """Draw learning curves with bands of intervals, and a line for the mean of each policy.
 
-    ``curves`` has ``x``, ``y``, ``half`` and ``label``; ``unit`` is that of ``x``.
+    ``curves`` has the columns ``x`` in units ``unit``, ``y``, ``half`` and ``label``; ``levels``
+    are the policies.
     """
     dashes = (*charts.DASHES, (0, (5, 1, 1, 1)), (0, (1, 3)))
     rules = [
@@ -226,7 +228,7 @@ def draw_curve(
 
 
 def table_of(ranking: Sequence[RankedPolicy], agent: str, metric: str, best: str | None) -> Table:
-    """Return the printed table, with the agent in bold."""
+    """Return the table of a ranking for the terminal, with the agent in bold."""
     seeds = max(item.seeds for item in ranking)
     scored = not math.isnan(ranking[0].score)
     scale = f"; score: {RANDOM} 0 %, {best} 100 %" if scored else ""

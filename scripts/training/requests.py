@@ -25,14 +25,14 @@ from scripts.training.options import RunOptions, training_options
 
 RUN = "run.json"
 SEED_STEP = 1000
-"""Difference between the seeds of parallel runs: lane i of a run has its seed plus i."""
+"""Difference between the seeds of parallel runs; lane i of a run has the run's seed plus i."""
 SEED_FOLDERS, TENSORBOARD = "seed-*", "tensorboard"
 RUN_FILES = (
     *("clone.json", "config.json", "curve.csv", "curve.png", "index.json"),
     *("model.zip", "provenance.json", "ranking.csv", "ranking.png", "rounds.csv", "rows.csv"),
     *(RUN, "runs.csv", "validation.csv"),
 )
-"""Files of a run, without the saved rows of the analytic policies."""
+"""Files of a run that ``discard`` removes; saved rows of analytic policies are kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,10 +65,10 @@ class Request:
 
 
 def request_of(kind: str, options: RunOptions) -> Request:
-    """Return the request of a command: a new one, or that of the run to resume, updated.
+    """Return the request that a command makes; a resumed run's request is updated by options.
 
     Raises:
-        ValueError: no environment, another kind or environment than that of the run to resume, or
+        ValueError: no environment, another kind or environment than the run to resume has, or
             bad values.
     """
     if options.resume is not None:
@@ -98,9 +98,10 @@ def request_of(kind: str, options: RunOptions) -> Request:
 
 
 def runs_of(request: Request, out: Path) -> dict[Path, Request]:
-    """Return the runs of a request by folder: itself, or several whose seeds differ by SEED_STEP.
+    """Return the runs of a request by folder: one in ``out``, or several in its subfolders.
 
-    Several have the folders ``seed-0``, ``seed-1``, ..., numbered from the seed of the request.
+    Seeds of several runs differ by SEED_STEP. Their folders are ``seed-S``, ``seed-(S+1)``, ...,
+    with the seed S of the request.
     """
     if request.seeds is None:
         return {out: request}
@@ -127,7 +128,7 @@ def save_request(out: Path, request: Request) -> None:
 
 
 def read_request(out: Path) -> Request:
-    """Return the request of the run in a folder.
+    """Read the request of the run in a folder.
 
     Raises:
         ValueError: there is no run, or its file is damaged.
@@ -139,7 +140,7 @@ def read_request(out: Path) -> Request:
 
 
 def check_same(out: Path, request: Request) -> None:
-    """Raise ValueError if a folder holds a run of another kind, environment or number of runs."""
+    """Raise ValueError if a folder has a run of another kind, environment or number of runs."""
     if not (out / RUN).exists():
         return
     stored = read_request(out)
@@ -153,7 +154,7 @@ def check_same(out: Path, request: Request) -> None:
 
 
 def discard(out: Path) -> None:
-    """Remove the run in a folder, if there is one; other files stay."""
+    """Remove the files of the run in a folder, if there is a run; keep all further files."""
     if not (out / RUN).exists():
         return
     for path in (*out.glob(SEED_FOLDERS), out / TENSORBOARD):
@@ -165,16 +166,14 @@ def discard(out: Path) -> None:
 def import_user_classes(algorithm: str, options: Mapping[str, Any]) -> None:
     """Import the modules of user classes, ``module:Class``, that a command names.
 
-    These are the algorithm, the network and callbacks. Names in files are never imported.
+    The command can name an algorithm, a network and callbacks. Names in files are never imported.
 
     Raises:
         ValueError: a module cannot be imported.
     """
     named = [("algorithm", algorithm), ("network", options.get("network", ""))]
-    for argument, name in (
-        *named,
-        *(("callback", callback) for callback in options.get("callback", ())),
-    ):
+    named += [("callback", name) for name in options.get("callback", ())]
+    for argument, name in named:
         module, colon, _ = name.partition(":")
         try:
             if colon:

@@ -28,7 +28,7 @@ from scripts.training.seeds import curves_of_run, mean_curve, train_seeds
 
 
 def train_and_compare(request: Request, out: Path, fresh: bool) -> None:
-    """Evaluate the policies, train or resume one run or several, then compare, draw and print.
+    """Evaluate policies, train or resume the requested runs, then write and print a comparison.
 
     Raises:
         ValueError: incompatible arguments, fewer than one episode, or another run in ``out``.
@@ -64,7 +64,7 @@ def train_and_compare(request: Request, out: Path, fresh: bool) -> None:
 
 
 def begin(out: Path, request: Request, jobs: Mapping[Path, Job], fresh: bool) -> None:
-    """Check the runs in their folders, and save the request; with ``fresh``, discard old ones."""
+    """Check each run's folder, and save the request; with ``fresh``, discard earlier runs."""
     if not fresh:
         requests.check_same(out, request)
     for folder, job in jobs.items():
@@ -82,7 +82,7 @@ def report(
     baselines: Sequence[Row],
     out: Path,
 ) -> None:
-    """Write, draw and print the ranking; several runs are ranked by their means."""
+    """Write, draw and print the ranking of an agent; several runs count by their mean."""
     job, several = next(iter(jobs.values())), request.seeds is not None
     curves, unit = mean_curve(jobs, out) if several else curves_of_run(job, out)
     rows = mean_rows(agent_results)
@@ -105,10 +105,10 @@ def report(
 
 
 def agent_rows(job: Job, out: Path, episodes: int) -> list[Row]:
-    """Evaluate an agent on the seeds of the comparison: its best actions, then sampled ones.
+    """Return rows of an agent on the seeds of the comparison: best actions, then sampled ones.
 
-    The seeds differ from those of the training. A recorded trace or a fixed instance is the same
-    for all seeds: there, this is performance on the training data.
+    These seeds differ from the seeds of the training. A recorded trace or a fixed instance is the
+    same for all seeds, so its rows show performance on the training data.
     """
     build = job.load(out)
     rows = lane_rows(job.label, build, job.environment, episodes)
@@ -119,7 +119,7 @@ def agent_rows(job: Job, out: Path, episodes: int) -> list[Row]:
 
 
 def mean_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return the means over runs, episode by episode."""
+    """Return rows with the mean over runs of each policy, seed and metric."""
     data = pd.DataFrame(rows, columns=list(Row._fields))
     keys = ["id", "policy", "seed", "metric"]
     mean = data.groupby(keys, sort=False)["value"].mean().reset_index()

@@ -22,14 +22,14 @@ from scripts.training.jobs import Job, job_of
 from scripts.training.requests import Request, import_user_classes
 
 CURVE = ("after", "mean", "half", "count")
-"""Columns of the curve: units of training, mean over seeds, half-width of its interval, seeds."""
+"""Columns of curve.csv: units of training, mean over seeds, half-width of its interval, seeds."""
 HELD_OUT = "steps, over all lanes; best actions on held-out seeds"
 POLL = 0.5
 """Seconds between two updates of the progress bars."""
 
 
 def train_seeds(runs: Mapping[Path, Request], jobs: Mapping[Path, Job]) -> None:
-    """Train the runs that are not finished, in worker processes; an interrupt saves them all."""
+    """Train unfinished runs in worker processes; an interrupt stops and saves all of them."""
     with _pool(min(len(runs), os.cpu_count() or 1)) as pool:
         running = {folder: pool.submit(run_request, runs[folder], folder) for folder in runs}
         with ProgressBar("{task.fields[reached]}", "{task.elapsed:.0f} s") as bar:
@@ -46,14 +46,14 @@ def train_seeds(runs: Mapping[Path, Request], jobs: Mapping[Path, Job]) -> None:
 
 
 def run_request(request: Request, folder: Path) -> None:
-    """Train one run, without a progress bar."""
+    """Train the run of a request in a folder, without a progress bar (in a worker)."""
     import_user_classes(request.kind, request.options)
     job_of(request).run(folder, progress=False)
 
 
 @contextmanager
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool whose workers are interrupted with this process, and then save their runs."""
+    """Yield a pool of processes; an error or interrupt here interrupts all, and they save runs."""
     pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
     try:
         yield pool
@@ -67,9 +67,9 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def curves_of_run(job: Job, out: Path) -> tuple[pd.DataFrame, str]:
-    """Return the learning curve of a run and its validations, and the unit of ``x``.
+    """Return a table of a run's learning curve and its validations, and the name of its unit.
 
-    The columns are ``x``, ``y``, ``half`` and ``label``.
+    The columns are ``x`` in this unit, ``y``, ``half`` (of an interval) and ``label``.
     """
     unit, points = job.curve(out)
     few = job.environment.train_pages
@@ -81,10 +81,10 @@ def curves_of_run(job: Job, out: Path) -> tuple[pd.DataFrame, str]:
 
 
 def mean_curve(jobs: Mapping[Path, Job], out: Path) -> tuple[pd.DataFrame, str]:
-    """Return the mean curve of several runs as :func:`curves_of_run`, and write curve.csv.
+    """Return the mean learning curve of several runs and its unit, and write curve.csv.
 
-    Validations are used, if there are any. Runs of one algorithm have rows after the same numbers
-    of steps.
+    The table has the columns of :func:`curves_of_run`. Validations are used, if there are any.
+    Runs of one algorithm have rows after the same numbers of steps.
     """
     points, unit = [], ""
     for folder, job in jobs.items():

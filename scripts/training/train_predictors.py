@@ -124,11 +124,11 @@ class Arguments:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Sizes of the options, else of ``FULL`` or ``QUICK``."""
+        """Sizes that the user set; other sizes are from ``FULL``, or ``QUICK`` with --quick."""
         return (QUICK if self.quick else FULL) | without_none({n: getattr(self, n) for n in FULL})
 
     def check(self) -> None:
-        """Raise ValueError for a value outside its range."""
+        """Raise ValueError if an option is outside its range."""
         one_of("model", self.model, MODELS)
         whole("seed", self.seed, 0)
         whole("threads", self.threads, 1)
@@ -143,7 +143,7 @@ class Tables(NamedTuple):
     tests: tuple[Examples, ...]
 
     def account(self) -> dict[str, dict[str, Any]]:
-        """Return the numbers of examples, and the shares of positives by task."""
+        """Return the number of examples of each part, and its share of positives by task."""
         named = {"train": (self.train,), "validation": (self.validation,), "test": self.tests}
         return {
             "examples": {name: sum(map(len, parts)) for name, parts in named.items()},
@@ -161,19 +161,16 @@ def make_tables(arguments: Arguments) -> Tables:
     """Record markets of one world and make examples from them.
 
     Days of the first market are for training, sampled in part by past clicks. Later days of the
-    second, with other offers of the same merchants, are for validation. Still later days of the
-    others are for testing, sampled uniformly (section 4.1.1). Training and test offers are
-    disjoint: metadata would identify a few offers.
+    second market, with different offers of the same merchants, are for validation. Still later
+    days of all further markets are for testing, sampled uniformly (section 4.1.1). Training and
+    test offers are disjoint, since metadata would identify a few offers.
 
     Raises:
         ValueError: an argument outside its range.
     """
     (offers, days, per_day, markets), seed = arguments.sizes.values(), arguments.seed
-    test_offers, split, uniform = (
-        min(offers, TEST_OFFERS),
-        split_days(days),
-        UniformSample(TEST_PER_DAY),
-    )
+    test_offers, split = min(offers, TEST_OFFERS), split_days(days)
+    uniform = UniformSample(TEST_PER_DAY)
     sample = ClickWeightedSample(per_day, arguments.share)
     first = logged(seed, offers, split.train.stop)
     train = examples(first, split.train, sample=sample, seed=seed)
@@ -188,7 +185,7 @@ def make_tables(arguments: Arguments) -> Tables:
 
 
 def measured(predictor: Predictor, tests: Sequence[Examples], seconds: float) -> Row:
-    """Return the results of a predictor on the test days of all test markets."""
+    """Return the results of a predictor on all test markets; training took ``seconds``."""
     from sklearn.metrics import roc_auc_score  # slow to import
 
     task, features = predictor.task, predictor.features
@@ -210,7 +207,7 @@ def measured(predictor: Predictor, tests: Sequence[Examples], seconds: float) ->
 def over_subsets(labels: BoolArray, scores: FloatArray) -> tuple[float, float]:
     """Return the AUC's mean and standard deviation over random parts (Han et al. 2020, §5.1).
 
-    If a part lacks a class, in small runs, they are the AUC of all and NaN.
+    If a part lacks a class, as in small runs, return the AUC of all examples and NaN.
     """
     from sklearn.metrics import roc_auc_score  # slow to import
 
@@ -224,7 +221,7 @@ def over_subsets(labels: BoolArray, scores: FloatArray) -> tuple[float, float]:
 def trained(
     tables: Tables, arguments: Arguments, bar: ProgressBar
 ) -> Iterator[tuple[Predictor, Row]]:
-    """Train all nine predictors, except stored ones, and measure them."""
+    """Train the nine predictors, except stored ones; yield each predictor with its results."""
     stored = {} if arguments.stored is None else load(arguments.stored)
     settings = {"threads": arguments.threads, "seed": arguments.seed}
     settings |= QUICK_SETTINGS[arguments.model] if arguments.quick else {}
@@ -243,7 +240,7 @@ def trained(
 
 
 def table_of(rows: list[Row]) -> Table:
-    """Return the table that is printed at the end."""
+    """Return a table of the predictors' AUCs for the terminal."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in ("task", "features"):
         table.add_column(name)
@@ -259,7 +256,7 @@ def table_of(rows: list[Row]) -> Table:
 
 
 def train_all(out: Path, rows: list[Row], arguments: Arguments) -> None:
-    """Train, measure and save; only the predictors from both kinds of features are saved.
+    """Train and measure all predictors; save those that use both kinds of features.
 
     The folder receives ``auc.csv`` and one file per task as they are finished, and
     ``provenance.json`` at the end; ``rows`` receives the rows of the table as they are finished.
@@ -311,7 +308,7 @@ def stopped(folder: Path, rows: list[Row]) -> str:
 
 
 def main(arguments: Arguments) -> None:
-    """Train, measure and save."""
+    """Train the predictors, measure and save them, and print the table."""
     named = f"predictors-{arguments.model}{'-quick' if arguments.quick else ''}"
     folder, rows = arguments.out or Path("runs") / named, list[Row]()
     try:

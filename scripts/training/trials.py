@@ -29,7 +29,7 @@ from scripts.training.tuning import (
 
 BEST, TRIALS, PICTURE = "best.yml", "trials.csv", "trials.png"
 MAX_TABLE_ROWS = 10
-"""Number of trials in the table."""
+"""Largest number of trials in the printed table."""
 LOGARITHMIC = ("learning_rate", "ent_coef")
 COMPLETE, PRUNED, SO_FAR = "complete", "pruned", "best so far"
 LOOKS = {
@@ -40,7 +40,7 @@ LOOKS = {
 
 
 def write_trials(out: Path, tuning: Tuning, trials: Sequence[Ended]) -> None:
-    """Write a line per trial, and the hyperparameters of the best complete one, if any."""
+    """Write a line per trial to trials.csv, and the best complete trial, if any, to best.yml."""
     import yaml  # type: ignore[import-untyped]  # it ships no types
 
     names = ["trial", "mean_reward", "stages", *(trials[0].parameters if trials else ())]
@@ -49,10 +49,8 @@ def write_trials(out: Path, tuning: Tuning, trials: Sequence[Ended]) -> None:
     if best is None:
         return
     request = tuning.request
-    steps, settings = (
-        request.options["steps"],
-        settings_of(best.parameters, request.options["steps"]),
-    )
+    steps = request.options["steps"]
+    settings = settings_of(best.parameters, steps)
     entry = entry_of(request.kind, request.env_id, steps, settings)
     arguments = ", ".join(f"{name}={value}" for name, value in request.env_args.items())
     text = (
@@ -65,7 +63,7 @@ def write_trials(out: Path, tuning: Tuning, trials: Sequence[Ended]) -> None:
 
 
 def table_of(trials: Sequence[Ended]) -> Table:
-    """Return the table of the best trials, pruned ones last."""
+    """Return a table of the best trials for the terminal; pruned trials come last."""
     ranked = sorted(trials, key=lambda trial: (-trial.stages, -trial.value))[:MAX_TABLE_ROWS]
     table = Table(caption=f"the best {len(ranked)} of {len(trials)} trials", caption_justify="left")
     for name in ("trial", "mean reward", *(trials[0].parameters if trials else ())):
@@ -84,8 +82,8 @@ def draw_trials(
 ) -> None:
     """Draw the mean rewards of trials in order, and against each hyperparameter.
 
-    The panels are in the order of ``importances``, shares of the variance that hyperparameters
-    explain, followed by the others.
+    ``importances`` are shares of the variance that hyperparameters explain; their panels come
+    first, in this order.
     """
     names = list(dict.fromkeys([*importances, *(trials[0].parameters if trials else ())]))
     panels = {name: name for name in ("trial", *names)}
@@ -110,7 +108,7 @@ def draw_trials(
 
 
 def search(tuning: Tuning, study: Any, trials: int, out: Path) -> None:
-    """Run trials, writing the results after each; then draw and print."""
+    """Run trials up to the number ``trials``, write results after each, then draw and print."""
     ended: list[Ended] = []
     with ProgressBar(COUNT, "best mean reward {task.fields[best]}") as bar:
         task = bar.add_task("trials", total=trials, best="-")

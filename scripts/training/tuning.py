@@ -35,13 +35,13 @@ from scripts.training.requests import Request, import_user_classes
 STAGES = 4
 """Stages of a trial; after each it is validated, and may be pruned."""
 STARTUP = 8
-"""Number of random trials before TPE."""
+"""Number of trials with random hyperparameters before TPE draws them."""
 STUDY = "crawl-envs"
 WITH_MINIBATCHES = ("maskableppo", "ppo", "recurrentppo")
 
 
 def suggested(trial: Any, algorithm: str) -> dict[str, Any]:
-    """Draw the hyperparameters of one of Optuna's trials, by name, rounded to three digits.
+    """Draw the hyperparameters of one of Optuna's trials; return them by name, with three digits.
 
     A user class has the hyperparameters of the algorithm whose rules it follows.
     """
@@ -73,12 +73,12 @@ def suggested(trial: Any, algorithm: str) -> dict[str, Any]:
 
 
 def rounded(value: Any) -> Any:
-    """Return a hyperparameter as used and reported: a float with three digits."""
+    """Round a float hyperparameter to three significant digits; return other values as they are."""
     return float(f"{value:.3g}") if isinstance(value, float) else value
 
 
 def settings_of(parameters: Mapping[str, Any], steps: int) -> dict[str, Any]:
-    """Return the settings of a run, with the batch size from the number of minibatches.
+    """Return a trial's hyperparameters as settings of a run, with a batch size for minibatches.
 
     Args:
         parameters: hyperparameters of a trial.
@@ -95,7 +95,7 @@ def settings_of(parameters: Mapping[str, Any], steps: int) -> dict[str, Any]:
 
 
 class Tuning(NamedTuple):
-    """A search: the request of its trials, without hyperparameters, and the number of seeds."""
+    """A search: its trials' request without hyperparameters, and number of validation seeds."""
 
     request: Request
     episodes: int
@@ -111,14 +111,14 @@ class Tuning(NamedTuple):
         }
 
     def job(self, parameters: Mapping[str, Any]) -> Job:
-        """Return the run of hyperparameters."""
+        """Return the training run with given hyperparameters."""
         settings = settings_of(parameters, self.request.options["steps"])
         return job_of(replace(self.request, settings=settings))
 
     def score(self, parameters: Mapping[str, Any], stage: int, folder: Path) -> float:
-        """Train up to a stage in a folder, resuming the stage before; return the mean reward.
+        """Train up to a stage in a folder, resuming the previous stage; return the mean reward.
 
-        This is the reward of the best actions over the validation seeds.
+        The reward is that of the best actions, over the validation seeds.
         """
         job, steps = self.job(parameters), self.request.options["steps"]
         job.run(folder, progress=False, until=math.ceil(steps * stage / STAGES))
@@ -129,7 +129,7 @@ class Tuning(NamedTuple):
 
 
 def tuning_of(options: TuneOptions) -> Tuning:
-    """Return the search of a command.
+    """Return the search that the options of a command ask for.
 
     Raises:
         ValueError: a value outside its range, an unknown algorithm, or arguments that the
@@ -157,7 +157,7 @@ def tuning_of(options: TuneOptions) -> Tuning:
 
 
 class Ended(NamedTuple):
-    """A finished trial; ``value`` is its last mean reward, or NaN."""
+    """A finished trial; ``value`` is the last mean reward that was measured, or NaN."""
 
     number: int
     value: float
@@ -166,7 +166,7 @@ class Ended(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether it completed all stages."""
+        """Whether the trial completed all stages."""
         return self.stages == STAGES
 
 
@@ -216,7 +216,7 @@ def open_study(tuning: Tuning, storage: Path, *, fresh: bool = False) -> Iterato
 
 
 def _check_storage(path: Path) -> None:
-    """Raise ValueError if a file exists that has no studies; do not change it."""
+    """Raise ValueError if ``path`` exists and is no file of studies; leave it unchanged."""
     if not path.exists():
         return
     try:
@@ -229,9 +229,9 @@ def _check_storage(path: Path) -> None:
 
 
 def run(study: Any, tuning: Tuning, count: int) -> Iterator[list[Ended]]:
-    """Run trials until ``count`` have finished; yield all finished ones, at first and after each.
+    """Run trials until ``count`` have finished; yield the list of finished trials after each.
 
-    They are in order, without interrupted ones.
+    The first list has trials of earlier runs. Lists are in order, without interrupted trials.
     """
     from optuna.samplers import TPESampler
 
@@ -258,7 +258,7 @@ def _ended(study: Any) -> list[Ended]:
 
 
 def _objective(tuning: Tuning, trial: Any) -> float:
-    """Return the score of the last stage; a trial whose weights diverge is pruned too."""
+    """Run one trial and return the score of its last stage; prune it if its weights diverge."""
     from optuna import TrialPruned
 
     parameters, value = suggested(trial, tuning.request.kind), math.nan
@@ -277,7 +277,7 @@ def _objective(tuning: Tuning, trial: Any) -> float:
 
 
 def best_of(trials: Sequence[Ended]) -> Ended | None:
-    """Return the best complete trial, the earliest if tied."""
+    """Return the complete trial with the largest mean reward, the earliest if tied, or None."""
     complete = [trial for trial in trials if trial.complete]
     return max(complete, key=lambda trial: trial.value) if complete else None
 

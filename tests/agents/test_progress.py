@@ -12,10 +12,10 @@ from agents.progress import COUNT, ProgressBar, tracked
 TEXTS = (COUNT, "mean reward {task.fields[reward]}", "{task.fields[beside]}")
 
 
-def played(terminal: bool, shown: bool = True) -> str:
+def played(terminal: bool, visible: bool = True) -> str:
     file = io.StringIO()
     console = Console(file=file, width=80, force_terminal=terminal)
-    with ProgressBar(*TEXTS, console=console, shown=shown) as bar:
+    with ProgressBar(*TEXTS, console=console, visible=visible) as bar:
         what = "uniform LearningGreedyNCIS, only importance known"
         task = bar.add_task(what, total=60_000, reward="-", beside="[best] of all: " + 30 * "x")
         for done in range(0, 60_001, 20_000):
@@ -33,7 +33,7 @@ def test_without_a_terminal_the_end_is_one_plain_line() -> None:
 def test_without_a_terminal_there_is_a_line_from_time_to_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
     counts = [line.split(" known ")[1].split()[0] for line in played(False).splitlines()]
     assert counts == ["0/60,000", "20,000/60,000", "40,000/60,000", "60,000/60,000"]
 
@@ -43,7 +43,7 @@ def test_a_long_step_is_told_of_while_it_lasts(
     timed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From a thread, with the time left at the speed of this run; 5 of 9 were there before."""
-    monkeypatch.setattr(progress, "EVERY", 0.05)
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.05)
     console = Console(file=io.StringIO(), width=80)
     bar = ProgressBar(COUNT, console=console, timed=timed)
     task = bar.add_task("plays", total=9, completed=5)
@@ -72,7 +72,7 @@ def test_a_long_description_is_cut_before_what_follows_in_80_columns() -> None:
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_nothing_is_shown_unless_asked(terminal: bool) -> None:
-    assert played(terminal, shown=False) == ""
+    assert played(terminal, visible=False) == ""
 
 
 @pytest.mark.parametrize("timed", [False, True])

@@ -60,7 +60,7 @@ def draw_page(
     state = np.array([1.0 - law.burst[law.group[i], 2], law.burst[law.group[i], 2], 0.0, 0.0])
     steps: list[tuple[str, int, float, float]] = []
     for gap in range(gaps.first[i], gaps.first[i + 1]):
-        quiet = gaps.known[gap] and not gaps.changed[gap]
+        quiet = gaps.has_evidence[gap] and not gaps.changed[gap]
         signals = [] if quiet else list(range(gaps.signal[gap], gaps.signal[gap + 1]))
         cuts = [0.0, *(float(gaps.signal_at[k]) for k in signals), float(gaps.length[gap])]
         for number, (begin, end) in enumerate(pairwise(cuts)):
@@ -75,7 +75,9 @@ def draw_page(
         elif kind == "signal":
             state = state @ sum(page.signal(gaps.source[k], gaps.pace[k]))
         else:
-            kept = np.array([not gaps.changed[k]] * 2 + [gaps.changed[k] or not gaps.known[k]] * 2)
+            kept = np.array(
+                [not gaps.changed[k]] * 2 + [gaps.changed[k] or not gaps.has_evidence[k]] * 2
+            )
             state = np.append((state * kept)[:2] + (state * kept)[2:], [0.0, 0.0])
         state = state / state.sum()
     changes: list[tuple[float, int]] = []
@@ -83,7 +85,7 @@ def draw_page(
     now = pick(rng, state[:2].tolist())
     for (kind, k, begin, end), before in zip(reversed(steps), reversed(alpha), strict=True):
         if kind == "crawl":
-            if not gaps.known[k]:
+            if not gaps.has_evidence[k]:
                 now += 2 * pick(rng, [before[now], before[2 + now]])
             else:
                 now += 2 * gaps.changed[k]

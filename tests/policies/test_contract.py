@@ -149,8 +149,7 @@ def acts_alike_without_the_environment(place, name, env, actions):
             break
         follow(pages, core)
         assert_same_tracker(pages.tracker(), core.tracker())
-        if live.reads_log:
-            live.update(core.last_log(), pages.tracker())
+        live.update(core.last_log(), pages.tracker())
 
 
 def encoded(choice, tracker, core):
@@ -159,7 +158,7 @@ def encoded(choice, tracker, core):
     if form == "shares":
         choice = as_shares(choice, tracker.problem, core.epoch, tracker.time)
     if form in ("rates", "shares"):
-        return rate_action("it", choice, num_pages, shares=form == "shares")
+        return choice if form == "shares" else rate_action("it", choice, num_pages)
     return page_action("it", choice, form, num_pages, batch=core.batch)
 
 

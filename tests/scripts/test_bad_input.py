@@ -117,7 +117,7 @@ SAID: list[tuple[str, ...]] = [  # a line, and what its error says
     ("train ppo CrawlNCIS-v0 --train-pages 1e9", "--train-pages", "integer", "1e9"),
     (
         "train ppo CrawlNCIS-v0 --train-pages 5 --network mlp",
-        "train_pages must be 0 but for the network 'pages'",
+        "train_pages must be 0 with another network than 'pages'",
         "got 5",
     ),
     ("tune sarsa CrawlNCIS-v0", "algorithm", "'sarsa'", "ppo"),

@@ -476,7 +476,7 @@ TWO = ("--feed", "f", "--feed", "g")
         (schedule.app, ["PAGES", "--bandwidth", 1, "--start", "2026-03-02"], "start must be"),
         (schedule.app, ["PAGES", "--bandwidth", 1, "--feed", "f"], "feed must be left out"),
         (schedule.app, ["PAGES", "--bandwidth", 1, "--live", *TWO], "feed must be given with"),
-        (schedule.app, ["PAGES", "--bandwidth", 1, "--until", "-1"], "until must be after"),
+        (schedule.app, ["PAGES", "--bandwidth", 1, "--until", "-1"], "until must be a number of"),
         (schedule.app, ["PAGES", "--bandwidth", 1, "--until", "soon"], "time must be days"),
     ],
 )

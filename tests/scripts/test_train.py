@@ -87,7 +87,7 @@ def test_a_run_from_end_to_end(tmp_path):
     assert agents.load(out).model.num_timesteps >= 1200 > before
     assert json.loads((out / "config.json").read_text()) == {**config, "steps": 1200}
     refused(resume(out, "--lanes", 8), "lanes must be 4")
-    refused(resume(out, "ppo"), "env_id 'CrawlNCIS-v0'", "got 'ppo'")
+    refused(resume(out, "ppo"), "env_id must be 'CrawlNCIS-v0'", "got 'ppo'")
     refused(resume(tmp_path / "none"), "no run.json")
     done(run("a2c", "CrawlNCIS-v0", *SMALL, *SHORT, "--fresh", out=out))
     assert agents.load(out).arguments.algorithm == "a2c"

@@ -1,7 +1,7 @@
-"""Hyperparameter files in the format of RL-Zoo: the recommended ones, and those of users.
+"""Read and make hyperparameter files in the format of RL-Zoo.
 
-There is a recommended file per algorithm, ``ppo.yml`` say. RL-Zoo can read them, and needs an entry
-per environment id; the settings are the same for all. :func:`defaults` returns the fields of
+Each algorithm has a file of recommended values, such as ``ppo.yml``. RL-Zoo needs an entry per
+environment id; the values are the same for all ids. :func:`defaults` returns the fields of
 :class:`agents.sb3.arguments.TrainArguments`, and :func:`model_arguments` the rest.
 """
 
@@ -29,16 +29,16 @@ WORDS = {
     "learning_rate": "learning_rate",
     "gamma": "gamma",
 }
-"""Names in RL-Zoo and in TrainArguments."""
+"""The name of a hyperparameter in TrainArguments, by its name in RL-Zoo."""
 PREFIX = "crawl_envs:"
 POLICY_KWARGS = "__import__('agents.sb3.zoo').sb3.zoo.policy_kwargs"
 
 
 @functools.cache
 def settings(algorithm: str) -> dict[str, Any]:
-    """Return the entry of an algorithm as it stands in the file; ValueError for an unknown one.
+    """Read an algorithm's recommended hyperparameters from its file; ValueError if unknown.
 
-    A class of one's own has that of the algorithm that it derives from
+    A user's class has the entry of the algorithm that it derives from
     (:func:`agents.sb3.algorithms.rules_of`).
     """
     if ":" in algorithm:
@@ -58,9 +58,9 @@ def defaults(algorithm: str) -> dict[str, Any]:
 
 
 def model_arguments(algorithm: str) -> dict[str, Any]:
-    """Return the recommended arguments of the algorithm's class not in :func:`defaults`."""
-    others = (*WORDS, "policy", "policy_kwargs")
-    return {name: value for name, value in settings(algorithm).items() if name not in others}
+    """Return the recommended arguments of an algorithm's class that :func:`defaults` lacks."""
+    excluded = (*WORDS, "policy", "policy_kwargs")
+    return {name: value for name, value in settings(algorithm).items() if name not in excluded}
 
 
 def network(algorithm: str) -> str:
@@ -69,7 +69,7 @@ def network(algorithm: str) -> str:
 
 
 def network_of(policy: Any) -> str:
-    """Return the network of a policy by the name of its class."""
+    """Return the network (``mlp`` or ``pages``) of a policy, by the name of the policy's class."""
     return "mlp" if str(policy).startswith("Mlp") else "pages"
 
 
@@ -94,24 +94,26 @@ def read_entry(path: Path | None, env_id: str) -> dict[str, Any]:
     policy, arguments = entry.pop("policy", ""), str(entry.pop("policy_kwargs", ""))
     if policy:
         entry["network"] = network_of(policy)
-    if width := re.search(r"\bwidth\W{1,4}(\d+)", arguments):  # a value by name, or a call of ours
+    if width := re.search(
+        r"\bwidth\W{1,4}(\d+)", arguments
+    ):  # by name, or in a call of policy_kwargs
         entry["width"] = int(width[1])
     return entry
 
 
-def entry_of(algorithm: str, env_id: str, steps: int, own: Mapping[str, Any]) -> dict[str, Any]:
+def entry_of(algorithm: str, env_id: str, steps: int, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return an entry of a file: the recommended hyperparameters, updated by those of a run.
 
     Args:
         algorithm: one of :data:`agents.catalog.ALGORITHMS`, or ``module:Class``.
         env_id: id of the environment.
         steps: length of the run.
-        own: hyperparameters of the run by our names, ``width`` among them.
+        values: hyperparameters of the run by the names of TrainArguments, with ``width``.
     """
     zoo = {ours: theirs for theirs, ours in WORDS.items()}
     return {
         **{name: value for name, value in settings(algorithm).items() if name not in zoo},
-        "policy_kwargs": f"{POLICY_KWARGS}({algorithm!r}, {env_id!r}, width={own['width']})",
+        "policy_kwargs": f"{POLICY_KWARGS}({algorithm!r}, {env_id!r}, width={values['width']})",
         "n_timesteps": steps,
-        **{zoo.get(name, name): value for name, value in own.items() if name != "width"},
+        **{zoo.get(name, name): value for name, value in values.items() if name != "width"},
     }

@@ -44,7 +44,7 @@ LAWS = {
 
 
 def _setting(instance: str, reveal: str = "parameters") -> Mapping[str, Any]:
-    """Return a setting of one crawl per page and unit of time, long enough for four shifts."""
+    """Return a setting with a crawl per page and unit of time, long enough for four shifts."""
     sizes = {"num_pages": 100, "bandwidth": 100.0, "horizon": 20.0}
     return {"instance": instance, "reveal": reveal, **sizes}
 

@@ -34,7 +34,7 @@ BURST_SHARE = 0.1
 QUIET_LENGTH = BURST_LENGTH * (1.0 - BURST_SHARE) / BURST_SHARE
 """Mean length of a quiet spell, 9."""
 QUIET_FACTOR = 0.1
-"""Change rate in quiet spells over the mean rate."""
+"""Change rate in quiet spells, as a multiple of the mean rate."""
 BURST_FACTOR = (1.0 - (1.0 - BURST_SHARE) * QUIET_FACTOR) / BURST_SHARE
 """Change rate in bursts over the mean rate, 9.1: the long-run mean equals the revealed rate."""
 
@@ -52,7 +52,7 @@ of an episode of length 20."""
 
 
 def sums_past(horizon: float, first: FloatArray, gaps: Callable[[], FloatArray]) -> FloatArray:
-    """Return times from ``first``, (n,), on, in rows that all end after the horizon.
+    """Return rows of increasing times that start at ``first``, (n,), and end after the horizon.
 
     ``gaps`` draws the next gaps, (n, k), as often as needed.
     """
@@ -66,7 +66,7 @@ def sums_past(horizon: float, first: FloatArray, gaps: Callable[[], FloatArray])
 
 
 def spells_at_once(horizon: float) -> int:
-    """Return the even number of spells drawn per page at once, sufficient in most cases."""
+    """Return how many spells to draw per page in one call: even, and mostly enough."""
     cycles = horizon * BURST_SHARE / BURST_LENGTH
     return 2 * (math.ceil(cycles + 4.0 * math.sqrt(cycles)) + 2)
 
@@ -74,7 +74,7 @@ def spells_at_once(horizon: float) -> int:
 def spells(
     rng: np.random.Generator, num_pages: int, horizon: float
 ) -> tuple[FloatArray, FloatArray, IntArray, BoolArray]:
-    """Draw starts, ends, pages and burst flags, (k,) each, of spells that cover (0, horizon]."""
+    """Draw starts, ends, pages and burst flags, (k,), of the spells that cover (0, horizon]."""
     first = rng.random(num_pages) < BURST_SHARE
     burst = first[:, None] ^ (np.arange(spells_at_once(horizon)) % 2 == 1)
     mean = np.where(burst, BURST_LENGTH, QUIET_LENGTH)
@@ -87,15 +87,15 @@ def spells(
 
 
 def bursty(pages: Instance, rng: np.random.Generator, horizon: float) -> Occurrences:
-    """Draw changes of a stationary two-state Markov-modulated Poisson process per page.
+    """Draw changes that alternate between bursts and quiet spells, for each page, and signals.
 
-    Bursts and quiet spells have exponential lengths. The number of changes in a time t has mean
-    Delta t and, unlike a Poisson count, variance
+    Changes are a stationary two-state Markov-modulated Poisson process, with exponential lengths of
+    bursts and quiet spells. Their number in a time t has mean Delta t and, unlike Poisson, variance
 
         Delta t + 2 v (t / k - (1 - exp(-k t)) / k**2),
 
-    with v = BURST_SHARE (1 - BURST_SHARE) ((BURST_FACTOR - QUIET_FACTOR) Delta)**2 the variance
-    of the rate and k = 1 / (BURST_LENGTH (1 - BURST_SHARE)) the decay rate of its autocovariance.
+    with v = BURST_SHARE (1 - BURST_SHARE) ((BURST_FACTOR - QUIET_FACTOR) Delta)**2 the variance of
+    the rate and k = 1 / (BURST_LENGTH (1 - BURST_SHARE)) the decay rate of its autocovariance.
     """
     start, end, page, burst = spells(rng, pages.num_pages, horizon)
     rate = pages.change_rate[page] * np.where(burst, BURST_FACTOR, QUIET_FACTOR)
@@ -104,7 +104,7 @@ def bursty(pages: Instance, rng: np.random.Generator, horizon: float) -> Occurre
 
 
 def draw_bursty(rng: np.random.Generator, num_pages: int, **more: Any) -> Misspecified:
-    """Draw pages with bursty changes; revealed rates and signal quality are true."""
+    """Draw an instance with bursty changes; the revealed rates and signal quality are true."""
     pages = draw_noisy(rng, num_pages, **more)
     return Misspecified(pages, partial(bursty, pages))
 
@@ -113,18 +113,18 @@ def draw_bursty(rng: np.random.Generator, num_pages: int, **more: Any) -> Misspe
 
 
 def gaps_at_once(rate: FloatArray, horizon: float) -> int:
-    """Return the number of gaps drawn per page at once, sufficient in most cases."""
+    """Return how many gaps between changes to draw per page in one call, which is mostly enough."""
     return math.ceil(1.1 * float(rate.max(initial=0.0)) * horizon) + 2
 
 
 def renewals(
     rng: np.random.Generator, rate: FloatArray, shape: FloatArray, horizon: float
 ) -> tuple[FloatArray, IntArray]:
-    """Draw stationary renewal processes with gaps Gamma(k, 1 / (k Delta)).
+    """Draw changes with gamma-distributed gaps, Gamma(k, 1 / (k Delta)), from a stationary start.
 
-    The gap that contains time 0 is length-biased, Gamma(k + 1, 1 / (k Delta)), and a uniform
-    share of it remains (e.g. Cox, Renewal Theory, 1962, section 5.4). Return times in (0, horizon]
-    and rows of ``rate``, Delta >= 0, and ``shape``, k > 0, (n,) both.
+    The gap that contains time 0 is length-biased, Gamma(k + 1, 1 / (k Delta)), and a uniform share
+    of it remains (e.g. Cox, Renewal Theory, 1962, section 5.4). Return times in (0, horizon] and
+    rows of ``rate``, Delta >= 0, and ``shape``, k > 0, (n,) both.
     """
     scale = np.divide(1.0, shape * rate, out=np.full(rate.shape, np.inf), where=rate > 0.0)
     first = (1.0 - rng.random(rate.size)) * rng.standard_gamma(shape + 1.0) * scale
@@ -139,7 +139,7 @@ def renewals(
 def in_windows(
     rng: np.random.Generator, rate: FloatArray, opening: FloatArray, horizon: float
 ) -> tuple[FloatArray, IntArray]:
-    """Draw Poisson processes of a mean ``rate`` in a window of every day; return times and rows."""
+    """Draw Poisson events in a daily window, at a mean of ``rate``; return times and rows."""
     days = np.arange(-1, math.ceil(horizon / DAY))
     start = DAY * (days + opening[:, None])
     start, end = np.clip([start, start + DAY * WINDOW], 0.0, horizon).reshape(2, -1)
@@ -155,10 +155,11 @@ def periodic(
     shape: FloatArray,
     opening: FloatArray,
 ) -> Occurrences:
-    """Draw changes by nearly regular renewals, or only at certain hours.
+    """Draw changes with nearly regular gaps, or only at certain hours of the day, and signals.
 
-    ``shape`` is that of gamma gaps, (m,); 0 for a Poisson process of rate Delta / WINDOW in a
-    window of every DAY, which begins at ``opening``, a share of the day in [0, 1), (m,).
+    ``shape`` is the shape of a page's gamma gaps, (m,). Where it is 0, changes are a Poisson
+    process of rate Delta / WINDOW in a window of every DAY, which begins at ``opening``, in [0, 1)
+    of a day, (m,).
     """
     regular, hourly = np.flatnonzero(shape > 0.0), np.flatnonzero(shape == 0.0)
     time, row = renewals(rng, pages.change_rate[regular], shape[regular], horizon)
@@ -168,9 +169,9 @@ def periodic(
 
 
 def draw_periodic(rng: np.random.Generator, num_pages: int, **more: Any) -> Misspecified:
-    """Draw pages, and their shapes and windows; revealed rates and signal quality are true.
+    """Draw an instance of pages with regular gaps or windows; revealed parameters are true.
 
-    Half of the pages, rounded down, have windows, the others shapes from U(SHAPE_RANGE).
+    Half of the pages, rounded down, have windows, the others shapes of gaps from U(SHAPE_RANGE).
     """
     pages = draw_noisy(rng, num_pages, **more)
     hourly = rng.permutation(num_pages) < num_pages // 2
@@ -185,7 +186,7 @@ def draw_periodic(rng: np.random.Generator, num_pages: int, **more: Any) -> Miss
 def spans(
     rng: np.random.Generator, first_rate: FloatArray, horizon: float
 ) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
-    """Draw the spans of constant rate of every habit, which cover (0, horizon].
+    """Draw when each habit's rate is redrawn: spans of constant rate, which cover (0, horizon].
 
     ``first_rate`` are the rates at time 0, (n,). Return starts, ends, habits and rates, (k,) each,
     sorted by habit and time.
@@ -205,11 +206,12 @@ def spans(
 def shifting(
     pages: Instance, rng: np.random.Generator, horizon: float, *, habit: IntArray
 ) -> Occurrences:
-    """Draw changes at habits, shared rates that are redrawn from U(0, 1) at Poisson times.
+    """Draw changes at rates called habits, which are redrawn from U(0, 1) at Poisson times.
 
-    At time 0 a habit is the change rate of its first page; its expectation at time t is
-    exp(-SHIFT_RATE t) times that plus (1 - exp(-SHIFT_RATE t)) / 2. Given its habit, a page changes
-    by a Poisson process. ``habit`` is that of each page, numbered from 0 without gaps, (m,).
+    Pages may share a habit. At time 0 it is the change rate of its first page; its mean at time t
+    is exp(-SHIFT_RATE t) times this rate plus (1 - exp(-SHIFT_RATE t)) / 2. A page changes by a
+    Poisson process at its habit. ``habit`` has the number of each page's habit, from 0 without
+    gaps, (m,).
     """
     _, first = np.unique(habit, return_index=True)
     start, end, of_habit, rate = spans(rng, pages.change_rate[first], horizon)
@@ -219,7 +221,7 @@ def shifting(
 
 
 def draw_shifting(rng: np.random.Generator, num_pages: int, **more: Any) -> Misspecified:
-    """Draw pages and habits: one per host for half of the hosts, one per page for the others.
+    """Draw an instance whose pages change at habits: rates that hosts or pages redraw in time.
 
     A random half of the hosts, rounded up, shares habits; a shared habit starts at the rate of the
     host's first page. Revealed change rates are true at time 0 only; recall and false-signal rate

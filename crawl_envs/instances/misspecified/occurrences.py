@@ -17,7 +17,7 @@ from crawl_envs.types import Delay, FloatArray, Instance, IntArray
 
 
 class Occurrences(NamedTuple):
-    """Changes, and signals at the times they are sent, in any order.
+    """Changes and signals of pages, the latter at the times when they are sent, in any order.
 
     Attributes:
         time: times in (0, horizon], (n,).
@@ -32,7 +32,7 @@ class Occurrences(NamedTuple):
 
 
 def merged(*parts: tuple[FloatArray, IntArray, IntArray | int]) -> Occurrences:
-    """Concatenate (times, pages, kinds); a kind may be one number for all."""
+    """Join several (times, pages, kinds) to one Occurrences; a kind may be one number for all."""
     times, pages, kinds = zip(*parts, strict=True)
     repeated = [np.broadcast_to(kind, page.shape) for kind, page in zip(kinds, pages, strict=True)]
     return Occurrences(*(np.concatenate(column) for column in (times, pages, repeated)))
@@ -41,7 +41,7 @@ def merged(*parts: tuple[FloatArray, IntArray, IntArray | int]) -> Occurrences:
 def in_pieces(
     rng: np.random.Generator, start: FloatArray, end: FloatArray, rate: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """Draw a Poisson process of constant rate on each of k intervals.
+    """Draw a Poisson process on each of k intervals, at the interval's own constant rate.
 
     Return times in (start, end], unsorted within an interval, and the non-decreasing numbers of
     their intervals.
@@ -55,16 +55,16 @@ def in_pieces(
 def arrivals(
     rng: np.random.Generator, rate: FloatArray, horizon: float
 ) -> tuple[FloatArray, IntArray]:
-    """Draw a Poisson process on (0, horizon] per entry of ``rate``; return times and rows."""
+    """Draw a Poisson process on (0, horizon] for each entry of ``rate``; return times and rows."""
     count = rng.poisson(rate * horizon)
     row = np.repeat(np.arange(count.size), count)
     return horizon * (1.0 - rng.random(row.size)), row
 
 
 def members(group: IntArray, wanted: IntArray) -> tuple[IntArray, IntArray]:
-    """Return, for every group in ``wanted``, its index there, and the rows of ``group`` in it.
+    """Return the rows whose ``group`` is in ``wanted``, each with the index of its group there.
 
-    Indices are in order, and rows ascending for each of them.
+    Indices ascend, and so do the rows of one index.
     """
     row = np.argsort(group, kind="stable")
     size = np.bincount(group)
@@ -81,14 +81,14 @@ def signalled(
     pages: Instance,
     horizon: float,
 ) -> Occurrences:
-    """Signal changes, (times, pages), with the recall of their pages, and add false signals."""
+    """Return changes, (times, pages), with signals by their pages' recall, and false signals."""
     time, page = changes
     kind = np.where(rng.random(page.size) < pages.recall[page], CHANGE_SIGNAL, CHANGE)
     return merged((time, page, kind), (*arrivals(rng, pages.false_signal_rate, horizon), SIGNAL))
 
 
 def travel_times(rng: np.random.Generator, delay: Delay, count: int) -> FloatArray:
-    """Draw signal delays, (count,); see :class:`crawl_envs.types.Delay`."""
+    """Draw the delays of ``count`` signals, (count,), from a :class:`crawl_envs.types.Delay`."""
     if delay.kind == "exponential":
         return delay.mean * rng.standard_exponential(count)
     if delay.kind == "poisson":
@@ -99,7 +99,7 @@ def travel_times(rng: np.random.Generator, delay: Delay, count: int) -> FloatArr
 def delivered(
     rng: np.random.Generator, sent: Occurrences, delay: Delay, horizon: float
 ) -> Occurrences:
-    """Delay each signal, true or false, and drop those that arrive after the horizon."""
+    """Move each signal, true or false, to its arrival; drop those that arrive after the horizon."""
     if delay.kind == "none":
         return sent
     changes, signals = (np.flatnonzero(sent.kind & bit) for bit in (CHANGE, SIGNAL))
@@ -116,10 +116,10 @@ HiddenLaw: TypeAlias = Callable[[np.random.Generator, float], Occurrences]
 
 @dataclass(frozen=True, eq=False, init=False)
 class Misspecified(CustomEvents):
-    """An instance with a hidden law that generates its events.
+    """An instance whose events a hidden law draws, at odds with the revealed parameters.
 
-    The attributes of :class:`crawl_envs.types.Instance` are the *revealed* parameters, which may
-    be wrong. The documentation of each law states which of them are true.
+    The attributes of :class:`crawl_envs.types.Instance` are the *revealed* parameters, which may be
+    wrong. The documentation of each law states which of them are true.
 
     Args:
         pages: parameters of the pages, with a single source of signals; they are revealed, except
@@ -148,7 +148,7 @@ class Misspecified(CustomEvents):
         object.__setattr__(self, "true_delay", true_delay or self.delay)
 
     def expected_events(self, horizon: float, requests: bool = True) -> float:
-        """Return the approximate number of events, plus one spell per page and unit of time."""
+        """Return about how many events an episode has, plus one spell per page and unit of time."""
         return super().expected_events(horizon) + self.num_pages * horizon
 
     def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:

@@ -46,14 +46,14 @@ CORRUPTION = 0.5
 
 
 def poisson(pages: Instance, rng: np.random.Generator, horizon: float) -> Occurrences:
-    """Draw Poisson changes, and signals of the quality of ``pages``."""
+    """Draw Poisson changes at the change rates of ``pages``, and signals of the pages' quality."""
     return signalled(rng, arrivals(rng, pages.change_rate, horizon), pages, horizon)
 
 
 def draw_late(rng: np.random.Generator, num_pages: int, **more: Any) -> Misspecified:
-    """Draw pages, and a hidden mean of exponential delays, log-uniform over MEAN_RANGE.
+    """Draw an instance whose signals have a hidden exponential delay, of a log-uniform mean.
 
-    Revealed rates are true; the revealed delay is none.
+    The mean is in MEAN_RANGE. Revealed rates are true; the revealed delay is none.
     """
     pages = draw_noisy(rng, num_pages, **more)
     low, high = map(math.log, MEAN_RANGE)
@@ -76,12 +76,12 @@ def deploys(
     own_rate: FloatArray,
     deploy_rate: FloatArray,
 ) -> Occurrences:
-    """Draw Poisson deploys of hosts, and independent Poisson changes of pages.
+    """Draw deploys of hosts, which signal and change their pages, and further changes of pages.
 
-    A deploy sends one signal for every page of its host at the same time, and changes each page
-    with a probability drawn once per deploy from Beta(SHARE_BETA). There are no other signals.
-    ``host`` (m,) is the host of each page, ``own_rate`` (m,) its rate of changes without a signal,
-    and ``deploy_rate`` (H,) the rate of deploys of each host.
+    Both are Poisson. A deploy sends one signal for every page of its host at the same time, and
+    changes each page with a probability drawn once per deploy from Beta(SHARE_BETA). There are no
+    other signals. ``host`` (m,) is the host of each page, ``own_rate`` (m,) its rate of changes
+    without a signal, and ``deploy_rate`` (H,) the rate of deploys of each host.
     """
     unsignalled = arrivals(rng, own_rate, horizon)
     time, deployed = arrivals(rng, deploy_rate, horizon)
@@ -92,12 +92,12 @@ def deploys(
 
 
 def draw_deploys(rng: np.random.Generator, num_pages: int, **more: Any) -> Misspecified:
-    """Draw pages of hosts, and the deploy rates.
+    """Draw an instance whose signals come from deploys, which concern all pages of a host.
 
-    Revealed parameters are the long-run rates that a model of independent signals would fit to
-    each page: with q = SHARE_MEAN, d the host's deploy rate and a the page's own change rate,
-    Delta = a + q d, recall q d / Delta and false-signal rate (1 - q) d. The precision is q.
-    Hosts are public (``problem.group``).
+    Revealed parameters are the long-run rates that a model of independent signals would fit to each
+    page: with q = SHARE_MEAN, d the host's deploy rate and a the page's own change rate,
+    Delta = a + q d, recall q d / Delta and false-signal rate (1 - q) d. The precision is q. Hosts
+    are public (``problem.group``).
     """
     pages, host = draw_noisy(rng, num_pages, **more), hosts_of(num_pages)
     own_rate = OWN_FACTOR * pages.change_rate
@@ -121,7 +121,7 @@ def corrupted_quality(
     share: float,
     noise: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Mix noise into precision and recall (NCIS paper, section 6.7).
+    """Mix a share of noise into the precision and recall of pages (NCIS paper, section 6.7).
 
     Each becomes (1 - share) times its value plus share times its noise. (The paper's formula for
     recall lacks the last factor.) The estimated false-signal rate follows from both,
@@ -157,9 +157,9 @@ def corrupted_quality(
 def draw_corrupted(
     rng: np.random.Generator, num_pages: int, *, corruption: float = CORRUPTION, **more: Any
 ) -> Misspecified:
-    """Draw pages with true change rates, and :func:`corrupted_quality` of this share revealed.
+    """Draw an instance that reveals true change rates and corrupted signal quality.
 
-    Signals follow the true quality.
+    :func:`corrupted_quality` mixes in a share of noise. Signals follow the true quality.
     """
     pages = draw_noisy(rng, num_pages, **more)
     noise = rng.random((2, num_pages))

@@ -61,7 +61,7 @@ def read_fragments(
 
 
 def _check_apart(table: Table, birth: FloatArray, death: FloatArray) -> None:
-    """Raise ValueError if two spells of a fragment on a page overlap."""
+    """Raise ValueError if two spells of one fragment on one page overlap in time."""
     page, fragment = table["page_id"], table["fragment"]
     order = np.lexsort((birth, fragment, page))
     before, after = order[:-1], order[1:]
@@ -79,7 +79,7 @@ def _check_apart(table: Table, birth: FloatArray, death: FloatArray) -> None:
 
 
 def window_contents(trace: Trace, start: float, end: float) -> tuple[Contents, IntArray]:
-    """Return the contents of pages in the window (start, end], and their rows in the trace.
+    """Return the fragments of pages in the window (start, end], and the pages' rows in the trace.
 
     The pages are those with recorded fragments that exist at some time of the window. Keys of
     fragments are their hashes. Times are days since ``start``: birth is -inf at or before it, death

@@ -51,7 +51,9 @@ def replay(
     pages: IntArray | slice = slice(None),
     contents: Contents | None = None,
 ) -> Recorded:
-    """Return a generator of instances of a window, with parameters fitted on any window.
+    """Return a generator of instances that replay a window of a trace, with fitted parameters.
+
+    The parameters may be fitted to any window.
 
     Args:
         trace: the record.
@@ -88,13 +90,13 @@ def _draw(
     parameters: Sequence[FloatArray],
     **more: Any,
 ) -> Instance:
-    """Draw the importance of fitted pages."""
+    """Draw an instance of pages with fitted parameters: only the importance is random."""
     rank = rng.permutation(num_pages) if zipf else np.zeros(num_pages)
     return Instance(1.0 / (1.0 + rank), *parameters, **more)
 
 
 def _days(window: Any) -> tuple[float, float]:
-    """Return the first and the last day of a window; raise ValueError if it is no such pair."""
+    """Return a window's first and last day; raise ValueError if the argument is no such pair."""
     pair = isinstance(window, Sequence | np.ndarray) and not isinstance(window, str)
     if not pair or np.shape(window) != (2,):
         raise ValueError(f"window must be a first and a last day, got {window!r}")
@@ -115,7 +117,7 @@ def recorded(
     parameters: str | None = None,
     fragments: bool = False,
 ) -> Recorded:
-    """Read a window of a trace and its fitted parameters.
+    """Read a trace and its fitted parameters; return a generator that replays a window of it.
 
     Args:
         trace: name of a shipped trace, or path of a folder.

@@ -67,7 +67,7 @@ META: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def shipped() -> tuple[str, ...]:
-    """Return the sorted names of the traces in the package."""
+    """Return the names of the traces that come with the package, sorted."""
     return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/meta.json")))
 
 
@@ -129,7 +129,7 @@ def load(folder: str | Path) -> Trace:
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
-    """Read ``meta.json``; raise ValueError naming the first invalid entry."""
+    """Read ``meta.json`` of a trace; raise ValueError that names the first invalid entry."""
     if not path.is_file():
         raise ValueError(f"{path}: no such file, expected the trace's description")
     try:
@@ -145,7 +145,7 @@ def _read_meta(path: Path) -> dict[str, Any]:
 
 
 def _check_pages(pages: Table, days: float) -> FloatArray:
-    """Check the table of pages and return their deaths, inf if none."""
+    """Check a trace's table of pages; return the death of each page, inf if it has none."""
     created, deleted = pages["created"], pages["deleted"]
     pages.check_dense("page_id")
     pages.check_rows("dir_id", MAX_DIRECTORIES, "possible directories")
@@ -158,7 +158,7 @@ def _check_pages(pages: Table, days: float) -> FloatArray:
 
 
 def _check_changes(changes: Table, created: FloatArray, deleted: FloatArray) -> None:
-    """Raise ValueError unless kinds are valid and agree with the pages' births and deaths."""
+    """Raise ValueError unless the kinds of changes are valid and fit births and deaths of pages."""
     kind, page, time = changes["kind"], changes["page_id"], changes["t"]
     changes.check("kind", ~np.isin(kind, CHANGE_KINDS), f"one of {CHANGE_KINDS}")
     born, died = created[page], deleted[page]

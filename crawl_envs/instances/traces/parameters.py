@@ -45,7 +45,7 @@ class Parameters:
             ``both``, with a sum of at most 1.
         false_signal_rate: signals per day without a change, >= 0, (m,) or (2, m) float64.
         observed_days: days of existence in the window, (m,) float64.
-        pooled_change_rate, pooled_recall, pooled_false_signal_rate: those of a page that did not
+        pooled_change_rate, pooled_recall, pooled_false_signal_rate: values of pages that did not
             exist in the window, for reports.
     """
 
@@ -67,7 +67,7 @@ class Parameters:
 
 
 def _columns_of(name: str, signals: Signals) -> list[str]:
-    """Return the columns of a parameter: one, or one per source if there are several."""
+    """Return the names of a parameter's columns: one, or one per source if there are several."""
     count = len(sources_of(signals))
     if count == 1 or name not in BY_SOURCE:
         return [name]
@@ -75,7 +75,7 @@ def _columns_of(name: str, signals: Signals) -> list[str]:
 
 
 def parameters_path(folder: str | Path, signals: Signals) -> Path:
-    """Return the file of the parameters for ``signals`` of the trace in ``folder``.
+    """Return the path of the parameters fitted with ``signals``, in the ``folder`` of a trace.
 
     Raises:
         ValueError: ``signals`` is unknown.
@@ -103,7 +103,7 @@ def save_parameters(path: str | Path, parameters: Parameters, trace: Trace) -> N
 
 
 def load_parameters(path: str | Path, trace: Trace) -> Parameters:
-    """Read the parameters fitted to ``trace``.
+    """Read the parameters fitted to ``trace`` from a file, and check that they fit the trace.
 
     Args:
         path: the file, named as by :func:`parameters_path`.
@@ -139,7 +139,7 @@ def load_parameters(path: str | Path, trace: Trace) -> Parameters:
 
 
 def _command(path: Path, trace: Trace) -> str:
-    """Return the command that writes the file at ``path``."""
+    """Return the shell command that fits the parameters and writes the file at ``path``."""
     stem = path.name.removesuffix(".parquet").removeprefix("parameters-")
     option = f" --signals {stem}" if path.name == f"parameters-{stem}.parquet" else ""
     elsewhere = "" if path.parent == trace.folder else f" --out {path}"
@@ -147,7 +147,7 @@ def _command(path: Path, trace: Trace) -> str:
 
 
 def _description(path: Path, metadata: dict[bytes, bytes], trace: Trace) -> dict[str, Any]:
-    """Return the metadata of a file; raise ValueError if they are invalid or of another trace."""
+    """Return a file's metadata on the fit; ValueError if invalid or of another trace."""
     try:
         described = json.loads(metadata[METADATA_KEY.encode()])
         owner, metadata_values = described["trace"], {name: described[name] for name in DESCRIPTION}

@@ -27,7 +27,7 @@ KINDS: dict[ColumnKind, tuple[tuple[str, ...], str, type]] = {
 
 
 def column_error(path: Path, column: str, value: object, expected: str) -> ValueError:
-    """Return a ValueError for a bad ``value`` in ``column`` of the file ``path``."""
+    """Return a ValueError that names a file, a column, its bad ``value``, and what was expected."""
     return ValueError(f"{path}: column {column!r} holds {value}, expected {expected}")
 
 
@@ -45,11 +45,11 @@ class Table:
     columns: dict[str, NDArray[Any]]
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return a column."""
+        """Return the column of a given name as an array."""
         return self.columns[name]
 
     def check(self, name: str, wrong: BoolArray, expected: str | Callable[[int], str]) -> None:
-        """Raise ValueError for the first row in the mask ``wrong``, (rows,), if there is one.
+        """Raise ValueError about the first row that the mask ``wrong``, (rows,), marks, if any.
 
         ``expected`` is in words, or a function of the row that returns them.
         """
@@ -61,7 +61,7 @@ class Table:
             raise column_error(self.path, name, f"{cell} in row {row}", words)
 
     def check_rows(self, name: str, count: int, owners: str) -> None:
-        """Raise ValueError unless a column lies in 0 .. count - 1, rows of plural ``owners``."""
+        """Raise ValueError unless a column has row numbers in 0 .. count - 1 of ``owners``."""
         wrong = (self[name] < 0) | (self[name] >= count)
         self.check(name, wrong, f"one of the {count} {owners}, 0 to {count - 1}")
 
@@ -113,7 +113,7 @@ def read_table(path: Path, wanted: Mapping[str, ColumnKind]) -> Table:
 
 
 def _column(path: Path, name: str, column: Any, kind: ColumnKind) -> NDArray[Any]:
-    """Return an Arrow column as an array of the given kind, or raise ValueError."""
+    """Return an Arrow column as NumPy array of the type ``kind``; ValueError if it does not fit."""
     import pyarrow as pa
 
     tests, expected, dtype = KINDS[kind]

@@ -24,7 +24,7 @@ SIGNALS: tuple[Signals, ...] = get_args(Signals)
 
 
 def sources_of(signals: Signals) -> tuple[str, ...]:
-    """Return the names of the sources of a kind of recorded signals, by number."""
+    """Return the names of the sources that a kind of recorded signals has, in order."""
     return ("directory", "mentions") if signals == "both" else (signals,)
 
 
@@ -44,7 +44,7 @@ class RecordedFragments(NamedTuple):
         page: row of the page, (n,) int64.
         fragment: hash of the fragment, (n,) uint32.
         birth: days since the record's start; -inf if present at its start, (n,) float64.
-        death: likewise; inf if present at its end, (n,) float64.
+        death: days since the start; inf if present at the record's end, (n,) float64.
     """
 
     page: IntArray
@@ -53,7 +53,7 @@ class RecordedFragments(NamedTuple):
     death: FloatArray
 
     def of_pages(self, mask: BoolArray) -> RecordedFragments:
-        """Return the spells of the pages in a mask, (m,), with pages renumbered in order."""
+        """Return the spells of the pages that a mask, (m,), selects, with pages renumbered."""
         rows = mask[self.page]
         page = (np.cumsum(mask) - 1)[self.page[rows]]
         return RecordedFragments(page, self.fragment[rows], self.birth[rows], self.death[rows])
@@ -86,9 +86,9 @@ class TraceWindow(Tape):
         Args:
             events: kind or kinds, pages and times of changes and signals, in this order.
             birth: time of birth of each page, (m,).
-            death: likewise of death, inf if none.
+            death: time of death of each page, inf if it has none, (m,).
             start: start of the window.
-            end: its end.
+            end: end of the window.
             num_sources: number of sources of signals.
         """
         pages = np.arange(birth.size)
@@ -106,7 +106,7 @@ class TraceWindow(Tape):
         )
 
     def of_pages(self, pages: IntArray) -> TraceWindow:
-        """Return the events of some pages, distinct rows, renumbered in the given order."""
+        """Return the events of the pages ``pages``, which get new numbers in the given order."""
         number = np.full(self.alive.size, -1, np.int64)
         number[pages] = np.arange(pages.size)
         page, kind = np.divmod(self.code, CODE_STRIDE)
@@ -127,11 +127,11 @@ class Trace:
         deleted: death of each page, inf when after the record, (m,) float64.
         directory: directory of each page, (m,) int64.
         change_page: page of each change of content or white space, (c,) int64.
-        change_time: its time, non-decreasing, (c,) float64.
+        change_time: time of each change, non-decreasing, (c,) float64.
         signal_directory: directory of each directory signal, (s,) int64.
-        signal_time: its time, non-decreasing, (s,) float64.
+        signal_time: time of each directory signal, non-decreasing, (s,) float64.
         mention_page: page of each mention, (k,) int64.
-        mention_time: its time, non-decreasing, (k,) float64.
+        mention_time: time of each mention, non-decreasing, (k,) float64.
         fragments: spells of the pages' fragments, None if not recorded.
     """
 
@@ -198,7 +198,7 @@ class Trace:
         return TraceWindow.cut(events, self.created, self.deleted, start, end, len(sources))
 
     def _received(self, source: str, start: float, end: float) -> tuple[IntArray, FloatArray]:
-        """Return pages and times of signals of a source to existing pages, from start to end."""
+        """Return pages and times of one source's signals to existing pages, from start to end."""
         page, time = self.mention_page, self.mention_time
         if source == "directory":
             sent = np.flatnonzero((self.signal_time > start) & (self.signal_time <= end))

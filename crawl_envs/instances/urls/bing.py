@@ -27,13 +27,13 @@ paper's limits of high quality, and few values exceed 0.8, as stated there."""
 
 
 def draw_bing_like(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
-    """Draw pages like those of the semi-synthetic set of section 6.7; time is in days.
+    """Draw an instance like the semi-synthetic set of section 6.7 of the NCIS paper; unit: day.
 
-    Precision and recall are independent draws from the upper tails of their histograms for
-    declared pages, and from the lower 95% for others. The false-signal rate follows from the
-    precision: nu = recall * Delta * (1 - precision) / precision. Importance has mean 1 per day
-    (about 1134 in the set: every request is an event, and only proportions matter). ``more`` are
-    bandwidth, bandwidth_steps and delay of :class:`crawl_envs.Instance`.
+    Precision and recall are independent draws from the upper tails of their histograms for declared
+    pages, and from the lower 95% for others. The false-signal rate follows from the precision: nu =
+    recall * Delta * (1 - precision) / precision. Importance has mean 1 per day (about 1134 in the
+    set: every request is an event, and only proportions matter). ``more`` are bandwidth,
+    bandwidth_steps and delay of :class:`crawl_envs.Instance`.
     """
     fame, change, declaring = rng.standard_normal((3, num_pages))
     importance, change_rate, declared = urls_of(fame, change, declaring)
@@ -49,7 +49,7 @@ def _quality(
     edges: tuple[float, ...],
     shares: tuple[float, ...],
 ) -> FloatArray:
-    """Draw from a histogram: from its upper TAIL where declared, from the rest elsewhere."""
+    """Draw values from a histogram: from its upper TAIL for declared pages, else from the rest."""
     uniform = rng.random(declared.size)
     level = np.where(declared, 1.0 - TAIL * uniform, (1.0 - TAIL) * uniform)
     return np.interp(level, np.concatenate([[0.0], np.cumsum(shares)]), edges)

@@ -76,7 +76,7 @@ class Urls(NamedTuple):
 def urls_of(
     fame: FloatArray, change: FloatArray, declaring: FloatArray, spread: float = IMPORTANCE_SPREAD
 ) -> Urls:
-    """Return URLs for independent standard normal scores.
+    """Turn independent standard normal scores into the parameters of m URLs.
 
     Args:
         fame: scores that determine importance, (m,).
@@ -103,7 +103,7 @@ def urls_of(
 
 
 def draw_urls(rng: np.random.Generator, num_pages: int, block: int = BLOCK) -> Urls:
-    """Draw pages, ``block`` at a time; needs 17 bytes per page and 100 per page of the block."""
+    """Draw the parameters of URLs in blocks: 17 bytes per page, and 100 per page of a block."""
     urls = Urls(np.empty(num_pages), np.empty(num_pages), np.empty(num_pages, np.bool_))
     for start in range(0, num_pages, block):
         rows = slice(start, min(start + block, num_pages))
@@ -114,7 +114,7 @@ def draw_urls(rng: np.random.Generator, num_pages: int, block: int = BLOCK) -> U
 
 
 def draw_lambdacrawl(rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
-    """Draw pages: a smaller set is a prefix of a larger one; ``more`` as in complete_or_not."""
+    """Draw an instance of URLs, the first of any larger one; ``more`` as in complete_or_not."""
     return complete_or_not(*draw_urls(rng, num_pages), **more)
 
 

@@ -29,7 +29,7 @@ REFUSED = ("recall", "false_signal_rate")
 
 
 def pool_law(path: str | Path) -> Law:
-    """Return the law of subsamples of a file of URLs, in the order of the file."""
+    """Return the law that draws random subsets of a file of URLs, in the file's order."""
     pool = url_pool(path)
     return Law(
         partial(_draw, pool),
@@ -42,7 +42,7 @@ def pool_law(path: str | Path) -> Law:
 
 
 def _draw(pool: Urls, rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
-    """Draw distinct pages of a pool."""
+    """Draw an instance of ``num_pages`` distinct pages of a pool, in the pool's order."""
     size = pool.importance.size
     rows = np.sort(rng.choice(size, num_pages, replace=False, shuffle=False))
     rate, complete = pool.change_rate[rows], pool.complete[rows]

@@ -49,13 +49,13 @@ INDEX_SIGNATURE = types.boolean(
 
 @compiled(SIGNAL_WEIGHT.signature)
 def count_alike(parameters: FloatArray, page: int, age: float, source: int) -> float:
-    """Count every signal as 1."""
+    """Return the weight 1 for every signal: the default of policies that do not weigh signals."""
     return 1.0
 
 
 @inlined(forceinline=True)
 def crawl_one(state: State, page: int, crawls: IntArray) -> None:
-    """Crawl a page in lane 0, and write it to its slot of ``crawls``."""
+    """Crawl a page in lane 0 at its current slot, and write the page into ``crawls``, (slots,)."""
     crawls[state.lanes[0].slot - 1] = page
     next_slot(state, 0, page)
     crawl_page(state, 0, page)
@@ -80,9 +80,9 @@ def is_over(state: State, crawls: IntArray) -> bool:
 def add_signals(
     state: State, lazy: LazyArgmax, value: Any, signal_weight: Any, delay_window: float
 ) -> None:
-    """Add the weights of the signals of the last slot, except within the delay window of a crawl.
+    """Add the weights of the last slot's signals to their pages in the search of an index policy.
 
-    A birth counts as a crawl.
+    Signals within ``delay_window`` after a page's crawl are skipped. A birth counts as a crawl.
     """
     now = state.lanes[0].time
     for position in range(state.lanes[0].logged):
@@ -95,7 +95,7 @@ def add_signals(
 
 @inlined()
 def follow_births_and_deaths(state: State, lazy: LazyArgmax, value: Any, since: float) -> None:
-    """Add the pages that were born at ``since`` or later, and remove the dead ones."""
+    """Add the pages born at time ``since`` or later to the search, and remove dead pages."""
     for page in range(lazy.pages.shape[0]):
         record, born = lazy.pages[page], state.last_crawl[0, page]
         if not state.pages[0, page].alive:
@@ -115,10 +115,11 @@ def roll_index(
     delay_window: float,
     crawls: IntArray,
 ) -> bool:
-    """Play lane 0 to the end of ``crawls``, one page per slot, by the largest value.
+    """Play lane 0 by an index policy: each slot crawls the existing page of the largest value.
 
-    ``search`` is the table of a :class:`crawl_envs.compiled.lazy_argmax.LazyArgmax`. Returns False
-    if it must be called again, with a larger log of signals, or of crawls, if that is full.
+    ``search`` is the table of a :class:`crawl_envs.compiled.lazy_argmax.LazyArgmax`; ``crawls``,
+    (slots,), gets the pages. Returns False if it must be called again, with a larger log of
+    signals, or of crawls, if that is full.
     """
     state, lazy = state_at(table), lazy_at(search)
     record, remaining = state.lanes[0], AT_ONCE
@@ -147,7 +148,7 @@ def roll_index(
 
 
 class Responses(NamedTuple):
-    """The crawls in response to signals, and the position in a sequence, of lane 0."""
+    """What lane 0 needs for a sequence: its position, and the crawls in response to signals."""
 
     share: FloatArray  # increment of a page's account per signal, (m,); (0,) without responses
     account: FloatArray  # account of each page, (m,)
@@ -160,7 +161,7 @@ TURN, REACHED = range(2)
 
 @inlined()
 def add_responses(state: State, responses: Responses) -> None:
-    """Add the signals of the last slot to the accounts of their pages."""
+    """Add the last slot's signals to their pages' accounts; pages that reach 1 start to wait."""
     account, waiting, numbers = responses.account, responses.waiting, responses.numbers
     for position in range(state.lanes[0].logged):
         page = state.signal_log[0, position].page
@@ -172,7 +173,7 @@ def add_responses(state: State, responses: Responses) -> None:
 
 @inlined(forceinline=True)
 def next_page(pages: IntArray, responses: Responses) -> int:
-    """Return the page of the next slot: the first that waits, or the next of the sequence."""
+    """Return the page to crawl next: the first page that waits, else the next of the sequence."""
     account, waiting, numbers = responses.account, responses.waiting, responses.numbers
     if waiting.size[0] > 0:
         page = waiting.entries[0]
@@ -187,10 +188,10 @@ def next_page(pages: IntArray, responses: Responses) -> int:
 
 @compiled()
 def roll_sequence(table: IntArray, pages: IntArray, responses: Responses, crawls: IntArray) -> bool:
-    """Play lane 0 to the end of ``crawls``, (slots,), and write the page of each slot.
+    """Play lane 0 by a fixed sequence of ``pages``, and write each slot's page into ``crawls``.
 
-    See :class:`crawl_envs.types.compiled_policies.CompiledSequence`. Returns False as
-    :func:`roll_index`.
+    See :class:`crawl_envs.types.compiled_policies.CompiledSequence`. Returns False if it must be
+    called again, with a larger log of signals if that is full.
     """
     state, remaining = state_at(table), AT_ONCE
     while remaining > 0 and has_room(state, crawls):
@@ -226,7 +227,7 @@ LEARNER_SIGNATURE = types.boolean(
 def changed_pages(
     elapsed: FloatArray, alive: BoolArray, now: float, since: FloatArray, was_alive: BoolArray
 ) -> IntArray:
-    """Return the pages born or dead since the last call, also those that died and were born again.
+    """Return the pages that were born or died since the last call, or did both, ascending.
 
     Updates ``since`` (m,), the start of each page's elapsed time, and ``was_alive`` (m,), whether
     it existed.
@@ -250,15 +251,15 @@ def roll_learner(
     was_alive: BoolArray,
     crawls: IntArray,
 ) -> bool:
-    """Play lane 0 to the end of ``crawls``, one page per slot, by the largest score.
+    """Play lane 0 by a learner: each slot crawls the existing page of the largest score.
 
     Every decision has four calls: learn from the last crawl; process births and deaths since then;
-    process the signals since then, in order of time; score the pages. The existing page of the
-    largest score is crawled, the lowest among equals. Scores may decrease, so every decision scores
-    all pages.
+    process the signals since then, in order of time; score the pages. Among equal scores the lowest
+    page is crawled. Scores may decrease, so every decision scores all pages.
 
-    ``since`` and ``was_alive``, both (m,), are those of :func:`changed_pages`. Returns False if it
-    must be called again, with a larger log of signals, or of crawls, if that is full.
+    :func:`changed_pages` describes ``since`` and ``was_alive``, both (m,). ``crawls``, (slots,),
+    gets the pages. Returns False if it must be called again, with a larger log of signals, or of
+    crawls, if that is full.
     """
     state = state_at(table)
     record, num_sources = state.lanes[0], state.source_signals.shape[1]

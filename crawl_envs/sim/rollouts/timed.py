@@ -43,18 +43,19 @@ from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.compiled_policies import ThresholdRule
 
 TOKEN_ROUNDING = 1e-9
-"""Rounding tolerance of a whole token."""
+"""How much less than 1 the content of a bucket may be and still count as a whole token."""
 
 EVENT, CRAWL = 0, 1
-"""What comes next in a slot, besides the status of a call that ends."""
+"""Results of :func:`next_in_slot` if the slot goes on: an event or a crawl comes next."""
 
 
 @inlined(forceinline=True)
 def next_in_slot(state: State, lane: int, due: float, remaining: int) -> int:
-    """Return what comes next in a busy lane whose next crawl is due at ``due``.
+    """Return what comes next in a busy lane whose next crawl is due at time ``due``.
 
-    EVENT, the next one of the tape; CRAWL, after passing the time; DONE at the target; UNFINISHED
-    if a log is full or the day is over; or PAUSED if no events and crawls are ``remaining``.
+    EVENT is the tape's next event, before the crawl. CRAWL is the crawl, at which the time then is.
+    DONE is the slot's end, UNFINISHED a full log or a finished day, PAUSED no operation
+    ``remaining``.
     """
     record, signals, crawls = state.lanes[lane], state.signal_log.shape[1], state.crawl_log.shape[1]
     if remaining == 0:
@@ -75,7 +76,7 @@ def next_in_slot(state: State, lane: int, due: float, remaining: int) -> int:
 
 @inlined(forceinline=True)
 def end_spell(state: State, status: int) -> int:
-    """Close the slot of lane 0 unless it is paused; return the status."""
+    """Return the status of a call; close the slot of lane 0 unless the call is only paused."""
     if status != PAUSED:
         close_slots(state)
         state.lanes[0].busy = False
@@ -87,7 +88,7 @@ def end_spell(state: State, status: int) -> int:
 
 @inlined("crawl_alias")
 def start_rates(state: State, lane: int) -> None:
-    """Start the random crawls of a lane's episode: rate 0, a full bucket."""
+    """Start the random crawls of a lane's episode: a crawl rate of 0 and a full token bucket."""
     record = state.lanes[lane]
     record.crawl_rate, record.crawl_due = 0.0, math.inf
     record.hazard = -math.log(draw_uniform(state.rng[lane]))
@@ -96,7 +97,7 @@ def start_rates(state: State, lane: int) -> None:
 
 @inlined()
 def set_rates(state: State, lane: int, rates: FloatArray, chances: FloatArray) -> None:
-    """Set the crawl rates of a lane, and its probabilities of crawls at signals, from now on."""
+    """Set, from now on, a lane's crawl rates and its chances of a crawl at each signal, by page."""
     record, total = state.lanes[lane], rates.sum()
     fill_alias(rates, state.crawl_alias[lane])
     for page in range(chances.shape[0]):
@@ -111,7 +112,7 @@ def set_rates(state: State, lane: int, rates: FloatArray, chances: FloatArray) -
 
 @inlined(forceinline=True)
 def crawl_if_allowed(state: State, lane: int, number: int) -> None:
-    """Crawl a page now, unless the bucket has fewer tokens than it costs, by default one."""
+    """Crawl a page now if the lane's token bucket holds its cost, else count a denied crawl."""
     record, cost = state.lanes[lane], 1.0
     if state.cost.shape[1] > 0:
         cost = state.cost[lane, number]
@@ -127,10 +128,10 @@ def crawl_if_allowed(state: State, lane: int, number: int) -> None:
 
 @inlined()
 def play_rates(state: State, lane: int, remaining: int) -> tuple[int, int]:
-    """Play a busy lane up to its target, with crawls at random instants.
+    """Play a busy lane up to its target with random crawls; return a status and operations left.
 
-    Returns DONE, UNFINISHED if a log is full or the day is over, or PAUSED after ``remaining``
-    events and crawls; and the number of them left.
+    The status is DONE, UNFINISHED if a log is full or the day is over, or PAUSED after
+    ``remaining`` events and crawls.
     """
     record, rng = state.lanes[lane], state.rng[lane]
     while True:
@@ -154,9 +155,9 @@ def play_rates(state: State, lane: int, remaining: int) -> tuple[int, int]:
 def roll_rates(
     table: IntArray, rates: FloatArray, chances: FloatArray, until: float, begins: bool
 ) -> int:
-    """Play lane 0 up to ``until`` as one slot, which ends earlier if a log is full.
+    """Play lane 0 with random crawls up to time ``until``, or until a log is full, as one slot.
 
-    Where a rule ``begins`` its rates and chances, (m,), are set. Returns DONE or UNFINISHED, with
+    If the rule ``begins``, its rates and chances, (m,), are set. Returns DONE or UNFINISHED, with
     the crawls in the lane's log, or PAUSED in mid-slot.
     """
     state = state_at(table)
@@ -173,7 +174,7 @@ def roll_rates(
 
 
 class Agenda(NamedTuple):
-    """The due times of the pages of a lane by a rule."""
+    """The times at which a rule of thresholds will crawl the pages of a lane."""
 
     rule: ThresholdRule
     target: FloatArray  # thresholds of the current cycles, (m,)
@@ -183,7 +184,7 @@ class Agenda(NamedTuple):
 
 @inlined(forceinline=True)
 def draw_target(agenda: Agenda, page: int) -> None:
-    """Set the threshold of a new cycle of a page, at random if it has two."""
+    """Choose the threshold of a page until its next crawl, at random if its rule has two."""
     rule = agenda.rule
     agenda.target[page] = rule.threshold[page]
     share = rule.later_share[page]
@@ -193,7 +194,7 @@ def draw_target(agenda: Agenda, page: int) -> None:
 
 @inlined(forceinline=True)
 def signals_count(state: State, lane: int, rule: ThresholdRule, page: int) -> float:
-    """Return the summed weight of the signals of a page since its last crawl, possibly inf."""
+    """Return the total weight of a page's signals since its last crawl, which may be inf."""
     total = state.pages[lane, page].signals
     if total == 0:
         return 0.0
@@ -209,7 +210,7 @@ def signals_count(state: State, lane: int, rule: ThresholdRule, page: int) -> fl
 
 @inlined(forceinline=True)
 def set_due_time(state: State, lane: int, agenda: Agenda, page: int) -> None:
-    """Set the due time of a page without further signals, not before now; inf if it is dead."""
+    """Set when a page reaches its threshold without more signals, now at least; inf if dead."""
     due, target, now = math.inf, agenda.target[page], state.lanes[lane].time
     if state.pages[lane, page].alive and not math.isinf(target):
         counted = signals_count(state, lane, agenda.rule, page)
@@ -222,7 +223,7 @@ def set_due_time(state: State, lane: int, agenda: Agenda, page: int) -> None:
 
 @inlined()
 def start_cycles(state: State, lane: int, agenda: Agenda) -> None:
-    """Set the thresholds and the due times of all pages by a new rule."""
+    """Choose thresholds and set due times for all pages of a lane, when a rule begins."""
     for page in range(agenda.target.shape[0]):
         draw_target(agenda, page)
         set_due_time(state, lane, agenda, page)
@@ -230,7 +231,7 @@ def start_cycles(state: State, lane: int, agenda: Agenda) -> None:
 
 @inlined()
 def play_thresholds(state: State, lane: int, agenda: Agenda, remaining: int) -> int:
-    """Play a lane up to its target, and crawl every page when it is due.
+    """Play a lane up to its target, and crawl each page when it reaches its threshold.
 
     Returns DONE, UNFINISHED if a log is full or the day is over, or PAUSED after ``remaining``
     events and crawls.
@@ -256,10 +257,10 @@ def play_thresholds(state: State, lane: int, agenda: Agenda, remaining: int) -> 
 
 @compiled()
 def roll_thresholds(table: IntArray, agenda: Agenda, until: float, begins: bool) -> int:
-    """Play lane 0 up to ``until`` as one slot, which ends earlier if a log is full.
+    """Play lane 0 by thresholds up to time ``until``, or until a log is full, as one slot.
 
-    Where a rule ``begins`` its cycles are started. Returns DONE or UNFINISHED, with the crawls in
-    the lane's log, or PAUSED in mid-slot.
+    If the rule ``begins``, all pages get new thresholds. Returns DONE or UNFINISHED, with the
+    crawls in the lane's log, or PAUSED in mid-slot.
     """
     state = state_at(table)
     if begins:

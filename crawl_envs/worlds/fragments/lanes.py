@@ -26,7 +26,7 @@ from crawl_envs.worlds.lanes import Lanes, Reported
 
 
 def with_contents(tape: Tape, contents: Contents) -> Tape:
-    """Return a tape of pages with the ends and starts of the spells of their contents.
+    """Add to a tape the events at which the fragments of its pages appear and disappear.
 
     At equal times, ends of spells come first, then starts, then the events of the given tape in
     their order.
@@ -45,7 +45,7 @@ def with_contents(tape: Tape, contents: Contents) -> Tape:
 
 @compiled()
 def estimate_divergences(table: IntArray, sketch_size: int) -> None:
-    """Replace the exact divergences at the last crawls by those of sketches."""
+    """Replace the exact divergences that the last crawls observed by estimates from sketches."""
     state = state_at(table)
     for lane in range(state.lanes.shape[0]):
         record, row = state.lanes[lane], min(lane, state.spells.shape[0] - 1)
@@ -141,7 +141,7 @@ class FragmentLanes(Lanes):
         check_events(instance, end, self.world.requests, self.tape)
 
     def _end_of(self, instance: Instance) -> float:
-        """Return the end of the slot after the last decision, or the horizon if that is later."""
+        """Return the end of the slot after an instance's last decision, the horizon at least."""
         last = self._last_slot_of(instance) + self.form.batch
         return max(slot_time(self.world.clock_of(instance), last), self.horizon)
 
@@ -159,7 +159,7 @@ class FragmentLanes(Lanes):
                 self._spells(lane)
 
     def play(self, actions: Actions) -> tuple[FloatArray, ...]:
-        """Take decoded actions and play to the next decision, as :meth:`Lanes.play`."""
+        """Play decoded actions to the next decision, as :meth:`Lanes.play`; compare sketches."""
         outcomes = super().play(actions)
         if self.sketch_size is not None:
             estimate_divergences(self.world.table, self.sketch_size)
@@ -168,7 +168,7 @@ class FragmentLanes(Lanes):
     # Observations
 
     def tracker(self, lane: int) -> Tracker:
-        """Return the current knowledge of the tracker of a lane, as new arrays."""
+        """Return what the tracker of a lane knows now, in new arrays."""
         tracker = super().tracker(lane)
         bases = self.world.state.bases[lane].T
         copies = Copies(
@@ -189,12 +189,12 @@ class FragmentLanes(Lanes):
         )
 
     def first_sketch(self, lane: int) -> Sketches:
-        """Return the sketches of the copies at the start of a lane's episode, all m."""
+        """Return the sketches of all m pages of a lane at the start of its episode."""
         self.instance(lane)
         return self._sketches(lane, np.arange(self.num_pages), np.zeros(self.num_pages))
 
     def _sketches(self, lane: int, pages: IntArray, times: FloatArray) -> Sketches:
-        """Return the sketches of the versions of pages, (n,), at times, (n,)."""
+        """Return a sketch of each page in ``pages`` at its time in ``times``, (n,) both."""
         spells, start = self._spells(lane)
         return Sketches.of_rows(
             [
@@ -204,9 +204,9 @@ class FragmentLanes(Lanes):
         )
 
     def _spells(self, lane: int) -> tuple[Records, IntArray]:
-        """Return the spells of a lane, and the first one of each page, (m + 1,).
+        """Return the spells of a lane, and the row of the first spell of each page, (m + 1,).
 
-        Playing drawn pages does not need them, so that they are drawn here.
+        Spells of drawn pages are drawn at the first call, since playing does not need them.
         """
         instance, world = self.instance(lane), self.world
         if isinstance(instance, RegionPages) and world.state.spell_start[lane, -1] == 0:
@@ -236,7 +236,7 @@ class FragmentLanes(Lanes):
         )
 
     def true_divergence(self, lane: int) -> TrueDivergence:
-        """Return the divergence of a lane's copies from the live pages, as new arrays."""
+        """Return how far each held copy of a lane differs from its live page, in new arrays."""
         self.instance(lane)
         state = self.world.state
         copies, divergence = state.copies[lane], state.divergence[lane].copy()
@@ -249,12 +249,12 @@ class FragmentLanes(Lanes):
         )
 
     def similarity(self, lane: int) -> FloatArray:
-        """Return the Jaccard similarity of each copy and its live page, (m,)."""
+        """Return the Jaccard similarity of each held copy and its live page in a lane, (m,)."""
         similar: FloatArray = 1.0 - self.world.state.divergence[lane]
         return similar
 
     def ledger(self, lane: int, finished: bool = False) -> FragmentLedger:
-        """Return the totals of a lane's episode so far, or those of its last finished episode."""
+        """Return the totals of a lane's episode so far; if ``finished``, of its last ended one."""
         divergence = float(self._totals_of(lane, finished)["divergence_time"])
         return FragmentLedger(**asdict(super().ledger(lane, finished)), divergence_time=divergence)
 

@@ -27,7 +27,7 @@ from crawl_envs.types.contents import Contents, Regions
 
 
 class Sources(NamedTuple):
-    """The sources of events: all regions, page by page, and then the false signals of each page."""
+    """The sources of a lane's events: all regions of its pages, then each page's false signals."""
 
     rate: FloatArray  # draws per unit of time
     recall: FloatArray  # probability that a draw has a signal
@@ -37,7 +37,7 @@ class Sources(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Random draws of n sources: updates and false signals.
+    """The events drawn for n sources: updates of regions, and false signals of pages.
 
     A source has a row for each initial spell, and then one for each draw, in order of time.
     """
@@ -51,7 +51,7 @@ class Draws(NamedTuple):
 
 @inlined(forceinline=True)
 def next_gap(stream: Stream, rate: float) -> tuple[float, Stream]:
-    """Draw an exponential gap of a rate > 0; return it and the stream after it."""
+    """Draw an exponential waiting time at a rate > 0; return it and the stream after the draw."""
     uniform, stream = next_uniform(stream)
     return -math.log(uniform) / rate, stream
 
@@ -60,7 +60,7 @@ def next_gap(stream: Stream, rate: float) -> tuple[float, Stream]:
 def draw_sources(sources: Sources, seeds: UintArray, horizon: float, room: int) -> Draws:
     """Draw the updates and false signals of n sources in (0, horizon], at most ``room`` rows.
 
-    ``seeds`` (n,) are the seeds of their streams.
+    ``seeds``, (n,), start one random stream for each source.
     """
     start, source = np.empty(seeds.size + 1, np.int64), np.empty(room, np.int32)
     times, signalled = np.empty(room), np.empty(room, np.bool_)
@@ -86,7 +86,7 @@ def draw_sources(sources: Sources, seeds: UintArray, horizon: float, room: int) 
 
 @inlined()
 def in_order(times: FloatArray, scale: float, place: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the rows of finite times in order of time, rows of equal times in their order.
+    """Sort rows by time; rows with infinite times are left out, equal times keep their order.
 
     Rows are put in buckets of time, ``scale`` per unit, about one in each because times are
     uniform, and then moved to their place by insertion. ``place`` is the number of times in the
@@ -113,7 +113,7 @@ def in_order(times: FloatArray, scale: float, place: NDArray[np.int32]) -> NDArr
 def draw_events(
     table: IntArray, lane: int, sources: Sources, seeds: UintArray, horizon: float, room: int
 ) -> None:
-    """Draw the tape of a lane's episode, which must have room: updates, followed by their signals.
+    """Draw the updates and signals of a lane's episode as its tape, which must have room for all.
 
     The arguments are as for :func:`draw_sources`.
     """
@@ -145,9 +145,9 @@ class RegionPages(CustomEvents):
         importance: weight of each page, >= 0, (m,) or a scalar (W of eq. 1).
         regions: regions of the m pages.
         recall: probability in [0, 1] that an update emits a signal, (m,) or a scalar.
-        false_signal_rate: rate of signals without an update, >= 0, likewise.
+        false_signal_rate: rate of signals without an update, >= 0, (m,) or a scalar.
         bandwidth: crawls per day, > 0; decisions per day with the action form ``refresh``.
-        bandwidth_steps: later changes of it, as (time, bandwidth) pairs.
+        bandwidth_steps: later changes of the bandwidth, as (time, bandwidth) pairs.
 
     Raises:
         ValueError: as for :class:`crawl_envs.types.Instance`; several sources of signals.
@@ -185,7 +185,7 @@ class RegionPages(CustomEvents):
 
     @cached_property
     def sources(self) -> Sources:
-        """The sources of the events. A static region is one spell, or none if it is empty."""
+        """The sources of updates and false signals; a static region has one spell, if any."""
         items, size, rate = self.regions.items, self.regions.size, self.regions.rate
         pages, none = np.arange(self.num_pages), np.zeros(self.num_pages, np.int64)
         spells = np.where(rate > 0.0, items, size > 0)
@@ -247,13 +247,13 @@ class RegionPages(CustomEvents):
         return Tape.of_events(self.num_pages, changes=changes, signals=signals, requests=requests)
 
     def _seeds(self, rng: np.random.Generator) -> UintArray:
-        """Draw the seeds of the streams of all sources, (n,)."""
+        """Draw a 64-bit seed for the random stream of each source of events, (n,)."""
         return rng.integers(0, 2**64, size=self.sources.rate.size, dtype=np.uint64)
 
     def _room(self, horizon: float) -> tuple[int, int]:
-        """Return the room for the rows of draws, and for the signals of updates.
+        """Return the number of rows to allocate for draws, and for the signals of updates.
 
-        Their numbers are Poisson, and exceed the room with a probability below 1e-30.
+        The true numbers are Poisson, and exceed the results with a probability below 1e-30.
         """
         rate, recall, items, _, _ = self.sources
         draws, signals = float(rate.sum()) * horizon, float(rate @ recall) * horizon

@@ -37,7 +37,7 @@ FRAGMENT_BITS = np.uint64(32)
 
 @compiled()
 def chained(digests: ShingleArray, length: int) -> ShingleArray:
-    """Return one number for every ``length`` successive digests, in order."""
+    """Return the hash of every ``length`` successive word digests, (n - length + 1,)."""
     shingles = np.empty(digests.size - length + 1, np.uint64)
     for row in range(shingles.size):
         word = mixed(np.uint64(length))
@@ -78,7 +78,7 @@ def shingles_of(text: str | bytes, words: int = WORDS) -> ShingleArray:
 
 
 def as_fragments(shingles: ShingleArray, modulus: int = 1) -> FragmentArray:
-    """Return the fragments of the shingles divisible by ``modulus``.
+    """Return the fragments, the upper 32 bits, of the shingles divisible by ``modulus``.
 
     With a modulus this is a sample of about one in ``modulus``, which includes a shingle in every
     version or in none (Broder et al. 1997). Sampling uses the lower bits, so that fragments, the
@@ -98,7 +98,7 @@ def as_fragments(shingles: ShingleArray, modulus: int = 1) -> FragmentArray:
 
 
 def _of_words(line: bytes) -> bytes:
-    """Return the digests of the words of a line, 8 bytes each."""
+    """Return the BLAKE2b digests of the words of a line, 8 bytes each, one after another."""
     return b"".join(map(_digest, WORD.findall(line)))
 
 
@@ -107,5 +107,5 @@ _digests = lru_cache(maxsize=REMEMBERED)(_of_words)
 
 @lru_cache(maxsize=REMEMBERED)
 def _digest(word: bytes) -> bytes:
-    """Return 64 bits of a word's BLAKE2b digest."""
+    """Return the first 8 bytes of the BLAKE2b digest of a word."""
     return blake2b(word, digest_size=8).digest()

@@ -1,4 +1,4 @@
-"""The days of the markets of all lanes; ``lanes`` are numbers of lanes, (k,)."""
+"""The days of the markets of all lanes; arguments ``lanes`` are numbers of lanes, (k,)."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ COLUMNS = len(HISTORY_FEATURES)
 def start_days(
     table: IntArray, tables: IntArray, lanes: IntArray, days: IntArray, first: int
 ) -> None:
-    """Draw the second halves of the next days of some lanes, and give them to the lanes.
+    """Draw the prices and clicks of the next day of some lanes, and put them on the lanes' tapes.
 
-    Write their events and the weights of offers, and history features into columns of the
-    observations from the first on, if there are any.
+    It also sets the weights of offers and, if there are observations, the history features, whose
+    columns start at number ``first``.
     """
     state = state_at(table)
     for lane in lanes:
@@ -62,7 +62,7 @@ def start_days(
 
 
 class MarketDays:
-    """The days of markets, drawn after their histories.
+    """The days of the markets of N lanes, drawn after the history before each episode.
 
     Args:
         num_lanes: number of lanes, N.
@@ -77,15 +77,15 @@ class MarketDays:
         self._tables = np.zeros((num_lanes, WORDS), np.int64)
 
     def state(self, lane: int) -> MarketState:
-        """Return the state of a lane's market, which has been started."""
+        """Return the state of a lane's market; the lane must have started an episode."""
         market = self._markets[lane]
         assert market is not None
         return market[1]
 
     def start(self, lanes: IntArray, laws: Sequence[MarketLaw], records: Records) -> None:
-        """Start an episode of some lanes: draw their histories.
+        """Start an episode of the markets of some lanes: draw the days of their histories.
 
-        Their ``records`` have the roots of their tapes and the numbers of their episodes.
+        ``records`` has the record of each lane, with its tape's root and its episode's number.
         """
         for lane, law, record in zip(lanes.tolist(), laws, records, strict=True):
             market = self._markets[lane]
@@ -101,7 +101,7 @@ class MarketDays:
         self._markets[lane], self._tables[lane] = market, table_of_market(*market)
 
     def next_day(self, world: World, lanes: IntArray, first: int) -> None:
-        """Give lanes their next days; history features are columns from the first on."""
+        """Draw the next day of some lanes; history features go to columns from ``first`` on."""
         self.day[lanes] += 1
         for part in at_once(lanes, world.num_pages):
             size = draw_days(self._tables, part, self.day, 1)
@@ -109,13 +109,13 @@ class MarketDays:
             start_days(world.table, self._tables, part, self.day, first)
 
     def write(self, lane: int, columns: DailyArray) -> None:
-        """Write the history features of the latest day, (11, m), in their order."""
+        """Write the history features of a lane's latest day into ``columns``, (11, m)."""
         market = self.state(lane)
         counts = (market.clicks, market.views, market.sums, market.last_change)
         write_features(self.day[lane], *counts, columns)
 
     def truth(self, world: World, lane: int) -> DayEvents:
-        """Return the events of the latest day, with all expectations; read-only."""
+        """Return the events of a lane's latest day and their expectations, read-only."""
         state, count = world.state, world.state.lanes[lane]["length"]
         block, detail = state.tape[lane, :count].copy(), state.detail[lane, :count].copy()
         rates = rates_of(self._tables[lane], self.day[lane])
@@ -123,7 +123,7 @@ class MarketDays:
         return events
 
     def copy(self) -> MarketDays:
-        """Return a copy."""
+        """Return a copy of the days and the states of all markets."""
         fresh = MarketDays(self.day.size)
         fresh.day = self.day.copy()
         for lane, market in enumerate(self._markets):

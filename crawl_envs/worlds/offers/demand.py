@@ -1,7 +1,7 @@
-"""The demand for shopping offers: clicks and impressions of a day, drawn by one uniform share each.
+"""The demand for shopping offers: the random numbers of clicks and impressions of each day.
 
-Means are computed and shares drawn for a block of offers at a time; most numbers are 0, which a
-share shows without a computation of an exponential.
+A number is drawn by one uniform share, by inversion. Means and shares are for a block of offers at
+once. Most numbers are 0, which a share shows without an exponential.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from crawl_envs.worlds.offers.law import (
 )
 
 CHUNK = 30.0
-"""Largest mean of one Poisson number; those of larger means are sums."""
+"""Largest mean of a Poisson number drawn at once; for larger means several are added."""
 BLOCK = 256
 """Number of offers whose means are computed at once."""
 UNUSUAL = 2.0
-"""Mark of counts that need more or fewer uniform numbers than one."""
+"""Mark of an offer whose counts do not take exactly one uniform number each."""
 ROUNDING, SIXTH = 1e-15, 1.0 / 6.0
 """Bound on the rounding errors of an exponential in [0, 1] and of its series; a coefficient."""
 DAYS_OF_YEAR = 365
 MAX_COUNTED = 60_000
-"""Largest count of a day; counts saturate."""
+"""Largest number of clicks or impressions of an offer that a day counts."""
 
 SEASON_CHANGES, SEASON_CAMPAIGNS, SEASON_DEMAND = range(3)
-"""Columns of the factors of a season."""
+"""Columns of the seasonal factors of a market."""
 
 
 @inlined(forceinline=True)
 def sure_zero(mean: float) -> float:
-    """Return a share up to which a Poisson number is 0: the series of exp(-mean), cut below it."""
+    """Return a lower bound of exp(-mean): a Poisson number is 0 for uniform shares up to it."""
     return 1.0 - mean * (1.0 - mean * (0.5 - mean * SIXTH)) - ROUNDING
 
 
 @inlined(forceinline=True)
 def inverted(share: float, mean: float) -> int:
-    """Return the Poisson number of a uniform share, by inversion."""
+    """Return the Poisson number of a given mean that belongs to a uniform share, by inversion."""
     number = 0
     if share > sure_zero(mean):
         chance = math.exp(-mean)
@@ -60,7 +60,7 @@ def inverted(share: float, mean: float) -> int:
 
 @inlined()
 def next_poisson(stream: Stream, mean: float) -> tuple[int, Stream]:
-    """Draw a Poisson number; return it and the stream after it."""
+    """Draw a Poisson number of a given mean; return it and the stream after the draw."""
     total = 0
     while mean > 0.0:
         part = min(mean, CHUNK)
@@ -72,7 +72,7 @@ def next_poisson(stream: Stream, mean: float) -> tuple[int, Stream]:
 
 @inlined(forceinline=True)
 def next_step(stream: Stream, cumulative: FloatArray, row: int) -> tuple[int, Stream]:
-    """Draw a step of the day from a row of cumulative shares; return it and the stream after it."""
+    """Draw a step of the day by cumulative shares, (rows, steps); return it and the new stream."""
     share, stream = next_uniform(stream)
     step = 0
     for reached in range(STEPS_PER_DAY - 1):
@@ -82,7 +82,7 @@ def next_step(stream: Stream, cumulative: FloatArray, row: int) -> tuple[int, St
 
 @inlined(forceinline=True)
 def demand_season(market: Any, day: int) -> float:
-    """Return the factor of the demand of a day."""
+    """Return the seasonal factor by which the demand for all offers on a day is multiplied."""
     factor: float = market.season[
         (day + int(market.numbers[FIRST_DAY])) % DAYS_OF_YEAR, SEASON_DEMAND
     ]
@@ -93,9 +93,10 @@ def demand_season(market: Any, day: int) -> float:
 def demand_means(
     market: Any, season: float, first: int, mean: FloatArray, zero: FloatArray
 ) -> None:
-    """Write the expected clicks and other impressions of a block of offers, (2, size).
+    """Write the expected clicks and other impressions of a block of offers to ``mean``, (2, size).
 
-    Write the shares up to which they are 0 too; UNUSUAL if they take not one share each.
+    ``zero``, (2, size), gets the uniform shares up to which both numbers are 0. Offers that need
+    more or fewer than one share per number get UNUSUAL.
     """
     block = slice(first, first + mean.shape[1])
     scale, level = market.view_scale[block], market.demand_level[block]
@@ -120,10 +121,10 @@ def draw_shares(
     shares: FloatArray,
     stream: Stream,
 ) -> tuple[int, Stream]:
-    """Draw the uniform shares of a block of offers; keep those of offers with some impression.
+    """Draw uniform shares for the clicks and views of a block of offers; keep those that give some.
 
-    Write their places and shares, and return their number first. Unusual counts are drawn and
-    written here, and their places kept with shares of 0.
+    ``some`` and ``shares`` get the kept places and shares; their number and the stream are
+    returned. Counts of UNUSUAL offers are drawn and written here, and their shares are 0.
     """
     number = 0
     for place in range(clicks.size):
@@ -144,7 +145,7 @@ def draw_shares(
 
 @inlined()
 def draw_demand(market: Any, day: int, stream: Stream) -> Stream:
-    """Draw the clicks and impressions of a day.
+    """Draw each offer's clicks and impressions on a day, and return the stream after the draws.
 
     Write the clicked offers into ``clicked``, and their number and that of clicks into ``sizes``.
     """
@@ -172,9 +173,9 @@ def draw_demand(market: Any, day: int, stream: Stream) -> Stream:
 
 @inlined()
 def draw_clicks(market: Any, day: int, stream: Stream) -> tuple[PriceArray, IntArray, Stream]:
-    """Draw the steps of a day's clicks.
+    """Draw the step of the day at which each click of a day happens.
 
-    Return their offers by step, the starts of the steps, and the stream.
+    Returns the clicked offers sorted by step, the first place of each step, and the new stream.
     """
     total, clicks = market.sizes[2], market.clicks[day % RING]
     steps, offers = np.empty(total, np.uint8), np.empty(total, np.int32)
@@ -198,7 +199,7 @@ def draw_clicks(market: Any, day: int, stream: Stream) -> tuple[PriceArray, IntA
 
 @inlined()
 def click_means(market: Any, day: int) -> SingleArray:
-    """Return the expected clicks of the latest day, (m,)."""
+    """Return the expected number of clicks of each offer on the latest day, (m,)."""
     means, season = np.empty(market.price.size, np.float32), demand_season(market, day)
     for offer in range(means.size):
         views = market.view_scale[offer] * market.demand_level[offer] * season

@@ -26,7 +26,7 @@ changes; the number of rows."""
 
 @inlined()
 def write_row(counts: NDArray[Any], span: int, row: DailyArray) -> None:
-    """Write the means of sums of counts below 2**24 over a number of days, (m,)."""
+    """Write ``counts``, (m,), sums over ``span`` days and below 2**24, into ``row`` as means."""
     days = np.float32(span)
     for offer in range(row.size):
         row[offer] = np.float32(counts[offer]) / days
@@ -36,7 +36,7 @@ def write_row(counts: NDArray[Any], span: int, row: DailyArray) -> None:
 def write_changes(
     day: int, changes: NDArray[np.int32], last_change: DailyArray, columns: DailyArray
 ) -> None:
-    """Write the history features of price changes, the first two; see :func:`write_features`."""
+    """Write the two features of price changes of a day into the first two rows of ``columns``."""
     write_row(changes, HISTORY_DAYS, columns[0])
     for offer in range(last_change.size):
         since = np.float32(day) - last_change[offer]
@@ -52,15 +52,15 @@ def write_features(
     last_change: DailyArray,
     columns: DailyArray,
 ) -> None:
-    """Write the history features of a day in the order of HISTORY_FEATURES, (11, m).
+    """Write the history features of a day into ``columns``, (11, m), ordered as HISTORY_FEATURES.
 
     Args:
         day: number of the day.
         clicks: clicks per day, (rows, m), with day d in row d % rows.
-        views: the same of impressions.
+        views: impressions per day, (rows, m), with day d in row d % rows.
         sums: sums of the counts of the last days before the day, (NUM_SUMS, m).
-        last_change: time of the latest price change before it, in days, (m,), -inf for none.
-        columns: output.
+        last_change: latest price change before the day, in days, (m,), -inf for none.
+        columns: the array that gets the features.
     """
     write_changes(day, sums[CHANGE_SUM], last_change, columns)
     for first, row, counts in ((2, CLICK_SUMS, clicks), (6, VIEW_SUMS, views)):
@@ -73,9 +73,10 @@ def write_features(
 def add_day(
     counts: NDArray[Any], day: int, spans: tuple[int, ...], sums: NDArray[np.int32]
 ) -> None:
-    """Turn sums of counts of the last days before a day into those before the next one.
+    """Update sums of daily counts over the days before ``day`` to the sums before the next day.
 
-    ``counts`` are (rows, m), with day d in row d % rows; there are more rows than days in a sum.
+    ``spans`` are the numbers of days in a sum. ``counts`` are (rows, m), with day d in row d %
+    rows; there are more rows than days in a sum.
     """
     rows = counts.shape[0]
     added = counts[day % rows]
@@ -86,7 +87,7 @@ def add_day(
 
 
 def sums_of(counts: NDArray[Any], day: int, spans: tuple[int, ...]) -> NDArray[np.int32]:
-    """Return the sums of the counts of the last days before a day, (len(spans), m).
+    """Return sums of daily counts over the last days before ``day``, by span, (len(spans), m).
 
     ``counts`` are (rows, m), with day d in row d % rows.
     """
@@ -105,12 +106,12 @@ def features_of(
     counts: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
     last_change: DailyArray,
 ) -> OfferFeatures:
-    """Return the features of the offers on a day.
+    """Return the features of all offers at the start of a day, computed from daily counts.
 
     Args:
         metadata: metadata of the offers.
         day: number of the day.
-        day_of_week: its weekday, 0 for Monday.
+        day_of_week: weekday of the day, 0 for Monday.
         counts: clicks, impressions and price changes per day, (rows, m) each.
         last_change: time of the latest price change before the day, in days, (m,), -inf for none.
     """

@@ -92,9 +92,9 @@ class OfferDay(NamedTuple):
 
 
 def offer_form(action: str, num_pages: int, bandwidth: float) -> ActionForm:
-    """Return an action form for offers at a bandwidth in crawls per day.
+    """Return the action form ``name`` for offers at a bandwidth in crawls per day.
 
-    ``page`` decides at every crawl, the others every two hours.
+    ``page`` takes a decision at every crawl, all other forms every two hours.
 
     Raises:
         ValueError: an unknown form.
@@ -219,10 +219,10 @@ class OfferLanes(Lanes):
         super()._restart(lane_mask, play)
 
     def _provide_events(self, lane: int) -> None:
-        """Do nothing: lanes have their first day."""
+        """Do nothing, because the lanes already have the events of their first day."""
 
     def supply(self) -> None:
-        """Enlarge full logs, and start the next day, of lanes that wait."""
+        """Enlarge full logs, and start the next day of the lanes whose day is over."""
         super().supply()
         self._note_found_changes()
         lanes = self.world.state.lanes
@@ -232,7 +232,7 @@ class OfferLanes(Lanes):
             self._next_day(over)
 
     def _end_day(self, lanes: IntArray) -> None:
-        """Record the current day of lanes, which is over."""
+        """Record the clicks, hits, crawls and freshness of the day that some lanes finished."""
         records = self.world.state.lanes[lanes]
         clicks = records["requests"] + records["slot_requests"]
         hits = records["hits"] + records["slot_hits"]
@@ -244,7 +244,7 @@ class OfferLanes(Lanes):
             self._records[lane] += (OfferDay(*day),)
 
     def _next_day(self, lanes: IntArray) -> None:
-        """Start the next day of lanes: its events, the weights of offers, the features."""
+        """Start the next day of some lanes: draw its events, set the weights and the features."""
         first, weekday = map(self.features.index, (HISTORY_FEATURES[0], "day_of_week"))
         self._days.next_day(self.world, lanes, first)
         for lane in lanes.tolist():
@@ -259,12 +259,12 @@ class OfferLanes(Lanes):
         return cast(Market, self.instance(lane))
 
     def _checked_lane(self, lane: int) -> int:
-        """Return the number of a lane; ResetNeeded before its first market."""
+        """Return a lane's number; raise ResetNeeded if the lane has had no market yet."""
         self.instance(lane)
         return lane
 
     def num_slots(self, lane: int) -> int:
-        """Return the number of slots of a lane's episode, and with ``scores`` of crawls."""
+        """Return the number of slots of a lane's episode, or for ``scores`` of its crawls."""
         if self.form.name == "scores":
             return math.floor(self.crawls_allowed(lane) + ROUNDING)
         return super().num_slots(lane)
@@ -272,9 +272,9 @@ class OfferLanes(Lanes):
     # Steps
 
     def play(self, actions: Actions) -> tuple[FloatArray, ...]:
-        """Take decoded actions and play to the next decision, in lanes not ended.
+        """Take decoded actions and play the lanes that have not ended to their next decision.
 
-        As :meth:`crawl_envs.worlds.lanes.Lanes.play`.
+        See :meth:`crawl_envs.worlds.lanes.Lanes.play`.
         """
         if self.form.name == "scores":
             actions = (actions[0], self._due_crawls())
@@ -283,19 +283,19 @@ class OfferLanes(Lanes):
         return outcomes
 
     def _note_found_changes(self) -> None:
-        """Record the price changes found by the crawls of the step, if features count them."""
+        """Record the price changes that the step's crawls found, if the features count these."""
         if self.price_history == "crawled":
             note_found_changes(self.world.table, self._detected)
 
     def _due_crawls(self) -> IntArray:
-        """Return the number of crawls of the next step of each lane, (N,)."""
+        """Return how many offers each lane crawls in its next step of two hours, (N,)."""
         slots = self.world.state.lanes["slot"]
         rates = self._bandwidths * EPOCH
         ends = [np.floor((slots + end) * rates + ROUNDING) for end in (0, 1)]
         return (ends[1] - ends[0]).astype(np.int64)
 
     def _play_at_rates(self, budget: RateBudget, wanted: FloatArray) -> None:
-        """Crawl a sample of offers by the wanted rates, within the budget."""
+        """Crawl offers sampled by rates ``wanted``, (N, m), which are cut to the budget."""
         if self._sampled.shape[1] != self.world.lengths["crawled"]:
             self._sampled = np.zeros((self.num_lanes, self.world.lengths["crawled"]), np.int64)
         if self.form.of_bandwidth:
@@ -318,21 +318,21 @@ class OfferLanes(Lanes):
     # Observations
 
     def _show_market(self, lane: int, market: Market) -> None:
-        """Write the columns of the observation of a lane that are constant."""
+        """Write the metadata of a lane's market into its observation, where it stays constant."""
         for row, name in enumerate(self.features):
             if name in OfferMetadata._fields:
                 values = np.minimum(getattr(market.metadata, name), RATE_CAP)
                 self.world.observations[lane][row] = values
 
     def _count_found(self, lane: int, columns: DailyArray) -> None:
-        """Overwrite the features of price changes if only detected changes count."""
+        """Write features of price changes by detected changes, if only these count."""
         if self.price_history == "crawled":
             day = int(self._days.day[lane])
             counts = sums_of(self._detected.counts[lane], day, (HISTORY_DAYS,))[0]
             write_changes(day, counts, self._detected.last[lane], columns)
 
     def features_of(self, lane: int) -> OfferFeatures:
-        """Return the features of the current day of a lane."""
+        """Return the features of all offers of a lane on its current day."""
         features = self._features[self._checked_lane(lane)]
         if features is None:
             market, day = self._market(lane), int(self._days.day[lane])
@@ -346,7 +346,7 @@ class OfferLanes(Lanes):
         return features
 
     def problem(self, lane: int) -> Problem:
-        """Return the public part of the market of a lane."""
+        """Return what a policy may know of a lane's market, its public part."""
         if self.reveal != "history":
             return self.instance(lane).problem(self.reveal)
         self.instance(lane)
@@ -355,11 +355,11 @@ class OfferLanes(Lanes):
         return replace(self.instance(lane).problem("importance"), importance=clicks)
 
     def tracker(self, lane: int) -> Tracker:
-        """Return the current knowledge of the tracker of a lane; features are read-only."""
+        """Return what the tracker of a lane knows now; the features are read-only."""
         return super().tracker(lane)._replace(offers=self.features_of(lane))
 
     def last_log(self, lane: int) -> CrawlLog:
-        """Return the crawls of the last step, or reset, of a lane."""
+        """Return the crawls of a lane's last step or reset, with the prices they observed."""
         log = super().last_log(lane)
         observed = self.world.state.crawl_prices[lane, : log.page.size]
         return log._replace(price=observed.astype(np.int64))
@@ -372,19 +372,19 @@ class OfferLanes(Lanes):
         return np.asarray(prices["held"], np.int64)
 
     def events(self, lane: int) -> DayEvents:
-        """Return the true events of a lane's current day, and the rates behind them."""
+        """Return the true events of a lane's current day, and their expected numbers."""
         return self._days.truth(self.world, self._checked_lane(lane))
 
     def days(self, lane: int) -> tuple[OfferDay, ...]:
-        """Return the records of the finished days of a lane's episode."""
+        """Return the records of the days that a lane's current episode has finished."""
         return self._records[self._checked_lane(lane)]
 
     def finished_days(self, lane: int) -> tuple[OfferDay, ...]:
-        """Return the records of the days of a lane's previous episode."""
+        """Return the records of all days of the episode that a lane played before."""
         return self._finished[whole("lane", lane, 0, self.num_lanes - 1)]
 
     def ledger(self, lane: int, finished: bool = False) -> OfferLedger:
-        """Return the totals of a lane's episode so far, or those of its last finished episode."""
+        """Return the totals of a lane's episode so far; if ``finished``, of its last ended one."""
         totals = asdict(super().ledger(lane, finished))
         days = self.finished_days if self._is_past(lane, finished) else self.days
         midnights = [day.fresh for day in days(lane)]
@@ -400,7 +400,7 @@ class OfferLanes(Lanes):
     _SAVED = (*Lanes._SAVED, "offers")
 
     def get_state(self) -> dict[str, Any]:
-        """Return a copy of the complete state."""
+        """Return a copy of the complete state of all lanes, for :meth:`set_state`."""
         return {**super().get_state(), "offers": (self._days.copy(), copied(self._detected))}
 
     def set_state(self, state: Mapping[str, Any]) -> None:

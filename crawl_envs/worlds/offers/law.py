@@ -81,15 +81,15 @@ class MarketNumbers(NamedTuple):
 
     Attributes:
         change_spread: standard deviation of the logarithm of an offer's level of price changes.
-        demand_spread: the same of its level of demand.
+        demand_spread: standard deviation of the logarithm of an offer's level of demand.
         change_jump: probability per day of a new level of price changes of an offer.
-        demand_jump: the same of its level of demand.
+        demand_jump: probability per day of a new level of demand of an offer.
         obsolete_rate: probability per day that an offer is discontinued.
         drift_spread: standard deviation of the logarithm of a merchant's factor of price changes.
-        drift_memory: its correlation from one day to the next, in [0, 1).
+        drift_memory: correlation of this logarithm between successive days, in [0, 1).
         back: probability that a price change reverts to the previous price.
         first_day: first day of an episode in the year, from 0.
-        first_weekday: its weekday, 0 for Monday.
+        first_weekday: weekday of this day, 0 for Monday.
     """
 
     change_spread: float
@@ -116,7 +116,7 @@ class MarketNumbers(NamedTuple):
     FIRST_DAY,
     FIRST_WEEKDAY,
 ) = range(len(MarketNumbers._fields))
-"""Their indices in the array ``MarketLaw.numbers``."""
+"""Indices of the fields of MarketNumbers in the array ``MarketLaw.numbers``."""
 
 
 class MarketState(NamedTuple):
@@ -136,13 +136,13 @@ class MarketState(NamedTuple):
         sums: sums of the counts of days before the latest one, (NUM_SUMS, m); see
             :mod:`crawl_envs.worlds.offers.features`.
         drift: logarithm of the merchants' factors, (M,).
-        factor: their factors of price changes on the latest day, (M,).
+        factor: merchants' factors of price changes on the latest day, (M,).
         campaign_end: last day of a merchant's promotion, (M,).
-        campaign_discount: its discount in percent, (M,).
+        campaign_discount: discount of the merchant's promotion in percent, (M,).
         campaign: 1 if a promotion starts on the latest day, 2 if it ends, else 0, (M,).
         moving: offers whose price may change on the latest day, the first ``sizes[0]``.
-        clicked: offers that are clicked on it, the first ``sizes[1]``.
-        sizes: these numbers, and that of clicks, (3,).
+        clicked: offers that are clicked on the latest day, the first ``sizes[1]``.
+        sizes: numbers of moving offers, of clicked offers and of clicks, (3,).
         starts: first places of the price changes of each step, and the end of all; the numbers of
             changes are upper bounds.
     """
@@ -191,7 +191,7 @@ extending: Any = untyped_extending
 
 
 def _market_at(typing_context: Any, table: Any) -> Any:
-    """Turn a table into the law and the state of a market in compiled code."""
+    """Type the intrinsic that turns a table of addresses into a market's arrays in kernels."""
     return read_table(MARKET, table)
 
 
@@ -200,7 +200,7 @@ market_at: Any = extending.intrinsic(_market_at)
 
 
 def table_of_market(law: MarketLaw, state: MarketState) -> IntArray:
-    """Return the table of a market; see :func:`crawl_envs.compiled.array_tables.table_of`.
+    """Return the table of a market's arrays, the form in which compiled code receives them.
 
     Raises:
         ValueError: an array is not as specified.
@@ -210,12 +210,12 @@ def table_of_market(law: MarketLaw, state: MarketState) -> IntArray:
 
 
 def new_state(law: MarketLaw) -> MarketState:
-    """Return a state for a market, to be started by :func:`start_state`."""
+    """Return a state of zeros for a market of a given law; :func:`start_state` fills it."""
     return MarketState(*zeros(STATE, lengths_of(law, LAW)))
 
 
 def start_state(law: MarketLaw, state: MarketState) -> None:
-    """Set a state to the start of the history; its stream is not set."""
+    """Set a market's state to the start of its history; its random stream is not set."""
     for array in state:
         array[...] = 0
     for prices in (state.price, state.base, state.before):
@@ -225,12 +225,12 @@ def start_state(law: MarketLaw, state: MarketState) -> None:
 
 
 def copied(state: Any) -> Any:
-    """Return a NamedTuple of arrays with a copy of each."""
+    """Return a NamedTuple like ``state`` with a copy of each of its arrays."""
     return type(state)(*(array.copy() for array in state))
 
 
 def read_only(arrays: Any) -> Any:
-    """Return a NamedTuple of arrays with a read-only view of each."""
+    """Return a NamedTuple like ``arrays`` with a read-only view of each of its arrays."""
     views = [array.view() for array in arrays]
     for view in views:
         view.flags.writeable = False
@@ -238,7 +238,7 @@ def read_only(arrays: Any) -> Any:
 
 
 class DayEvents(NamedTuple):
-    """The events of one day, and the rates behind them; read-only.
+    """The events of one day of a market, and their expected numbers; read-only.
 
     Attributes:
         block: events in order of time, as records (time, code) of a tape: PRICE, REQUEST for a

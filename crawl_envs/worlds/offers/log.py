@@ -27,7 +27,7 @@ from crawl_envs.worlds.offers.market import (
 
 
 class Labels(NamedTuple):
-    """The labels of the predictors for a day (section 3.3), (m,) bool each."""
+    """What predictors shall predict about each offer on a day (section 3.3), (m,) bool each."""
 
     price_changed: BoolArray
     clicked: BoolArray
@@ -60,14 +60,14 @@ class MarketLog:
         return self.market.num_pages
 
     def features(self, day: int) -> OfferFeatures:
-        """Return the features of a day in [0, D], from the log before that day."""
+        """Return the features of day ``day`` in [0, D], from the log of the days before it."""
         day = whole("day", day, 0, self.num_days)
         counts = (self.clicks, self.impressions, self.changes)
         weekday = day_of_week(self.market.law, day)
         return features_of(self.market.metadata, day, weekday, counts, self.last_change[day])
 
     def labels(self, day: int) -> Labels:
-        """Return the labels of a day in [0, D)."""
+        """Return what happens to each offer on day ``day`` in [0, D), as predictors' labels."""
         day = whole("day", day, 0, self.num_days - 1)
         return Labels(self.changes[day] > 0, self.clicks[day] > 0, self.impressions[day] > 0)
 

@@ -79,7 +79,7 @@ BEGINS, ENDS = 1, 2
 
 @inlined(forceinline=True)
 def next_normal(stream: Stream) -> tuple[float, Stream]:
-    """Draw a standard normal number, by Box and Muller; return it and the stream after it."""
+    """Draw a standard normal number by Box and Muller; return it and the stream after the draw."""
     one, stream = next_uniform(stream)
     two, stream = next_uniform(stream)
     return math.sqrt(-2.0 * math.log(one)) * math.cos(2.0 * math.pi * two), stream
@@ -87,7 +87,7 @@ def next_normal(stream: Stream) -> tuple[float, Stream]:
 
 @inlined()
 def draw_merchants(market: Any, day: int, stream: Stream) -> Stream:
-    """Draw drifts and promotions of the merchants, and write their factors of price changes."""
+    """Draw each merchant's drift and promotions on a day, and set its factor of price changes."""
     numbers = market.numbers
     spread, memory = numbers[DRIFT_SPREAD], numbers[DRIFT_MEMORY]
     weekday = (day + int(numbers[FIRST_WEEKDAY])) % 7
@@ -116,9 +116,10 @@ def draw_merchants(market: Any, day: int, stream: Stream) -> Stream:
 def note_last_changes(
     moving: PriceArray, mask: CountArray, day: int, last_change: SingleArray
 ) -> None:
-    """Update the times of the last price changes by those of the day before ``day``.
+    """Set ``last_change``, (m,), of the offers whose price changed on the day before ``day``.
 
-    ``moving`` are the offers that may have changed, and ``mask`` has the steps of all.
+    ``moving`` are the offers that may have changed, and ``mask``, (m,), has each offer's steps as
+    bits.
     """
     for offer in moving:
         steps = mask[offer]
@@ -131,7 +132,7 @@ def note_last_changes(
 
 @inlined()
 def shift_habits(market: Any, stream: Stream) -> Stream:
-    """Draw the offers with new levels, and the discontinued offers with their steps."""
+    """Draw new levels of price changes or demand for some offers, and discontinue others."""
     numbers, price, demand_level = market.numbers, market.price, market.demand_level
     change, demand = numbers[CHANGE_JUMP], numbers[CHANGE_JUMP] + numbers[DEMAND_JUMP]
     gone = demand + numbers[OBSOLETE_RATE]
@@ -158,7 +159,7 @@ def shift_habits(market: Any, stream: Stream) -> Stream:
 
 @inlined(forceinline=True)
 def change_mean(market: Any, offer: int) -> float:
-    """Return the expected price changes of an offer on a day, if it is not discontinued."""
+    """Return the expected number of price changes of an offer on a day, unless discontinued."""
     rate = market.change_scale[offer] * market.change_level[offer]
     mean: float = rate * market.factor[market.merchant[offer]]
     return mean
@@ -166,7 +167,7 @@ def change_mean(market: Any, offer: int) -> float:
 
 @inlined()
 def shares_without_change(market: Any, first: int, zero: FloatArray) -> None:
-    """Write the shares of a block of offers up to which they have no price change, (size,)."""
+    """Write the uniform shares up to which the offers of a block have no price change, (size,)."""
     block = slice(first, first + zero.size)
     scale, level = market.change_scale[block], market.change_level[block]
     price, merchant = market.price[block], market.merchant[block]
@@ -178,7 +179,7 @@ def shares_without_change(market: Any, first: int, zero: FloatArray) -> None:
 
 @inlined()
 def draw_changes(market: Any, stream: Stream) -> Stream:
-    """Draw the steps of price changes without promotions."""
+    """Draw the steps of the day at which prices change for other reasons than promotions."""
     mask, shares = market.mask, np.empty(BLOCK)
     mask[:] = 0
     for first in range(0, mask.size, BLOCK):
@@ -202,7 +203,7 @@ def draw_changes(market: Any, stream: Stream) -> Stream:
 
 @inlined()
 def draw_promotions(market: Any, stream: Stream) -> Stream:
-    """Draw the steps at which offers join a new promotion, or leave one that ends.
+    """Draw the steps of the day at which offers start or end their part in a promotion.
 
     Write the offers whose price may change into ``moving``, and their number into ``sizes[0]``.
     """
@@ -227,7 +228,7 @@ def draw_promotions(market: Any, stream: Stream) -> Stream:
 
 @inlined(forceinline=True)
 def steps_of(market: Any, offer: int) -> int:
-    """Return the steps at which the price of an offer may change, as bits."""
+    """Return the steps of the day at which an offer's price may change, as bits of an integer."""
     promotion, going = 1 << market.promotion[offer] >> 1, 1 << market.going[offer] >> 1
     steps: int = int(market.mask[offer]) | promotion | going
     return steps
@@ -235,7 +236,7 @@ def steps_of(market: Any, offer: int) -> int:
 
 @inlined()
 def count_prices(market: Any) -> None:
-    """Write into ``starts`` the first places of the price changes of each step."""
+    """Count the possible price changes of each step; write their first places into ``starts``."""
     start = market.starts
     start[:] = 0
     for row in range(market.sizes[0]):
@@ -248,7 +249,7 @@ def count_prices(market: Any) -> None:
 
 @inlined(forceinline=True)
 def new_base(market: Any, offer: int, stream: Stream) -> Stream:
-    """Change an offer's price without promotion: to the previous one, or to a new one."""
+    """Change an offer's price without promotion to its previous or a new one; return the stream."""
     base, before = market.base[offer], market.before[offer]
     back, stream = next_uniform(stream)
     market.before[offer] = base
@@ -265,10 +266,10 @@ def new_base(market: Any, offer: int, stream: Stream) -> Stream:
 def draw_prices(
     market: Any, day: int, stream: Stream
 ) -> tuple[PriceArray, PriceArray, IntArray, Stream]:
-    """Draw the new prices of the day.
+    """Draw the new prices of a day.
 
-    Return the offers and their new prices, those of each step from its start in ``starts`` on,
-    the ends of the steps, and the stream.
+    Returns the offers and their new prices, those of each step from its start in ``starts`` on, the
+    ends of the steps, and the stream.
     """
     start, changes = market.starts, market.changes[day % RING]
     offers, prices = np.empty(start[-1], np.int32), np.empty(start[-1], np.int32)
@@ -302,9 +303,9 @@ def draw_prices(
 
 @inlined()
 def draw_counts(market: Any, day: int) -> int:
-    """Draw the first half of the day after the latest one: which offers change or are clicked.
+    """Draw the first half of the next day, ``day``: which offers may change price, and the clicks.
 
-    Return an upper bound on the number of its events.
+    Returns an upper bound on the number of events of the day.
     """
     add_day(market.clicks, day - 1, LONG_SPANS, market.sums[CLICK_SUMS:VIEW_SUMS])
     add_day(market.views, day - 1, LONG_SPANS, market.sums[VIEW_SUMS:CHANGE_SUM])
@@ -322,9 +323,9 @@ def draw_counts(market: Any, day: int) -> int:
 
 @inlined()
 def draw_events(market: Any, day: int, block: Records, detail: PriceArray) -> int:
-    """Draw the other half of a day: its prices and clicks. Return the number of its events.
+    """Draw the second half of a day, its prices and times of clicks; return its number of events.
 
-    Write them as records of a tape and, unless ``block`` is empty, new prices as their details.
+    Unless ``block`` is empty, the events are written into it, and new prices into ``detail``.
     Prices change at the start of a step, clicks spread evenly over it, as requests. The last event
     is the end of the day.
     """
@@ -354,7 +355,7 @@ def draw_events(market: Any, day: int, block: Records, detail: PriceArray) -> in
 
 @compiled()
 def rates_of(table: IntArray, day: int) -> tuple[SingleArray, SingleArray, SingleArray]:
-    """Return the expectations of the latest day, as in :class:`DayEvents`."""
+    """Return each offer's expected clicks and views on a day, and its chance of a price change."""
     market = market_at(table)
     season = demand_season(market, day)
     offers = market.price.size
@@ -375,10 +376,10 @@ def rates_of(table: IntArray, day: int) -> tuple[SingleArray, SingleArray, Singl
 
 @compiled()
 def draw_days(tables: IntArray, lanes: IntArray, days: IntArray, number: int) -> int:
-    """Draw the next days of some markets: of days from 0 on the first halves.
+    """Draw the next ``number`` days of some lanes' markets; of days from 0 on, the first half.
 
-    ``days`` are the numbers of the next days of all lanes. Return the largest bound of
-    :func:`draw_counts`.
+    ``days`` has the next day of every lane. Returns the largest of the bounds on the number of
+    events that :func:`draw_counts` gives.
     """
     max_events, block, detail = 0, np.empty(0, EVENT), np.empty(0, np.int32)
     for lane in lanes:
@@ -392,19 +393,19 @@ def draw_days(tables: IntArray, lanes: IntArray, days: IntArray, number: int) ->
 
 @compiled()
 def finish_day(table: IntArray, day: int, block: Records, detail: PriceArray) -> int:
-    """Draw the second half of the next day of a market; see :func:`draw_events`."""
+    """Draw the second half of a market's next day by its table; return the number of its events."""
     return draw_events(market_at(table), day, block, detail)
 
 
 def at_once(lanes: IntArray, num_offers: int) -> Iterator[IntArray]:
-    """Yield parts of some lanes whose days are drawn in one call, for interrupts."""
+    """Split ``lanes`` into parts whose days are drawn by one call, so that interrupts work."""
     size = max(AT_ONCE // num_offers, 1)
     for first in range(0, lanes.size, size):
         yield lanes[first : first + size]
 
 
 def draw_histories(tables: IntArray, lanes: IntArray, num_offers: int) -> None:
-    """Draw the days before day 0 of some markets."""
+    """Draw the days of the history before day 0 in the markets of some lanes."""
     for part in at_once(lanes, num_offers):
         number = max(AT_ONCE // (num_offers * part.size), 1)
         for first in range(-HISTORY_DAYS, 0, number):
@@ -412,7 +413,7 @@ def draw_histories(tables: IntArray, lanes: IntArray, num_offers: int) -> None:
 
 
 def initial_state(law: MarketLaw, root: int, episode: int) -> MarketState:
-    """Return the state of a market before day 0 of an episode, after drawing its history.
+    """Return the state of a market at the start of an episode, after its drawn history.
 
     Args:
         law: law of the market.
@@ -427,7 +428,7 @@ def initial_state(law: MarketLaw, root: int, episode: int) -> MarketState:
 
 
 def draw_day(law: MarketLaw, state: MarketState, day: int) -> DayEvents:
-    """Draw the day after the latest one, and advance the state to its end."""
+    """Draw the day after the latest one, advance the state by it, and return its events."""
     table = table_of_market(law, state)
     size = draw_days(table[None], np.zeros(1, np.int64), np.full(1, day), 1)
     block, detail = np.empty(size, EVENT), np.empty(size, np.int32)
@@ -437,5 +438,5 @@ def draw_day(law: MarketLaw, state: MarketState, day: int) -> DayEvents:
 
 
 def day_of_week(law: MarketLaw, day: int) -> int:
-    """Return the weekday of a day, 0 for Monday."""
+    """Return the weekday of day number ``day`` in a market, 0 for Monday."""
     return (day + int(law.numbers[FIRST_WEEKDAY])) % 7

@@ -19,7 +19,7 @@ from crawl_envs.worlds.offers.law import RING, STEPS_PER_DAY, MarketState, Singl
 def systematic(
     rates: FloatArray, factor: float, offset: float, sampled: IntArray
 ) -> tuple[int, float]:
-    """Sample offers by rates per day times a factor, in an almost constant number.
+    """Choose offers to crawl in a step at random, by rates per day, in an almost constant number.
 
     Systematic sampling (Madow, 1949): an offer is chosen if one of the points offset, offset + 1,
     .. lies in its interval of the cumulative sum of the probabilities, which are at most 1. Each is
@@ -59,16 +59,16 @@ def sample_offers(
     sampled: IntArray,
     counts: IntArray,
 ) -> tuple[int, float]:
-    """Sample the offers of a step at rates per day, (N, m), in lanes that are not idle.
+    """Choose the offers that each lane crawls in a step at random, by rates per day, (N, m).
 
     Args:
-        rates: crawls per day; those above one per step count as that.
+        rates: crawls per day; a rate above one crawl per step counts as one per step.
         budgets: crawls per day of each lane, (N,); rates above them are scaled down.
         strict: whether to stop at a lane above its budget.
         rng: states of the generators, (N, 4).
         idle: lanes to skip, (N,).
-        sampled: output, the offers, (N, B).
-        counts: output, their numbers, (N,).
+        sampled: output, the chosen offers of each lane, (N, B).
+        counts: output, the number of chosen offers in each lane, (N,).
 
     Returns:
         A lane with invalid rates and their sum, NaN if one is not a finite number >= 0; or -1, 0.
@@ -96,8 +96,8 @@ class FoundChanges(NamedTuple):
 
     Attributes:
         counts: crawls per day with another price, (N, RING, m), day d in row d % RING.
-        last: time of the latest of them before the current day, in days, (N, m).
-        today: the same of the current day, -inf for none, (N, m).
+        last: time of the latest found change before the current day, in days, (N, m).
+        today: time of the latest found change on the current day, -inf for none, (N, m).
     """
 
     counts: NDArray[np.uint8]
@@ -106,16 +106,16 @@ class FoundChanges(NamedTuple):
 
 
 def no_changes(num_lanes: int, num_pages: int) -> FoundChanges:
-    """Return an empty record of detected changes."""
+    """Return an empty record of the price changes that the crawls of N lanes have found."""
     never = np.full((num_lanes, num_pages), -np.inf, np.float32)
     return FoundChanges(np.zeros((num_lanes, RING, num_pages), np.uint8), never, never.copy())
 
 
 @compiled()
 def note_found_changes(table: IntArray, detected: FoundChanges) -> None:
-    """Record the crawls of the current step that found another price, in lanes that are not idle.
+    """Add the price changes that the crawls of the current step found to the record ``detected``.
 
-    A crawl is recorded once, however often this is called.
+    Idle lanes are skipped. A crawl is recorded once, however often this is called.
     """
     state = state_at(table)
     for lane in range(state.lanes.shape[0]):
@@ -131,7 +131,7 @@ def note_found_changes(table: IntArray, detected: FoundChanges) -> None:
 
 
 def start_day(detected: FoundChanges, lane: int, day: int, state: MarketState) -> None:
-    """Start a day of a lane; before day 0, all price changes count as detected."""
+    """Start a day of a lane in the record ``detected``; all changes before day 0 count as found."""
     if day == 0:
         detected.counts[lane], detected.last[lane] = state.changes, state.last_change
         detected.today[lane] = -np.inf

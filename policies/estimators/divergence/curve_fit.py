@@ -60,7 +60,7 @@ WIDENED = math.log(2.0**14)
 
 
 class Shapes(NamedTuple):
-    """Tables for fits.
+    """Tables of divergence curves by number of items K, for the coarse search of fits.
 
     Attributes:
         items: K, (nK,).
@@ -75,7 +75,7 @@ class Shapes(NamedTuple):
 
 @cache
 def shapes() -> Shapes:
-    """Return the tables, computed once."""
+    """Return the tables of divergence curves for fits; they are computed once."""
     items = np.array(ITEMS, np.int64)
     levels = 2.0 ** (np.arange(PER_OCTAVE * (HIGHEST - LOWEST) + 1) / PER_OCTAVE + LOWEST)
     table = np.empty((len(SHARES), items.size, levels.size))
@@ -89,10 +89,10 @@ def shapes() -> Shapes:
 
 
 def equally_saturated(items: int) -> float:
-    """Return the y at which E[min(N, K)] / K = 1 - exp(-MOST_UPDATES), N ~ Poisson(y).
+    """Return the y at which the mean share of K items replaced is 1 - exp(-MAX_UPDATES).
 
-    The left side is the share of K items that y updates replace, and the divergence of a small
-    region as a share of its limit. With K = 1, y = MOST_UPDATES.
+    The share is E[min(N, K)] / K with N ~ Poisson(y). It is also the divergence of a small region
+    as a share of its limit. With K = 1, y = MAX_UPDATES.
     """
     from scipy.optimize import brentq  # slow to import, and few policies need them
     from scipy.stats import poisson
@@ -108,10 +108,10 @@ def equally_saturated(items: int) -> float:
 def fit_observations(
     ages: FloatArray, divergence: FloatArray, shapes: Shapes
 ) -> tuple[int, float, float, float]:
-    """Return K, share, rate and sum of squares of the best fit.
+    """Return K, share, update rate and sum of squares of the curve closest to observations.
 
-    It is churn (K = 1) if both kinds are about equally close. Share and rate are 0, as for a static
-    page, without divergence or observations.
+    It is churn (K = 1) if churn and scroll are about equally close. Share and rate are 0, as for a
+    static page, without divergence or observations.
 
     Args:
         ages: > 0, finite, (n,).
@@ -152,7 +152,10 @@ def _climbed(
     row: int,
     start: tuple[float, float, FloatArray],
 ) -> tuple[int, tuple[float, float, float]]:
-    """Return K and (share, rate, sum of squares) at a local minimum over K; mark tried K."""
+    """Return K and its fit (share, rate, sum of squares) at a local minimum over K.
+
+    Rows of tried K are set to infinity in the last entry of ``start``.
+    """
     share, rate, open_rows = start
     items = ladder[row]
     scroll = _refined(ages, divergence, items, share, rate, TURNED_OVER * items)
@@ -174,7 +177,7 @@ def _climbed(
 def _search(
     ages: FloatArray, divergence: FloatArray, largest: float, shapes: Shapes
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the least sum of squares on the grid, and its rate and share, by K, (nK,) each."""
+    """Return by K the least sum of squares on the grid, and its rate and share, (nK,) each."""
     first, last, energy = np.inf, 0.0, 0.0
     for k in range(ages.size):
         first, last = min(first, ages[k]), max(last, ages[k])
@@ -217,7 +220,7 @@ def _search(
 def _sums(
     ages: FloatArray, divergence: FloatArray, items: int, share: float, rate: float
 ) -> tuple[float, float, float, float, float, float]:
-    """Return the sum of squares, its gradient and Gauss-Newton matrix over (share, log rate)."""
+    """Return a curve's sum of squares, its gradient and Gauss-Newton matrix, (share, log rate)."""
     total = to_share = to_rate = both = by_share = by_rate = 0.0
     steps, sides = np.empty(items), np.empty(items)
     step_sizes(items, share, steps, sides)
@@ -244,9 +247,9 @@ def _refined(
     rate: float,
     bound: float,
 ) -> tuple[float, float, float]:
-    """Return share, rate and sum of squares at the minimum next to a start, within their bounds.
+    """Return share, rate and sum of squares at the minimum next to a start, within bounds.
 
-    The rate is at most ``bounds`` updates per age of the first observation.
+    At most ``bound`` updates are expected by the age of the first observation.
     """
     low = math.log(MIN_UPDATES * items / ages.max()) - WIDENED
     high = math.log(bound / ages.min())

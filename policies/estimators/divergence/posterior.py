@@ -39,10 +39,10 @@ QUALITY_BASE, QUALITY_FIRST_PAGES = 0.02, 5.0
 
 
 class QualityPosterior:
-    """The posterior of recall and false-signal rate of a set of pages.
+    """Posterior of the recall and the false-signal rate of pages, which share a prior.
 
     The likelihood of a page's crawls is computed for every pair of a recall and a false-signal
-    rate, averaged over update rates; the prior over pairs is the average of the posteriors of pages
+    rate, averaged over update rates. The prior over pairs is the average of the posteriors of pages
     (empirical Bayes).
 
     Args:
@@ -63,12 +63,15 @@ class QualityPosterior:
         self._estimates = 0
 
     def weigh_rates(self, weights: FloatArray, static: float) -> None:
-        """Set the weights of the update rates, (l,), and of static pages."""
+        """Set the weights of update rates, (l,), and of static pages, for averages over rates."""
         sums = np.add.reduceat(weights, np.arange(0, weights.size, QUALITY_STRIDE))
         self.log_rates = np.log(np.append(static, sums))
 
     def estimate(self, crawls: kernels.PageCrawls, num_pages: int) -> tuple[float, float]:
-        """Return the recall and the false-signal rate of a page with these crawls."""
+        """Return the mean recall and mean false-signal rate of a page, given its crawls.
+
+        The page's posterior is added to the prior that pages share.
+        """
         log_prior = np.log((1.0 - QUALITY_BASE) * self.pooled + QUALITY_BASE * self.first)
         grid = self.rates, self.log_rates, self.recalls, self.false_rates
         kernels.weigh_quality(self._weights, log_prior, *grid, crawls)
@@ -78,11 +81,11 @@ class QualityPosterior:
         return self._means(self._weights)
 
     def typical(self) -> tuple[float, float]:
-        """Return the recall and the false-signal rate of a page without history."""
+        """Return the recall and the false-signal rate to assume for a page without any crawl."""
         return self._means(self.pooled)
 
     def _means(self, weights: FloatArray) -> tuple[float, float]:
-        """Return the mean recall and the geometric mean of the false-signal rates."""
+        """Return the mean recall and geometric mean false-signal rate for weights of pairs."""
         recall = float(weights @ self.recalls)
         return recall, math.exp(float(weights @ np.log(self.false_rates)))
 
@@ -134,7 +137,7 @@ class DivergencePosterior:
         self._curve: FloatArray = np.zeros(NUM_AGES)
 
     def set_quality(self, recall: ArrayLike, false_rate: ArrayLike) -> None:
-        """Set the quality of signals, (m,) each, which is then not learned."""
+        """Set recall and false-signal rate of pages, (m,) each; they are not learned any more."""
         self.quality = None
         self.recall[:], self.false_rate[:] = recall, false_rate
         self._stale[:] = True
@@ -148,7 +151,7 @@ class DivergencePosterior:
         divergence: FloatArray,
         age: FloatArray,
     ) -> None:
-        """Add a crawl of a page.
+        """Add a crawl to a page's history; update its signal quality and the shared prior.
 
         Args:
             page: the page.
@@ -176,7 +179,7 @@ class DivergencePosterior:
         self._pool()
 
     def set_signals(self, signals: IntArray) -> None:
-        """Set the numbers of signals since the last crawls, (m,)."""
+        """Set each page's number of signals since its last crawl, (m,)."""
         new = signals != self._signals
         if not new.any():
             return
@@ -189,9 +192,9 @@ class DivergencePosterior:
         self._stale[new] = True
 
     def posterior(self, page: int) -> FloatArray:
-        """Return the weights of rates, shares and shapes, then of a static page, with sum 1.
+        """Return the posterior weights of rates, shares and shapes for a page, with sum 1.
 
-        The array is overwritten by the next call.
+        The last weight belongs to a static page. The array is overwritten by the next call.
         """
         tables = self.log_prior, self.tables.log_lost, self.rates
         quality = self.recall[page], self.false_rate[page]
@@ -203,7 +206,7 @@ class DivergencePosterior:
         return kernels.PageCrawls(*columns)
 
     def renew(self) -> None:
-        """Compute the utility curves of the pages with new crawls or signals."""
+        """Compute the utility curves of pages crawled or signalled since the last call."""
         blank: dict[tuple[float, float], FloatArray] = {}
         for page in np.flatnonzero(self._stale):
             kind = self.recall[page], self.false_rate[page]
@@ -229,7 +232,7 @@ class DivergencePosterior:
         self.curves[page] = self._curve
 
     def _pool(self) -> None:
-        """Add the posterior of the next crawled page, among the next 16 pages, to the prior."""
+        """Add the posterior of a crawled page, the first among the next 16, to the prior."""
         count = self.histories.count
         for _ in range(16):
             page, self._turn = self._turn, (self._turn + 1) % count.size
@@ -264,7 +267,7 @@ class DivergencePosterior:
         return np.asarray(np.where(elapsed < self.ages[0], value * elapsed / self.ages[0], value))
 
     def footprint(self) -> Footprint:
-        """Return the bytes per page."""
+        """Return the bytes of memory per page: stored, and counted by the rule of the paper."""
         past = self.histories
         arrays = self.recall, self.false_rate, self._signals, self._stale, self.curves
         stored = (past.nbytes + sum(array.nbytes for array in arrays)) / past.count.size
@@ -274,7 +277,7 @@ class DivergencePosterior:
 
 
 def first_prior() -> FloatArray:
-    """Return the initial weights of rates, shares and shapes, and of the static page."""
+    """Return the initial prior weights of rates, shares and shapes, then of a static page."""
     single = shapes()[:, 0] == 0.0
     of_shape = np.where(single, SINGLE / single.sum(), (1.0 - SINGLE) / (~single).sum())
     of_share = dynamic_shares() ** SHARE_POWER

@@ -28,7 +28,7 @@ from policies.estimators.divergence.shapes import (
 STATIC_CHANCE = 1e-6
 """Probability of a change of a static page."""
 FAR = 20.0
-"""Weights are 0 if their logarithms are this much smaller than the largest one."""
+"""A weight is 0 if its logarithm is this much smaller than that of the largest weight."""
 NEGLIGIBLE = 1e-5
 """Weights below this share of the largest one are omitted."""
 NO_BIN = -128
@@ -36,7 +36,7 @@ NO_BIN = -128
 
 
 class PageCrawls(NamedTuple):
-    """The last n crawls of a page, with the h copies before each crawl.
+    """The last n crawls of a page; each is compared with up to h earlier copies.
 
     Attributes:
         elapsed: time since the crawl before, (n,).
@@ -65,7 +65,7 @@ def bin_of(divergence: float) -> int:
 
 @inlined()
 def place_of(amount: float) -> int:
-    """Return the row of the tables for a number of expected updates."""
+    """Return the row of the tables that is nearest to ``amount`` expected updates."""
     if amount <= 0.0:
         return 0
     place = round(PER_OCTAVE * (math.log2(amount) - MIN_LOG2))
@@ -74,7 +74,7 @@ def place_of(amount: float) -> int:
 
 @inlined()
 def signal_precision(rate: float, recall: float, false_rate: float) -> float:
-    """Return the probability that a signal is true."""
+    """Return the probability that a signal of a page with update rate ``rate`` is true."""
     true_rate = recall * rate
     return true_rate / (true_rate + false_rate) if true_rate > 0.0 else 0.0
 
@@ -89,9 +89,10 @@ def log_change(
     false_rate: float,
     counting: bool,
 ) -> float:
-    """Return the log-probability of the result of a crawl, changed or not.
+    """Return the log-probability that a crawl finds a change, or none, as ``changed`` says.
 
-    With ``counting``, also of the number of signals; use it only if recall is positive.
+    With ``counting`` it includes the probability of the number of signals; use it only if recall is
+    positive.
     """
     expected = (recall * rate + false_rate) * elapsed
     result = -expected if counting else 0.0
@@ -117,9 +118,10 @@ def weigh(
     false_rate: float,
     older: float,
 ) -> None:
-    """Write the posterior of a page into ``weights``, (l * k * s + 1,), which sum to 1.
+    """Write the posterior weights of a page, with sum 1, into ``weights``, (l * k * s + 1,).
 
-    The last weight belongs to a static page.
+    They belong to update rates, dynamic shares and shapes. The last weight belongs to a static
+    page.
 
     Args:
         weights: output.
@@ -179,7 +181,7 @@ def weigh_quality(
     false_rates: FloatArray,
     crawls: PageCrawls,
 ) -> None:
-    """Write the posterior of the signal qualities into ``weights``, (q,), which sum to 1.
+    """Write posterior weights of signal qualities, with sum 1, into ``weights``, (q,), for a page.
 
     Args:
         weights: output.
@@ -212,7 +214,7 @@ def weigh_quality(
 def add_loss(
     part: FloatArray, table: NDArray[np.float32], lost_bin: int, power: float, num_shapes: int
 ) -> None:
-    """Add ``power`` times the log-likelihood of a lost share to the log weights (k, s)."""
+    """Add ``power`` times the log-likelihood of a lost share to log weights ``part``, (k, s)."""
     for k in range(part.size // num_shapes):
         place = min(max(lost_bin - BINS_PER_STEP * k, -ABOVE), BELOW) + ABOVE
         for s in range(num_shapes):
@@ -239,7 +241,7 @@ def utility_without_signals(
     rates: FloatArray,
     ages: FloatArray,
 ) -> None:
-    """Write :func:`expected_utility` of a page without signals, from a smaller table.
+    """Write :func:`expected_utility` of a page that has no signals, from a smaller table.
 
     Args:
         curve: output, (T,).
@@ -269,7 +271,7 @@ def utility_without_signals(
 
 @compiled()
 def between(amounts: FloatArray, amount: float) -> tuple[int, float]:
-    """Return the row of the tables below an amount, and its relative position in that interval.
+    """Return the row of the tables at or below an amount, and its relative position up to the next.
 
     The position is below 0 for amounts below the tabulated ones.
     """
@@ -281,7 +283,7 @@ def between(amounts: FloatArray, amount: float) -> tuple[int, float]:
 
 @inlined()
 def true_signal_distribution(chance: FloatArray, count: int, precision: float) -> None:
-    """Write the probabilities that j of ``count`` signals are true, j = 0 .. known."""
+    """Write the probability that j of ``count`` signals are true to ``chance[j]``, j <= count."""
     chance[:] = 0.0
     chance[0] = 1.0
     for _ in range(count):

@@ -40,7 +40,7 @@ from crawl_envs.types.copies import divergence as sketch_divergence
 HashArray = NDArray[np.uint32]
 
 SAME_AGE = 1e-9
-"""Relative tolerance of equal ages."""
+"""Relative difference up to which two ages count as equal."""
 MAX_DIVERGENCE = 1.0
 """The greatest divergence, D_max."""
 GROWTH = 1.25
@@ -52,7 +52,7 @@ HASH_BYTES, OBSERVATION_BYTES = 4, 8
 
 
 class Footprint(NamedTuple):
-    """Bytes of state per page, on average (section 5.2).
+    """Memory of an estimator in bytes per page, on average (section 5.2).
 
     Attributes:
         stored: bytes of the stored arrays.
@@ -86,7 +86,7 @@ class ProfileArrays(NamedTuple):
 
 
 class ChangeProfiles:
-    """The change profiles of all pages of an episode.
+    """Change profiles of all pages: divergences of later copies from stored base versions.
 
     Args:
         num_pages: m.
@@ -119,10 +119,10 @@ class ChangeProfiles:
         """Return the profiles of all pages at the first, or a later, decision of an episode.
 
         Profiles start from the copies of time 0, for pages that exist since then and were never
-        crawled. If a copy has more fragments than the longest sketch has hashes, sketches are
-        truncated, and so are the stored ones.
+        crawled. If a copy has more fragments than the longest sketch has hashes, all sketches are
+        truncated, stored ones included.
 
-        ``sketches`` are those of all pages at time 0; the other arguments are those of the class.
+        ``sketches`` describes all pages at time 0; the class documents the other arguments.
         """
         longest = int(np.diff(sketches.start).max())
         if tracker.copies is not None and np.any(tracker.copies.size > longest):
@@ -134,7 +134,7 @@ class ChangeProfiles:
         return profiles
 
     def learn(self, log: CrawlLog) -> IntArray:
-        """Add the crawls of a step; return their pages, in order."""
+        """Add the crawls of a step to the profiles, and return the crawled pages, in order."""
         assert log.sketch is not None
         self._take(log.page, log.time, log.sketch.start, log.sketch.hashes)
         return log.page
@@ -150,7 +150,7 @@ class ChangeProfiles:
         )
 
     def footprint(self) -> Footprint:
-        """Return the bytes per page."""
+        """Return the bytes of memory per page: stored, and counted by the rule of the paper."""
         pages = self.arrays.base.shape[0]
         stored = sum(array.nbytes for array in self.arrays) + HASH_BYTES * int(self._used[0])
         used = ~np.isnan(self.arrays.base)
@@ -160,13 +160,13 @@ class ChangeProfiles:
 
 
 def at_first_copy(tracker: Tracker) -> BoolArray:
-    """Return the mask of existing pages that still have the copy of time 0, (m,)."""
+    """Return which pages exist and still have the copy of time 0, a mask (m,)."""
     since_start = tracker.elapsed >= tracker.time * (1.0 - SAME_AGE)
     return (tracker.changed < 0) & tracker.alive & since_start
 
 
 def _of_rows(start: IntArray, hashes: HashArray, wanted: BoolArray) -> tuple[IntArray, HashArray]:
-    """Return the sketches of the wanted rows: their starts and their hashes."""
+    """Return the sketches of the rows marked in ``wanted``: their starts and their hashes."""
     sizes = np.diff(start)
     within = np.concatenate(([0], np.cumsum(sizes[wanted])))
     return within, hashes[np.repeat(wanted, sizes)]
@@ -183,9 +183,10 @@ def add_refreshes(
     store: HashArray,
     used: IntArray,
 ) -> None:
-    """Add refreshes, (n,), in order; ``store`` has capacity for all their sketches.
+    """Add refreshes of pages to their profiles, (n,) in order of time.
 
-    A ``sketch_size`` of 0 means all hashes.
+    ``store`` has capacity for all sketches of the refreshes. A ``sketch_size`` of 0 means all
+    hashes.
     """
     base, filled, age, divergence, place, capacity, size = profiles
     for k in range(page.size):
@@ -223,9 +224,9 @@ def add_refreshes(
 def combine(
     profiles: ProfileArrays, page: int, ages: FloatArray, values: FloatArray, counts: FloatArray
 ) -> int:
-    """Write the combined profile of a page by age, averaged at equal ages; return its length.
+    """Write the mean divergence of a page's profiles by age, and return the number of ages.
 
-    ``counts``, the number of observations per value, is overwritten too.
+    ``counts``, the number of observations averaged in each value, is overwritten too.
     """
     total = 0
     for slot in range(profiles.base.shape[1]):
@@ -253,9 +254,9 @@ def combine(
 
 @inlined()
 def step_bounds(profiles: ProfileArrays, page: int, age: float) -> tuple[float, float]:
-    """Return the averaged lower and upper bound on the divergence at ``age``.
+    """Return a lower and an upper bound on the divergence at ``age``, averaged over profiles.
 
-    At the age of an observation both are that observation.
+    At the age of an observation both equal this observation.
     """
     low = high = last = reach = 0.0
     number = 0
@@ -286,7 +287,7 @@ def step_bounds(profiles: ProfileArrays, page: int, age: float) -> tuple[float, 
 
 @inlined()
 def breaks(profiles: ProfileArrays, page: int, elapsed: float) -> FloatArray:
-    """Return the ages, ascending from 0 to ``elapsed``, between which the bounds are constant."""
+    """Return ascending ages from 0 to ``elapsed`` between which divergence bounds are constant."""
     ages = np.empty(2 + profiles.age.shape[1] * profiles.age.shape[2])
     ages[0], ages[1] = 0.0, elapsed
     number = 2
@@ -304,7 +305,10 @@ def breaks(profiles: ProfileArrays, page: int, elapsed: float) -> FloatArray:
 def bounds_of_page(
     profiles: ProfileArrays, page: int, elapsed: float
 ) -> tuple[float, float, float, float]:
-    """Return A_min, A_max, U_min and U_max of a page, ``elapsed`` after the reference time."""
+    """Return bounds of a page's divergence area and utility: A_min, A_max, U_min and U_max.
+
+    They hold ``elapsed`` after the time of reference.
+    """
     low, high = step_bounds(profiles, page, elapsed)
     ages = breaks(profiles, page, elapsed)
     low_area = high_area = cut_area = 0.0

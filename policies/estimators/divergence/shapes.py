@@ -72,7 +72,7 @@ class ShapeTables(NamedTuple):
 
 
 def shapes() -> FloatArray:
-    """Return the shapes, as rows (phi, f, K), (s, 3)."""
+    """Return all shapes of pages as rows (phi, f, K), (s, 3)."""
     single = [(0.0, 0.0, items) for items in ITEMS]
     double = [
         (speed / (speed + 1.0), part, items)
@@ -84,12 +84,12 @@ def shapes() -> FloatArray:
 
 
 def dynamic_shares() -> FloatArray:
-    """Return the shares A, falling, (NUM_SHARES,)."""
+    """Return the grid of dynamic shares A, from 1 downwards, (NUM_SHARES,)."""
     return np.asarray(2.0 ** (-SHARE_STEP * np.arange(NUM_SHARES)))
 
 
 def updates_distribution(amount: FloatArray, items: int, certain: int = 0) -> FloatArray:
-    """Return P(min(certain + N, K) = i), N ~ Poisson(amount), (len(amount), K + 1)."""
+    """Return P(min(certain + N, K) = i), K = items, N ~ Poisson(amount), (len(amount), K + 1)."""
     count = np.arange(items)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_amount = np.log(amount)[:, None]
@@ -103,7 +103,10 @@ def updates_distribution(amount: FloatArray, items: int, certain: int = 0) -> Fl
 
 
 def state_distribution(shape: FloatArray, amount: FloatArray, certain: int = 0) -> FloatArray:
-    """Return P(N_1 >= 1, min(N_2, K) = i), certain + Poisson(a) updates, (len(a), 2, K + 1)."""
+    """Return P(N_1 >= 1 or not, min(N_2, K) = i) for a shape, (len(amount), 2, K + 1).
+
+    ``certain`` updates and Poisson(amount) more are split over the two regions, N_1 and N_2.
+    """
     from scipy.stats import binom  # slow to import
 
     phi, _, items = shape
@@ -119,14 +122,14 @@ def state_distribution(shape: FloatArray, amount: FloatArray, certain: int = 0) 
 
 
 def lost(shape: FloatArray) -> FloatArray:
-    """Return z in the states of :func:`state_distribution`, (2, K + 1)."""
+    """Return the lost share z of dynamic fragments in each state of two regions, (2, K + 1)."""
     _, part, items = shape
     scrolled = (1.0 - part) * np.arange(int(items) + 1) / items
     return np.stack((scrolled, part + scrolled))
 
 
 def _log_lost(shape: FloatArray, amount: FloatArray) -> FloatArray:
-    """Return log P(bin of z | updated), (NUM_AMOUNTS, NUM_BINS)."""
+    """Return the log-probability of each bin of z for an updated page, (NUM_AMOUNTS, NUM_BINS)."""
     distribution = state_distribution(shape, amount).reshape(len(amount), -1)[:, 1:]
     z = lost(shape).reshape(-1)[1:]
     distribution, z = distribution[:, z > 0.0], z[z > 0.0]
@@ -140,7 +143,7 @@ def _log_lost(shape: FloatArray, amount: FloatArray) -> FloatArray:
 
 
 def mean_divergence(shape: FloatArray, amount: FloatArray, certain: int) -> FloatArray:
-    """Return E[D] after certain + Poisson(a) updates, by share A, (NUM_SHARES, len(a))."""
+    """Return the mean D after certain + Poisson(a) updates, by share A, (NUM_SHARES, len(a))."""
     gone = dynamic_shares()[:, None] * lost(shape).reshape(1, -1)
     distribution = state_distribution(shape, amount, certain).reshape(len(amount), -1)
     return np.asarray((2.0 * gone / (1.0 + gone)) @ distribution.T)
@@ -148,7 +151,7 @@ def mean_divergence(shape: FloatArray, amount: FloatArray, certain: int) -> Floa
 
 @cache
 def shape_tables() -> ShapeTables:
-    """Return the tables, computed at the first call."""
+    """Return the tables of all shapes; they are computed at the first call."""
     grid = np.exp2(np.arange(NUM_AMOUNTS) / PER_OCTAVE + MIN_LOG2)
     edges = np.concatenate(([0.0], grid))
     nodes, weights = np.polynomial.legendre.leggauss(3)

@@ -18,12 +18,12 @@ from policies.live.scheduler.files import Journal, Record, write_records
 SETTLED = 5.0
 """Seconds from a fetch until its copy is written."""
 BLOCK = 1000
-"""Copies in a record of a file that is written anew."""
+"""Number of copies in each record when the file is rewritten."""
 MARKUP = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\s*>|\Z)|<[a-z/!][^>]*>?",
     re.DOTALL | re.IGNORECASE,
 )
-"""Comments, scripts, styles and tags, closed or not: in linear time, as pages may be hostile."""
+"""Matches comments, scripts, styles and tags, closed or not; in linear time for hostile pages."""
 CHARSET = re.compile(r"\bcharset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 START = re.compile(rb"<html\b|<!doctype html\b", re.IGNORECASE)
 META = re.compile(rb"<meta\b[^>]{0,256}?\bcharset\s*=\s*[\"']?(?!utf-?16|utf-?32)([\w.:-]+)", re.I)
@@ -42,7 +42,7 @@ class Copy(NamedTuple):
 
     @property
     def conditions(self) -> dict[str, bytes]:
-        """The headers of a conditional request."""
+        """The request headers that let a server answer 304 if the page has not changed since."""
         both = {"If-None-Match": self.etag, "If-Modified-Since": self.modified}
         return {name: value.encode("latin-1") for name, value in both.items() if value is not None}
 
@@ -50,8 +50,8 @@ class Copy(NamedTuple):
 class Copies:
     """The copies of a crawler, in memory and in a file that one object may use at a time.
 
-    A record of the file has copies by page, None for a removed one; the last one counts. A file
-    with mostly old records is rewritten when it is opened. ValueError if it is damaged.
+    A record of the file has copies by page, None for a removed page; a page's last copy counts. A
+    file with mostly old records is rewritten when it is opened. ValueError if it is damaged.
 
     A page takes 536 bytes of memory with a URL of 49 letters and a short request. Its copy is
     written in 14 us; a file is opened in 9 us per page (one run).
@@ -71,7 +71,7 @@ class Copies:
             self.journal = Journal(path)
 
     def _repeat(self, record: Record) -> None:
-        """Apply a record."""
+        """Update the copies in memory by a record of the file."""
         copies = record.values["copies"]
         self._entries += len(copies)
         for url, values in copies.items():
@@ -81,19 +81,19 @@ class Copies:
                 self.copies[url] = Copy(*values)
 
     def __getitem__(self, url: str) -> Copy:
-        """Return the copy of a page."""
+        """Return the last copy of a page, with all parts None if there is none."""
         return self.fresh[url][1] if url in self.fresh else self.copies.get(url, Copy())
 
     def note(self, url: str, copy: Copy, now: float) -> None:
-        """Note a copy at a time in seconds, to be written by :meth:`write`."""
+        """Keep a new copy in memory until :meth:`write`; ``now`` is its time in seconds."""
         self.fresh[url] = now, copy
 
     def write(self, until: float) -> None:
-        """Write the copies that were noted until a time."""
+        """Write the copies to the file that were noted up to a time in seconds."""
         self.put({url: copy for url, (time, copy) in self.fresh.items() if time <= until})
 
     def put(self, copies: Mapping[str, Copy | None]) -> None:
-        """Write copies now; they replace noted ones. None removes one."""
+        """Write copies to the file now, and drop noted copies of the pages; None removes one."""
         for url in copies:
             self.fresh.pop(url, None)
         if copies:
@@ -102,26 +102,26 @@ class Copies:
             self._repeat(record)
 
     def adopt(self, parsers: Mapping[str, str]) -> None:
-        """Store the requests of pages that have none; their copies count as not seen."""
+        """Store the requests (``parser``) of pages without one; their next fetch counts as new."""
         new = {url: text for url, text in parsers.items() if self[url].parser is None}
         self.put({url: Copy(parser=text) for url, text in new.items()})
 
     def remove(self, url: str) -> None:
-        """Forget a page."""
+        """Remove the copy of a page from memory and the file."""
         self.put({url: None})
 
     def close(self) -> None:
-        """Write all, and close the file."""
+        """Write all noted copies, and close the file."""
         self.write(float("inf"))
         self.journal.close()
 
 
 def text_of(body: bytes, content_type: str = "") -> str | bytes:
-    """Return what is compared of a page: the text of HTML, the bytes of anything else.
+    """Return the content by which copies of a page are compared: HTML's text, else the bytes.
 
-    The text has no tags, scripts, styles and comments. Its charset is the first that fits: of the
-    byte order mark, ``content_type`` (the header) or a meta tag, UTF-8, Latin-1. Without the
-    header, a body that begins as HTML is HTML.
+    The text has no tags, scripts, styles and comments. Its charset is the first that decodes the
+    body: that of the byte order mark, of the header ``content_type``, of a meta tag, UTF-8, or
+    Latin-1. Without the header, a body that begins as HTML counts as HTML.
     """
     kind = content_type.split(";")[0].strip().lower()
     starts = kind in ("", "application/octet-stream") and START.search(body[:5000])
@@ -143,7 +143,7 @@ def without_user(url: str) -> str:
 
 
 def digest(content: str | bytes) -> str:
-    """Return the hash of a content; white space in a text counts as one blank."""
+    """Return a hash of a page's content; any white space in a text counts as one blank."""
     if isinstance(content, str):
         content = b" ".join(content.encode("utf-8", "surrogatepass").split())
     return hashlib.blake2b(content, digest_size=16).hexdigest()

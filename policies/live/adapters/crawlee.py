@@ -46,13 +46,13 @@ WAIT = 1.0 / SECONDS_PER_DAY
 
 
 class ScheduledRequests(RequestManager):
-    """Requests of the pages of a scheduler, when they are due.
+    """A request manager that gives Crawlee the request of each page when the page is due.
 
     Args:
         scheduler: the scheduler, as for :class:`policies.live.adapters.fetches.Fetches`.
         folder: a folder for the requests and the copies.
-        columns: columns of pages that are added, as for ``add``; none if rates are learned.
-        compare: a function of a body and its ``Content-Type`` that returns what is compared.
+        columns: columns of new pages, as for ``add``; none if rates are learned.
+        compare: a function of a body and its ``Content-Type`` that returns the content to compare.
         validators: whether to send validators, so that a server may answer 304.
         max_retry_after: the longest wait for a ``Retry-After``, in days.
         overview_port: a port of this machine for a page to watch and /metrics, served until
@@ -89,13 +89,13 @@ class ScheduledRequests(RequestManager):
             self.watch = Watch(scheduler, listening, None, self.fetches.causes)
 
     def close(self) -> None:
-        """Serve the page to watch no longer, and close the file of the copies."""
+        """Stop serving the page to watch, and close the file of the copies."""
         if self.watch is not None:
             self.watch.close()
         self.copies.close()
 
     async def fetch_next_request(self) -> Request | None:
-        """Return the request of the page that is due; None if there is none within a second."""
+        """Return the request of a page that is due; None if no page is due within a second."""
         if self.watch is not None:
             self.watch.announce()  # now, as Crawlee has set up its log
         now = day_of(None)
@@ -131,7 +131,7 @@ class ScheduledRequests(RequestManager):
         return request
 
     async def observe(self, context: HttpCrawlingContext) -> None:
-        """Note an answer after navigation; skip the handler if the page is unchanged."""
+        """Record the answer to a request; skip the request's handler if the page is unchanged."""
         request, response = context.request, context.http_response
         url = request.loaded_url or request.url
         content = self.compare(await response.read(), response.headers.get("content-type", ""))
@@ -142,12 +142,12 @@ class ScheduledRequests(RequestManager):
             raise ContextPipelineInterruptedError(f"{page} is unchanged")
 
     def found(self, request: Request, status: int, text: bytes | str = b"") -> None:
-        """Note what a fetch found: its status, and the text that is compared with the copy."""
+        """Record a fetch by hand: its status, and the text to compare with the page's copy."""
         answer = self.answers.get(request.url, Answer())
         self.answers[request.url] = answer._replace(status=status, content=text)
 
     async def mark_request_as_handled(self, request: Request) -> ProcessedRequest:
-        """Report a fetch; the page is seen again if its handler failed for good."""
+        """Report a fetch to the scheduler; after a failed handler the next fetch counts as new."""
         if request.state == RequestState.DONE and request.url not in self.answers:
             hook = "crawler.post_navigation_hook(manager.observe)"
             raise ValueError(f"{hook} must be called before the crawl: {request.url} was not seen")
@@ -157,7 +157,7 @@ class ScheduledRequests(RequestManager):
     async def reclaim_request(
         self, request: Request, *, forefront: bool = False
     ) -> ProcessedRequest:
-        """Report a fetch that failed or whose handler failed; it sees the page again."""
+        """Report a fetch that failed or whose handler failed; the handler sees the page again."""
         self.retries[_page(request)] = request.retry_count, request.session_rotation_count or 0
         return self._end(request, handled=False)
 
@@ -177,9 +177,9 @@ class ScheduledRequests(RequestManager):
     ) -> ProcessedRequest:
         """Add the page of a request, if it is not known."""
         [added] = self._transform_requests([request])
-        known = _page(added) in self.scheduler
+        is_known = _page(added) in self.scheduler
         await self.add_requests([added])
-        return _processed(added, known)
+        return _processed(added, is_known)
 
     async def add_requests(self, requests: Sequence[str | Request], **options: Any) -> None:
         """Add the pages of requests that are not known; ValueError for a POST, payload or key."""
@@ -198,7 +198,7 @@ class ScheduledRequests(RequestManager):
         return self.handled
 
     async def get_total_count(self) -> int:
-        """Return the number of fetches, and of pages that are there."""
+        """Return the number of fetches since the start plus the number of known pages."""
         return self.handled + len(self.scheduler)
 
     async def is_empty(self) -> bool:
@@ -220,7 +220,7 @@ def _page(request: Request) -> str:
 
 
 def _parser(request: Request) -> str:
-    """Return what requests a page, as JSON; ValueError for a request that is more than its URL."""
+    """Return a request as JSON; ValueError if it is no GET, or has a payload or own key."""
     if request.method != "GET":
         raise ValueError(f"request must be a GET, got {request.method} of {request.url}")
     plain = Request.from_url(request.url)
@@ -230,7 +230,7 @@ def _parser(request: Request) -> str:
     return request.model_dump_json()
 
 
-def _processed(request: Request, known: bool) -> ProcessedRequest:
+def _processed(request: Request, is_known: bool) -> ProcessedRequest:
     return ProcessedRequest(
-        unique_key=request.unique_key, was_already_present=known, was_already_handled=False
+        unique_key=request.unique_key, was_already_present=is_known, was_already_handled=False
     )

@@ -57,7 +57,7 @@ from policies.live.scheduler.ids import LONGEST_TEXT
 
 JSON, SIGNALS = "application/json", "crawl_signals_total"
 MAX_LINES = 10_000
-"""Lines of the largest body."""
+"""Most lines in the body of a request."""
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 PAGE = Path(__file__).with_name("overview.html")
 ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -67,8 +67,8 @@ HEADERS = {"Content-Security-Policy": ALLOWED + "connect-src 'self'; frame-ances
 class Metrics:
     """Counters of all calls of a scheduler since the start, and gauges of its state.
 
-    ``polls`` are its feeds (:class:`policies.live.adapters.feeds.Polls`), None for none, and
-    ``causes`` are pages and why their fetches failed.
+    ``polls`` are the feeds of the crawler (:class:`policies.live.adapters.feeds.Polls`) or None.
+    ``causes`` are pairs of a page and the reason why its fetch failed.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Metrics:
         self.now: float | None = None  # of the last message, if it has a time
         self.begun: float | None = None  # the time of the first call for a fetch
         self.until = self.allowed = 0.0
-        self.look_again, self.shown = -math.inf, dict[str, Any]()
+        self.look_again, self.data = -math.inf, dict[str, Any]()
         about: Any = {"registry": self.registry, "namespace": "crawl"}
         self.handed_out = Counter("handed_out", "Pages handed out or granted.", **about)
         self.reports = Counter("reports", "Fetches by outcome.", ["outcome"], **about)
@@ -102,12 +102,12 @@ class Metrics:
         overview_of(scheduler, day_of(None))  # compiles, so that the first look is short
 
     def note(self, message: Message) -> None:
-        """Use the time of a message for what is shown, if it has one."""
+        """Show the state as of a message's time from now on, or as of now if it has none."""
         if message.keys() & {"next", "ask", "report", "signal"}:
             self.now = None if message.get("time") is None else day_of(message["time"])
 
     def count(self, call: str, arguments: Message, answer: Any) -> None:
-        """Count the fetches and signals of a call."""
+        """Add the fetches and signals of a scheduler's call to the counters."""
         if call == "signal":
             sources = np.broadcast_to(arguments.get("source", 0), np.size(arguments["ids"]))
             for source, count in Counts(map(str, sources.tolist())).items():
@@ -125,15 +125,15 @@ class Metrics:
             self._bin(now)["outcomes"]["handed out"] += count
         elif call == "report":
             time = arguments["times"] if (end := arguments.get("ended")) is None else end
-            found = outcomes(arguments, answer)
+            counts = outcomes(arguments, answer)
             if np.size(time):
-                self._bin(float(np.max(time)))["outcomes"] += found
-            for outcome, count in found.items():
+                self._bin(float(np.max(time)))["outcomes"] += counts
+            for outcome, count in counts.items():
                 self.reports.labels(outcome).inc(count)
 
     def _bin(self, time: float) -> dict[str, Any]:
-        """Return the bin of a time, with the freshness that is expected then."""
-        place = self.history.at(time)
+        """Return the history's bin of a time, and fill in the expected freshness at that time."""
+        place = self.history.bin_at(time)
         if "expected" not in place:
             place["expected"] = self.scheduler.overview(time)["freshness"]
         return place
@@ -149,26 +149,26 @@ class Metrics:
         return generate_latest(self.registry)
 
     def overview(self) -> dict[str, Any]:
-        """Return the data of the page, at most 5% of the time; in between, the last data.
+        """Return the data of the page to watch; old data if new ones take over 5% of the time.
 
         Calls of the scheduler wait meanwhile: .23 s for a million pages.
         """
         begin = clock()
         if begin >= self.look_again:
             with self.scheduler.lock:
-                self.shown = self._look()
+                self.data = self._look()
             self.look_again = clock() + max(20.0 * (clock() - begin) - 5.0, 0.0)
-        return self.shown
+        return self.data
 
     def _look(self) -> dict[str, Any]:
         now = day_of(self.now)
-        known = overview_of(self.scheduler, now)
-        self.history.at(now)["expected"] = known["freshness"]
-        for number, source in enumerate(known["sources"]):
+        data = overview_of(self.scheduler, now)
+        self.history.bin_at(now)["expected"] = data["freshness"]
+        for number, source in enumerate(data["sources"]):
             labels = {"source": str(number)}
             source["signals"] = int(self.registry.get_sample_value(SIGNALS, labels) or 0)
         causes = {without_login(page): without_login(cause, page) for page, cause in [*self.causes]}
-        for page in (*known["first"]["gone"], *known["first"]["failing"]):
+        for page in (*data["first"]["gone"], *data["first"]["failing"]):
             page["cause"] = causes.get(page["url"])
         sent = sum(place["outcomes"]["handed out"] for place in self.history.table())
         late = 0.0 if self.begun is None else max(now - self.until, 0.0)
@@ -176,23 +176,23 @@ class Metrics:
         used = {"begun": self.begun, "sent": sent, "allowed": allowed}
         feeds = [] if self.polls is None else feeds_of(self.polls)
         span = {"width": self.history.width, "history": self.history.table()}
-        return {"now": date_of(now), "time": now, **known, "feeds": feeds, **used, **span}
+        return {"now": date_of(now), "time": now, **data, "feeds": feeds, **used, **span}
 
 
 def outcomes(report: Message, ignored: int) -> Counts[str]:
-    """Return the fetches of a report by outcome; if only some of several are ignored, ``ok``."""
+    """Count a report's fetches by outcome; with several outcomes, ``ok`` if some are ignored."""
     count, status = np.size(report["ids"]), report.get("status", "ok")
     changed: Any = np.ravel(np.asarray(report.get("changed"))) if status == "ok" else [None]
     names = [status if x is None else "changed" if x else "unchanged" for x in changed]
-    found = Counts(names * count if len(names) == 1 else names)
+    counts = Counts(names * count if len(names) == 1 else names)
     if ignored:
-        outcome = next(iter(found)) if len(found) == 1 else "ok"
-        found = Counts({outcome: count - ignored, "ignored": ignored})
-    return +found
+        outcome = next(iter(counts)) if len(counts) == 1 else "ok"
+        counts = Counts({outcome: count - ignored, "ignored": ignored})
+    return +counts
 
 
 def endpoint(scheduler: Scheduler, hosts: Sequence[str] = (), polls: Any = None) -> Starlette:
-    """Return the application that serves a scheduler, for any server of ASGI.
+    """Return the ASGI application that serves a scheduler over HTTP.
 
     Calls are made one after another. ``hosts`` are further names and addresses of this machine
     without ports, as in ``Host``: ``[2001:db8::1]``. ``polls`` are feeds for the page to watch.
@@ -200,11 +200,11 @@ def endpoint(scheduler: Scheduler, hosts: Sequence[str] = (), polls: Any = None)
     metrics = Metrics(scheduler, polls)
 
     async def due(request: Request) -> Response:
-        given = request.query_params.multi_items()
-        if [name for name, _ in given] != ["url"]:
+        parameters = request.query_params.multi_items()
+        if [name for name, _ in parameters] != ["url"]:
             example = "/due?url=https%3A%2F%2Fa.example%2F"
             return _answer({"error": f"due must have a url, its & escaped, as in {example}"})
-        return _answer(answer_line(scheduler, json.dumps({"due": given[0][1]})))
+        return _answer(answer_line(scheduler, json.dumps({"due": parameters[0][1]})))
 
     async def messages(request: Request) -> Response:
         try:
@@ -227,7 +227,7 @@ def endpoint(scheduler: Scheduler, hosts: Sequence[str] = (), polls: Any = None)
 def page_to_watch(
     metrics: Metrics, hosts: Sequence[str] = (), routes: Sequence[Route] = ()
 ) -> Starlette:
-    """Return the application of the page to watch, which changes nothing, and further routes."""
+    """Return the application of the page to watch, which is read-only, plus further routes."""
 
     async def health(request: Request) -> Response:
         scheduler = metrics.scheduler
@@ -259,7 +259,7 @@ async def body_of(request: Request) -> bytes:
 
 
 def same_origin(app: ASGIApp) -> ASGIApp:
-    """Return an application that answers 403 to requests from pages of other origins."""
+    """Wrap an application so that requests from pages of other origins are answered by 403."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
@@ -274,9 +274,9 @@ def same_origin(app: ASGIApp) -> ASGIApp:
 
 
 def _answer(*answers: Message) -> Response:
-    """Return answers, a line each; with status 400 if the only one is an error."""
+    """Return a response with one line per answer; its status is 400 for a single error."""
     bad = len(answers) == 1 and "error" in answers[0]
-    text = "\n".join(json.dumps(each) for each in answers) + "\n"
+    text = "\n".join(json.dumps(answer) for answer in answers) + "\n"
     kind = JSON if len(answers) == 1 else "application/x-ndjson"
     return Response(text, 400 if bad else 200, media_type=kind)
 

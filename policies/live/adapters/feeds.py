@@ -45,16 +45,16 @@ from policies.live.adapters.outages import bring_back
 LATE = 1.0 / 24.0
 """Days by which a new entry may be dated before the last poll, as a cache may hold it back."""
 AT_ONCE = 1000
-"""Pages of one call of a scheduler."""
+"""Most pages per call of a scheduler."""
 PATIENCE = 30.0
-"""Seconds that an answer may take."""
+"""Most seconds that a server may take for an answer."""
 
 
 class Memory:
-    """What a feed or sitemap listed at its last poll, in a file; ValueError if that is damaged.
+    """A file with the entries that a feed or sitemap listed; ValueError if the file is damaged.
 
-    ``polled`` is the time of that poll, None before the first. ``keys`` are the keys of its
-    entries. After a damaged or empty answer the keys before stay.
+    ``polled`` is the time of the last poll, None before the first. ``keys`` are the keys of its
+    entries. After a damaged or empty answer the earlier keys are kept, too.
     """
 
     def __init__(self, path: Path) -> None:
@@ -69,7 +69,7 @@ class Memory:
                 raise ValueError(f"{path} must be what a feed listed: {error}; delete it") from None
 
     def signals(self, listing: Listing, now: float) -> list[tuple[str, float]]:
-        """Return the url of each new entry and the time of its signal, NaN for none."""
+        """Return the URL of each new entry and the time of its signal, NaN for no signal."""
         new = (entry for entry in listing.entries if entry.key not in self.keys)
         return [(entry.url, self._time(entry, now)) for entry in new]
 
@@ -79,14 +79,14 @@ class Memory:
         return now
 
     def is_overrun(self, listing: Listing) -> bool:
-        """Return whether a feed lost entries: it lists none of those before, under any date."""
+        """Return whether a feed dropped entries unseen: it lists none of the earlier ones."""
         listed = {entry.key for entry in listing.entries}
         dated_again = {key[:16] for key in self.keys} <= {key[:16] for key in listed}
         overlaps = not (self.keys and listed) or listed & self.keys.keys() or dated_again
         return listing.kind == "feed" and not overlaps
 
     def keep(self, listing: Listing | None, now: float) -> None:
-        """Note a poll, after its new entries were reported; None for an unchanged listing."""
+        """Store the entries and time of a poll; ``listing`` is None if nothing has changed."""
         if listing is not None:
             keys = [entry.key for entry in listing.entries]
             if listing.faults or not keys:
@@ -97,7 +97,7 @@ class Memory:
 
 
 def _write(path: Path, content: Any) -> None:
-    """Write a file of JSON atomically."""
+    """Write content to a JSON file, which is replaced as a whole."""
     part = path.with_suffix(".part")
     part.write_text(json.dumps(content), "utf-8")
     os.replace(part, path)
@@ -111,22 +111,22 @@ def tell(
     source: int = 0,
     columns: Mapping[str, Any] | None = None,
 ) -> None:
-    """Report the new entries of a listing to a scheduler, then note them.
+    """Report new entries of a listing to a scheduler as pages and signals, then store them.
 
-    A page that is gone comes back; it waits longer each time it was gone.
+    A listed page that is gone comes back; it waits longer each time.
 
     Args:
-        scheduler: its ids are URLs.
-        memory: what was listed before.
-        listing: what is listed now.
+        scheduler: a scheduler whose ids are URLs.
+        memory: the entries that were listed before.
+        listing: the entries that are listed now.
         now: the time, in days since 1970.
         source: number of the source of signals.
         columns: columns of new pages, as for ``add``; None adds no pages.
     """
     if memory.polled is not None and memory.is_overrun(listing):
         scheduler.source_gap(source, memory.polled)
-    found = memory.signals(listing, now)
-    for some in (found[first : first + AT_ONCE] for first in range(0, len(found), AT_ONCE)):
+    new = memory.signals(listing, now)
+    for some in (new[first : first + AT_ONCE] for first in range(0, len(new), AT_ONCE)):
         urls, added = list(dict.fromkeys(url for url, _ in some)), 0
         if columns is not None:
             hosts = [host_of(url) for url in urls]
@@ -152,11 +152,11 @@ class Poll(NamedTuple):
 
 
 class Polls:
-    """The polls of feeds, sitemaps and indexes of sitemaps; they continue after a restart.
+    """When to poll feeds, sitemaps and indexes of sitemaps; the polls continue after a restart.
 
     Args:
         feeds: sources of signals by address: a URL, or a path for :meth:`fetch`.
-        folder: a folder for what they listed and the last polls.
+        folder: a folder for the listed entries and the last polls.
         every: days between two polls of a feed.
         now: time of the first poll of feeds that were not polled before.
         columns: columns of new pages, as for :func:`tell`.
@@ -196,7 +196,7 @@ class Polls:
         self._follow(now)
 
     def next(self, now: float) -> str | None:
-        """Return the address of a feed that is due, None without one."""
+        """Return the address of a feed to poll now, and schedule its next poll; None if not due."""
         for feed, due in self.due.items():
             if due <= now:
                 self.due[feed] = now + self.every
@@ -204,7 +204,7 @@ class Polls:
         return None
 
     def headers(self, feed: str, validators: bool = True) -> dict[str, bytes]:
-        """Return the headers of a request: its user, and validators for 304 if nothing is new."""
+        """Return the headers to request a feed: authorization, and validators that allow a 304."""
         copy = Copy(*self._last(feed)[1:3]) if validators else Copy()
         indexes = [url for url in self.feeds if feed in self._last(url).sitemaps]
         near = [url for url in (feed, *indexes) if urlsplit(url)[:2] == urlsplit(feed)[:2]]
@@ -212,7 +212,7 @@ class Polls:
         return copy.conditions | (users or [{}])[0]
 
     def read(self, feed: str, body: bytes, address: str) -> Listing | None:
-        """Return what an answer lists; None if it is identical to the last one."""
+        """Read the entries of a feed's answer; None if the answer is identical to the last one."""
         mark = digest(address) + digest(body)
         return None if self._last(feed).mark == mark else listed(body, address)._replace(mark=mark)
 
@@ -228,12 +228,12 @@ class Polls:
         """Report the new entries of a feed to a scheduler; return its faults, as sentences.
 
         Args:
-            scheduler: its ids are URLs.
+            scheduler: a scheduler whose ids are URLs.
             feed: the feed that was polled; one that its index no longer lists is ignored.
-            listing: the result of :meth:`read`, None for an answer 304 too.
+            listing: the result of :meth:`read`; None after an answer 304.
             address: the URL that answered, perhaps after redirects.
             now: the time.
-            validators: those of the answer, for the next poll; None for none.
+            validators: the answer's validators, for the next poll; None for none.
         """
         if feed not in self.sources:
             return []
@@ -252,10 +252,10 @@ class Polls:
                     if sitemaps and feed not in self.feeds:
                         faults.append(f"{feed} is an index in an index: its sitemaps are left out")
                 elif listing.kind:
-                    known = memory.keys
+                    keys = memory.keys
                     entries = [
-                        each if each.key in known else each._replace(url=self.spelled(each.url))
-                        for each in listing.entries
+                        entry if entry.key in keys else entry._replace(url=self.spelled(entry.url))
+                        for entry in listing.entries
                     ]
                     new = listing._replace(entries=entries)
                     tell(scheduler, memory, new, now, self.sources[feed], self.columns)
@@ -269,23 +269,23 @@ class Polls:
         return [*last.faults]
 
     def note(self, feed: str, now: float, fault: str) -> list[str]:
-        """Note a poll that failed; return its fault."""
+        """Record that a poll of a feed failed with a fault; return the fault in a list."""
         if feed in self.sources:
             self.last[feed] = self._last(feed)._replace(time=now, mark=None, faults=[fault])
         return [fault]
 
     def path(self, feed: str) -> Path:
-        """Return the file of what a feed listed."""
+        """Return the path of the file with the entries that a feed listed."""
         return self.folder / f"feed-{digest(feed)}.json"
 
     def _last(self, feed: str) -> Poll:
-        """Return the last poll of a feed; without validators if the file of its entries is lost."""
+        """Return a feed's last poll; without validators if the file of its entries is lost."""
         last = self.last.get(feed, Poll(-math.inf))
         has_entries = last.kind in ("", "index") or self.path(feed).exists()
         return last if has_entries else last._replace(etag=None, modified=None, mark=None)
 
     def _follow(self, now: float) -> None:
-        """Poll the sitemaps that indexes list, and no others."""
+        """Schedule polls of the sitemaps that indexes list now, and drop all other sitemaps."""
         self.sources = {
             url: source
             for index, source in reversed(self.feeds.items())
@@ -314,10 +314,10 @@ class Polls:
 
 
 class SameHost(urllib.request.HTTPRedirectHandler):
-    """Follow redirects; send user and password to their own host only."""
+    """Follow redirects; send user and password only to the host for which they were given."""
 
     def redirect_request(self, req: Any, *answer: Any) -> Any:
-        """Return the request of the next step."""
+        """Return the next request of a redirect, without authorization if the host changes."""
         request = super().redirect_request(req, *answer)
         if request is not None and urlsplit(request.full_url)[:2] != urlsplit(req.full_url)[:2]:
             request.remove_header("Authorization")
@@ -325,12 +325,12 @@ class SameHost(urllib.request.HTTPRedirectHandler):
 
 
 def fetch(address: str, headers: Mapping[str, bytes] = {}) -> tuple[bytes | None, str, Copy]:
-    """Return the content of a URL or path, its final address, and its validators.
+    """Fetch a URL or read a file; return its content, its final address and its validators.
 
     A file that is too large is cut. The content is None for an answer 304.
 
     Raises:
-        OSError, http.client.HTTPException, ValueError: it cannot be read.
+        OSError, http.client.HTTPException, ValueError: the URL or file cannot be read.
     """
     if not re.match("https?://", address, re.IGNORECASE):
         with open(address, "rb") as file:
@@ -353,7 +353,7 @@ def fetch(address: str, headers: Mapping[str, bytes] = {}) -> tuple[bytes | None
 
 
 def user_of(url: str) -> bytes | None:
-    """Return the header ``Authorization`` of a URL with a user, None without."""
+    """Return the header ``Authorization`` for a URL with a user and password, None without."""
     if without_user(url) == url:
         return None
     user, _, password = urlsplit(url).netloc.rpartition("@")[0].partition(":")

@@ -17,7 +17,7 @@ from policies.live.urls import host_of as host_of
 logger = logging.getLogger(__name__)
 HEADERS = ("etag", "last-modified", "retry-after")
 MAX_CAUSES = 10_000
-"""Fetches whose causes are remembered."""
+"""Most fetches whose causes of failure are remembered."""
 
 
 class Answer(NamedTuple):
@@ -28,8 +28,8 @@ class Answer(NamedTuple):
         etag: its header ``ETag``.
         modified: its header ``Last-Modified``.
         retry_after: its header ``Retry-After``.
-        content: what is compared with the copy before, of a status 2xx.
-        url: the URL that answered, if it is another than the page, as after a redirect.
+        content: the content to compare with the last copy, for a status 2xx.
+        url: the URL that answered, if it is not the page's, as after a redirect.
     """
 
     status: int = 0
@@ -41,7 +41,7 @@ class Answer(NamedTuple):
 
     @classmethod
     def of(cls, status: int, headers: Mapping[str, str], content: str | bytes, url: str) -> Answer:
-        """Return an answer; names of headers are in lower case."""
+        """Build an answer from a response; the names of its headers must be in lower case."""
         etag, modified, wait = (headers.get(name) for name in HEADERS)
         return cls(status, etag, modified, wait, content, url)
 
@@ -51,18 +51,18 @@ class Answer(NamedTuple):
         return self.status == 304 or 200 <= self.status < 300
 
     def is_news(self, before: Copy) -> bool:
-        """Return whether an answer 2xx or 304 differs from the copy before, or is the first one."""
+        """Return whether an answer 2xx or 304 differs from the last copy, or no copy was seen."""
         return self.status != 304 and digest(self.content) != before.digest
 
 
 class Fetches:
-    """The fetches of a crawler, by the rules that Scrapy, Crawlee and other loops share.
+    """Reports a crawler's fetches to a scheduler, by rules common to Scrapy, Crawlee and others.
 
     Call ``begin`` when a page is requested and ``end`` when the answer is there.
 
     Args:
         scheduler: a scheduler whose ids are URLs and whose times are days since 1970. Its clock is
-            taken back if it is ahead. Its fetches under way are reported as interrupted, so no
+            set back if it is ahead. Its fetches under way are reported as interrupted, so no
             other process may fetch its pages.
         copies: the copies of the crawler; ``end`` reads them and its caller writes them.
         now: the time.
@@ -85,7 +85,7 @@ class Fetches:
         self.causes = deque[tuple[str, str]](maxlen=MAX_CAUSES)
 
     def begin(self, page: str, now: float) -> None:
-        """Note that a page is requested at a time."""
+        """Record that the crawler requests a page at a time."""
         self.sent[page] = now
         self.outages.ask(host_of(page), now)
 
@@ -95,7 +95,7 @@ class Fetches:
         Outcomes are ``new``, ``changed``, ``unchanged``, ``not_modified`` (304), ``gone`` and
         ``failed``. A page is gone after a second 404 or 410 while its host answers other pages
         (:mod:`policies.live.adapters.outages`). A host that answers 429 or 503 with a
-        ``Retry-After`` is left alone until then.
+        ``Retry-After`` gets no requests until that time.
         """
         before, sent, host = self.copies[page], self.sent.pop(page, now), host_of(page)
         self.outages.note(host, page, answer.is_ok, sent, now, is_silent=answer.status == 0)
@@ -116,37 +116,37 @@ class Fetches:
         return outcome, Copy(answer.etag, answer.modified, digest(answer.content), before.parser)
 
     def respect(self, url: str, answer: Answer, now: float) -> float:
-        """Return the time until which an answer asks to wait, ``now`` if it does not.
+        """Return the time until which an answer's ``Retry-After`` asks to wait, else ``now``.
 
-        With status 429 or 503 its host is left alone until then. A wait that is cut to
-        ``max_retry_after`` is warned of once.
+        With status 429 or 503 the host gets no requests until that time. A wait that is cut to
+        ``max_retry_after`` gives one warning.
         """
-        asked, place = retry_after(answer.retry_after or "", now), answer.url or url
-        if asked is None:
+        days_asked, place = retry_after(answer.retry_after or "", now), answer.url or url
+        if days_asked is None:
             return now
         longest = self.max_retry_after
-        until = now + min(asked, longest)
-        if asked > longest and self.scheduler.opens(host_of(place)) < until - 0.5 * longest:
-            days = f"it asks to wait for {asked:.3g} days, and waits for {longest:.3g}"
+        until = now + min(days_asked, longest)
+        if days_asked > longest and self.scheduler.opens(host_of(place)) < until - 0.5 * longest:
+            days = f"it asks to wait for {days_asked:.3g} days, and waits for {longest:.3g}"
             logger.warning(f"Retry-After of {place} is too long: {days}")
         if answer.status in (429, 503):
             leave_alone(self.scheduler, place, until)
         return until
 
     def see_again(self, page: str) -> None:
-        """Let the next fetch of a page count as its first, so that its callback sees it."""
+        """Forget a page's last content, so that its callback sees the next fetch in any case."""
         if page and page in self.scheduler:
             self.copies.put({page: Copy(parser=self.copies[page].parser)})
 
 
 def leave_alone(scheduler: Scheduler, url: str, until: float) -> None:
-    """Hold the host of a URL until a time, or longer if it is held already."""
+    """Send no requests to a URL's host before a time, or before its present later time."""
     host = host_of(url)
     scheduler.hold(host, max(scheduler.opens(host), until))
 
 
 def retry_after(text: str, now: float) -> float | None:
-    """Return the days of a header ``Retry-After``; None if it has none."""
+    """Return the days to wait by the text of a header ``Retry-After``; None if malformed."""
     text = text.strip()
     if text.isdecimal():
         return float(text) / SECONDS_PER_DAY

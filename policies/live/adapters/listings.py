@@ -25,15 +25,15 @@ from policies.live.adapters.copies import digest, without_user
 from policies.live.adapters.messages import day_of
 
 MAX_BYTES, MAX_ENTRIES, MAX_URL, MAX_SLASHES = 50 * 2**20, 50_000, 2048, 99
-"""Size of the largest file and its entries and URLs, by the protocol of sitemaps."""
+"""Most bytes of a file, entries, bytes of a URL and slashes in it, by the sitemap protocol."""
 MAX_ELEMENTS, MAX_SITEMAPS, MAX_MEMBERS, CHUNK = 1_000_000, 500, 2000, 2**16
-"""``CHUNK``: bytes that are read at once; the root begins in the first ones, no tag is longer."""
+"""``CHUNK`` is the bytes read at once: the root element begins within it, and no tag is longer."""
 SITEMAP, INDEX = ("sitemap", ("url",), ("loc",)), ("index", ("sitemap",), ("loc",))
 FEED = ("feed", ("item", "entry"), ("link", "guid"))
-"""The names of entries of a kind, and those of their links by rank."""
+"""The kind of a file, the names of its entries, and the names of their links by rank."""
 KINDS = {"urlset": SITEMAP, "sitemapindex": INDEX, "rss": FEED, "rdf": FEED, "feed": FEED}
 DATES = ("updated", "modified", "date", "lastmod", "published", "issued", "pubdate")
-"""The names of dates; the first that an entry has counts."""
+"""The names of the dates of an entry, by rank."""
 PARTS = {"link", "id", "guid", "loc", *DATES}
 ROOT = re.compile(rf"<!--.*?(?:-->|\Z)|<(?:[\w.-]+:)?(html|{'|'.join(KINDS)})\b", re.S | re.I)
 ENCODING = rb"<\?xml[^>]*?encoding\s*=\s*.((?:iso|windows|cp|koi8|gb|big5|euc|shift)[\w-]*)"
@@ -41,19 +41,19 @@ BASE = "{http://www.w3.org/XML/1998/namespace}base"
 LONG_TAG = re.compile(rb"<\w[^<>]{%d}" % CHUNK)
 READABLE = bytes.maketrans(bytes({*range(32)} - {*b"\t\n\r"}), 29 * b"\x7f")
 AMPERSAND, NO_ENTRY = "\ue000", -2
-"""Hides entities from the parser, which would expand or drop them."""
+"""Replaces ``&``, so that the XML parser does not expand or drop entities."""
 ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|\w{1,40});|\ufffd")
 LINE, URL = re.compile(r"\S[^\r\n]*"), re.compile(r"https?://\S+\s*\Z", re.IGNORECASE)
 MIDNIGHT = re.compile(r"[T ]00:00(:00(\.0*)?)?(?![\d:.])")
-"""The time that is written by programs which know a date only."""
+"""Matches midnight, the time of day that programs write if they know only a date."""
 
 
 class Entry(NamedTuple):
     """An entry of a feed or sitemap.
 
-    ``url`` is its page, or the sitemap in an index. ``key`` has 16 digits of its url and id, and 8
-    of its date. ``day`` is its date in days since 1970, NaN without one, and ``exact`` whether that
-    has a time of day.
+    ``url`` is the entry's page, or its sitemap in an index. ``key`` has 16 digits that hash its URL
+    and id, and 8 that hash its date. ``day`` is the date in days since 1970, NaN without one.
+    ``exact`` says whether the date has a time of day.
     """
 
     url: str
@@ -63,7 +63,7 @@ class Entry(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """The kind of a file (``feed``, ``sitemap``, ``index``), its entries, faults and digest."""
+    """The content of a file: kind (``feed``, ``sitemap``, ``index``), entries, faults, digest."""
 
     kind: str
     entries: list[Entry]
@@ -72,14 +72,14 @@ class Listing(NamedTuple):
 
 
 def read_listing(body: bytes, address: str) -> Listing:
-    """Return what a feed, a sitemap or an index of sitemaps lists; a sitemap may be plain text.
+    """Read the entries of a feed, a sitemap (XML or plain text) or an index of sitemaps.
 
     Args:
         body: the file, compressed by gzip or not.
-        address: its URL, to which links are relative, or its path.
+        address: the file's path or URL; relative links start from it.
 
     Raises:
-        ValueError: it is too large, or of another kind.
+        ValueError: the file is too large, or of another kind.
     """
     address = without_user(address)
     body, fault = _unzip(body, address)
@@ -103,7 +103,7 @@ def read_listing(body: bytes, address: str) -> Listing:
 
 
 def listed(body: bytes, address: str) -> Listing:
-    """Return :func:`read_listing`; for a file that it rejects, no kind and a fault."""
+    """Read a file by :func:`read_listing`; a rejected file gives no kind and the error as fault."""
     try:
         return read_listing(body, address)
     except ValueError as error:
@@ -111,7 +111,7 @@ def listed(body: bytes, address: str) -> Listing:
 
 
 def sitemaps_of(listing: Listing, address: str) -> tuple[list[str], list[str]]:
-    """Return the sitemaps of an index that are on its own host, and its faults."""
+    """Return the sitemaps that an index lists on its own host, and a fault if it lists others."""
     host, urls = urlsplit(address).netloc, [entry.url for entry in listing.entries]
     sitemaps = [url for url in urls if urlsplit(url).netloc == host][:MAX_SITEMAPS]
     fault = f"{address} has sitemaps of other hosts, or many: they are left out"
@@ -119,7 +119,7 @@ def sitemaps_of(listing: Listing, address: str) -> tuple[list[str], list[str]]:
 
 
 def _unzip(body: bytes, address: str) -> tuple[bytes, str]:
-    """Return a file without its compression by gzip, as far as it goes, and its fault."""
+    """Decompress a gzip file as far as it is sound; return its content and its fault, or ""."""
     content, fault = bytearray(), ""
     if body.startswith(b"\x1f\x8b"):
         if body.count(b"\x1f\x8b\x08") > MAX_MEMBERS:
@@ -137,7 +137,7 @@ def _unzip(body: bytes, address: str) -> tuple[bytes, str]:
 
 
 def _decode(body: bytes) -> str:
-    """Return the text of a file: by its mark, in UTF-8 if it fits, or in what it declares."""
+    """Decode a file by its byte order mark, else in UTF-8, else in the encoding it declares."""
     if body.startswith((b"\xff\xfe", b"\xfe\xff")):
         return body.decode("utf-16", "replace")
     declared = re.match(ENCODING, body[:200].lstrip(), re.IGNORECASE)
@@ -148,7 +148,7 @@ def _decode(body: bytes) -> str:
 
 
 def _parse(text: str, entries: _Entries, fault: str) -> str:
-    """Read the entries of XML, in bounded time and memory; return what is wrong with it."""
+    """Parse XML into ``entries``, in bounded time and memory; return its fault, or ""."""
     body = LONG_TAG.split(text.replace("&", AMPERSAND).encode().translate(READABLE), 1)[0]
     parser = etree.XMLParser(target=entries, recover=True, resolve_entities=False, encoding="utf-8")
     with suppress(OverflowError):
@@ -158,7 +158,7 @@ def _parse(text: str, entries: _Entries, fault: str) -> str:
 
 
 class _Entries:
-    """The entries of a file, as the target of a parser without a tree; a cut one is left out."""
+    """Collects a file's entries from an XML parser without a tree; a cut entry is left out."""
 
     def __init__(self, address: str, kind: tuple[str, tuple[str, ...], tuple[str, ...]]) -> None:
         self.bases, (self.kind, self.names, self.links) = [address], kind
@@ -200,7 +200,7 @@ class _Entries:
     def _finish(self) -> None:
         if self.entry_depth != NO_ENTRY:
             self.entry_depth, part = NO_ENTRY, self.parts.get
-            link, date = (next(filter(None, map(part, each)), "") for each in (self.links, DATES))
+            link, date = (next(filter(None, map(part, names)), "") for names in (self.links, DATES))
             self.add([*self.bases, part("base", "")], link, part("guid") or part("id", ""), date)
 
     def add(self, bases: list[str], link: str, name: str = "", date: str = "") -> None:
@@ -215,7 +215,7 @@ class _Entries:
 
 
 def _entry(bases: list[str], link: str, name: str, date: str) -> Entry:
-    """Return an entry, whose url has no fragment and no user; it is empty for what is no page."""
+    """Build an entry; its URL has no fragment and no user, and is empty for a link to no page."""
     try:
         is_deep = "".join([*bases, link]).count("/") > MAX_SLASHES  # joined in quadratic time
         parts = urlsplit("" if is_deep else without_user(reduce(urljoin, [*bases, link.strip()])))
@@ -230,7 +230,7 @@ def _entry(bases: list[str], link: str, name: str, date: str) -> Entry:
 
 
 def _day(date: str) -> float:
-    """Return a date in days since 1970, of ISO 8601, W3C-DTF or RFC 5322; NaN for another."""
+    """Convert a date in ISO 8601, W3C-DTF or RFC 5322 to days since 1970; NaN for other texts."""
     if re.fullmatch(r"\d{4}(-\d\d)?", date):
         date += "-01-01"[: 10 - len(date)]
     for read in (str, parsedate_to_datetime):

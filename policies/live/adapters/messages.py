@@ -68,18 +68,18 @@ from policies.live.urls import host_of, normal_url
 SECONDS_PER_DAY = 86400.0
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_DAYS = 2_900_000.0
-"""Days from 1970 to almost the year 9999, after which there are no dates."""
+"""Largest time in days since 1970; it is shortly before the year 9999, where dates end."""
 MAX_BYTES = 16 * 2**20
-"""Bytes of the longest line, and of the largest body of a request."""
+"""Most bytes of a line, and of the body of a request."""
 MAX_PAGES = 10_000
-"""Entries of the longest list of a message, and pages of the largest batch."""
+"""Most entries of a list in a message, and most pages of a batch."""
 PAGES = {"remove", "revive", "move", "to", "ask", "due", "describe", "signal", "report"}
-"""Names of messages whose values are pages."""
+"""Names in messages whose values are ids of pages."""
 
 MAX_AHEAD = 1.0
-"""Days by which a clock may be ahead of the machine's."""
+"""Most days by which the time of a message may be ahead of the machine's clock."""
 START = [-math.inf]
-"""The latest time in seconds at which the machine can have started."""
+"""A list with the latest start of the machine, in seconds since 1970, that its clocks showed."""
 logger = logging.getLogger(__name__)
 
 Scheduler = CrawlScheduler | DurableScheduler
@@ -87,9 +87,9 @@ Message = Mapping[str, Any]
 
 
 def day_of(time: Any) -> float:
-    """Return days from a number, a date in ISO 8601 (UTC without a zone), or None for now.
+    """Convert a number, a date in ISO 8601 (UTC without a zone), or None for now, to days.
 
-    Now never goes back, also if the clock of the machine is put back; ValueError for other values.
+    Now never decreases, even if the machine's clock is set back. ValueError for other values.
     """
     if time is None:
         START[0] = max(START[0], datetime.now(UTC).timestamp() - clocks.monotonic())
@@ -110,7 +110,7 @@ def day_of(time: Any) -> float:
 
 
 def clock_time(scheduler: Scheduler, message: Message) -> float:
-    """Return the time of a message that moves the clock; ValueError for one of the future."""
+    """Return the time of a message that moves the clock; ValueError if over a day in the future."""
     time, now = day_of(message.get("time")), day_of(None)
     if scheduler.time <= now + MAX_AHEAD < time:
         got = f"got {time:g}; reset_clock takes a scheduler's clock back"
@@ -119,16 +119,16 @@ def clock_time(scheduler: Scheduler, message: Message) -> float:
 
 
 def take_back(scheduler: Scheduler, now: float) -> None:
-    """Take a scheduler's clock back if it is more than a minute ahead, with a warning."""
-    ahead = scheduler.time - now
-    if ahead * SECONDS_PER_DAY > 60.0:
+    """Set a scheduler's clock back to now if it is over a minute ahead, and log a warning."""
+    lead = scheduler.time - now
+    if lead * SECONDS_PER_DAY > 60.0:
         scheduler.reset_clock(now)
         words = "was ahead of this machine's and is taken back; waits have as long to go as before"
-        logger.warning(f"the scheduler's clock {words}: by {ahead:.4g} days, to {date_of(now)}")
+        logger.warning(f"the scheduler's clock {words}: by {lead:.4g} days, to {date_of(now)}")
 
 
 def answers(scheduler: Scheduler, lines: Iterable[str]) -> Iterator[str]:
-    """Yield the line of output for each line of input that is not blank."""
+    """Yield the answer, a line of JSON, to each line of input that is not blank."""
     for line in lines:
         if line.strip():
             yield json.dumps(answer_line(scheduler, line))
@@ -137,7 +137,7 @@ def answers(scheduler: Scheduler, lines: Iterable[str]) -> Iterator[str]:
 def answer_line(
     scheduler: Scheduler, line: str | bytes, note: Callable[[Message], None] | None = None
 ) -> Message:
-    """Return the answer to a line of JSON; ``note`` is called with each sound message."""
+    """Return the answer to a line of JSON; ``note`` is called with the message if it is sound."""
     try:
         message = read_json(line)
         answer = _answer(scheduler, message)
@@ -151,7 +151,7 @@ def answer_line(
 
 
 def read_json(text: str | bytes) -> Any:
-    """Return the value of a text of JSON; ValueError if it is malformed, too long or ambiguous."""
+    """Parse a text of JSON; ValueError if it is malformed, too long or has a name twice."""
     if len(text) > MAX_BYTES:
         raise ValueError(f"a line must have at most {MAX_BYTES} bytes: send several")
     try:
@@ -173,13 +173,13 @@ def _constant(name: str) -> None:
 
 
 def _answer(scheduler: Scheduler, message: Any) -> Message:
-    """Return the answer to a message."""
+    """Check a message, make its call of the scheduler, and return the answer."""
     named = [name for name in CALLS if isinstance(message, dict) and name in message]
     if len(named) != 1:
         raise ValueError(f"a line must have one of {', '.join(CALLS)}, got {message!r:.80}")
     [call] = named
     for name in message.keys() - {call}:
-        one_of(f"name beside {call}", name, CALLS[call].others)
+        one_of(f"name beside {call}", name, CALLS[call].names)
     if call in ("ask", "due", "describe") and isinstance(message[call], list):
         raise ValueError(f"{call} must be the url of a page, got {message[call]!r:.80}")
     for name, value in message.items():
@@ -193,12 +193,12 @@ def _answer(scheduler: Scheduler, message: Any) -> Message:
 
 
 def _ids_of(scheduler: Scheduler, urls: Any) -> Any:
-    """Return the ids of pages: spellings that are known, else the normal form."""
+    """Return the id of each URL: its spelling if that is known, else its normal form."""
     texts = urls if isinstance(urls, list) else [urls]
     if not texts or not all(isinstance(text, str) for text in texts):
         return urls  # whole numbers, or an error of the call
-    known, _ = scheduler.pages.known(as_array("ids", texts))
-    ids = [text if known[k] else normal_url(text) for k, text in enumerate(texts)]
+    is_known, _ = scheduler.pages.known(as_array("ids", texts))
+    ids = [text if is_known[k] else normal_url(text) for k, text in enumerate(texts)]
     return ids if isinstance(urls, list) else ids[0]
 
 
@@ -220,7 +220,7 @@ def _update(scheduler: Scheduler, message: Message) -> None:
 
 
 def _pages(rows: Any) -> tuple[list[Any], dict[str, list[Any]]]:
-    """Return ids and columns of a list of objects that have the same names."""
+    """Split a list of objects with equal names into ids (``url``) and columns by name."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError(f"pages must be a list of objects with a url, got {rows!r:.80}")
     names = set(rows[0]) if rows else {"url"}
@@ -244,12 +244,12 @@ def _signal(scheduler: Scheduler, message: Message) -> Message:
 
 def _describe(scheduler: Scheduler, message: Message) -> Message:
     time, page = message.get("time"), message["describe"]
-    known = scheduler.describe(page, None if time is None else day_of(time))
-    return {"url": page} | {k: None if x == math.inf else x for k, x in known.items()}
+    facts = scheduler.describe(page, None if time is None else day_of(time))
+    return {"url": page} | {k: None if x == math.inf else x for k, x in facts.items()}
 
 
 def date_of(day: float) -> str | None:
-    """Return a number of days as a date and time in ISO 8601, None if it is out of their range."""
+    """Convert days since 1970 to a date and time in ISO 8601; None if there is no such date."""
     try:
         return (EPOCH + timedelta(days=day)).isoformat(timespec="seconds")
     except OverflowError:
@@ -280,9 +280,9 @@ def _due(scheduler: Scheduler, message: Message) -> Message:
     answer = {"url": page, "due": True, "known": page in scheduler, "why": "it is not known"}
     if not answer["known"]:
         return {**answer, "stale": None, "next": None}
-    known = scheduler.describe(page, now)
-    answer["due"], answer["why"] = known["due"] <= max(now, scheduler.time), known["why"]
-    return {**answer, "stale": known["stale"], "next": date_of(known["due"])}
+    facts = scheduler.describe(page, now)
+    answer["due"], answer["why"] = facts["due"] <= max(now, scheduler.time), facts["why"]
+    return {**answer, "stale": facts["stale"], "next": date_of(facts["due"])}
 
 
 def _finite(time: float) -> float | None:
@@ -321,13 +321,13 @@ def _reset_clock(scheduler: Scheduler, message: Message) -> Message:
 
 
 class Call(NamedTuple):
-    """The function of a message, and the other names it may have.
+    """The function that answers a kind of message, and the names that the message may have.
 
-    A function that returns None is answered by the number of pages.
+    If the function returns None, the answer is the number of pages.
     """
 
     make: Callable[[Scheduler, Message], Message | None]
-    others: tuple[str, ...] = ("time",)
+    names: tuple[str, ...] = ("time",)
 
 
 CALLS = {

@@ -17,9 +17,9 @@ class Moves:
     """The permanent redirects of a crawler since its start.
 
     A page is moved when two fetches in a row end at the same URL by 301 or 308 alone. If that URL
-    is a page already, the old page is gone. Pages that share an end are not moved, as a site that
-    is down may redirect all to its front page; the first one is moved back. A page that redirects
-    to itself, in any spelling, stays.
+    is a page already, the old page is gone. Several pages that end at one URL are not moved, since
+    a site that is down may redirect all pages to its front page; the first of them is moved back.
+    A page that redirects to itself, in any spelling, stays.
     """
 
     def __init__(self, scheduler: Scheduler, copies: Copies) -> None:
@@ -30,7 +30,7 @@ class Moves:
         self.due: dict[str, tuple[str, str, float]] = {}  # by source, its id, the next, since when
 
     def note(self, page: str, end: str, now: float) -> None:
-        """Note a fetch of a page; ``end`` is "" except after a permanent redirect."""
+        """Record where a fetch of a page ended: the URL after permanent redirects, else ""."""
         before = self.ends.pop(page, "")
         if before:
             self.due.pop(page, None)
@@ -47,7 +47,7 @@ class Moves:
             self._undo(source, end, now)
 
     def make(self, until: float, under_way: Container[str]) -> None:
-        """Move the pages that were redirected until a time, when callbacks are done with them."""
+        """Move the pages that were redirected up to a time, except pages that are under way."""
         for source, (old, new, time) in [*self.due.items()]:
             if time > until or old in under_way:
                 continue
@@ -65,7 +65,7 @@ class Moves:
             self.ends.pop(old, None)
 
     def _rename(self, old: str, new: str) -> bool:
-        """Rename a page; return False if it is handed out or parked and its host changes."""
+        """Give a page and its copy a new id; return False if its state forbids a change of host."""
         host = None if host_of(new) == host_of(old) else host_of(new)
         if host is not None and self.scheduler.describe(old)["state"] in ("sent", "parked"):
             return False
@@ -75,7 +75,7 @@ class Moves:
         return True
 
     def _undo(self, source: str, end: str, now: float) -> None:
-        """Bring a page back, as another one was redirected to the same end."""
+        """Move a page back to its old id, since another page was redirected to the same end."""
         bring_back(self.scheduler, [source])
         if end in self.renamed and source not in self.scheduler:
             self.due[source] = end, source, now

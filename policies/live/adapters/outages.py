@@ -1,4 +1,4 @@
-"""Outages: an answer 404 or 410 counts as a deletion only while the host answers other pages.
+"""Outages: a 404 or 410 counts as a deletion only while the host answers other pages.
 
 The first failure of a page is never a deletion. A later 404 or 410 is one if the host has answered
 enough other pages since then: more than half as many as began to fail within a week. After a week
@@ -22,16 +22,16 @@ from dataclasses import dataclass, field
 from policies.live.adapters.messages import Scheduler
 
 MIN_RUN = 5
-"""Pages in a row that begin to fail if a host is down."""
+"""Number of pages in a row that must begin to fail until their host counts as down."""
 MAX_HOLD, MAX_OUTAGE = 0.25, 7.0
-"""Days between two fetches of a host that is down, and after which missing pages are deleted."""
+"""Most days between two fetches of a host that is down; days until a missing page is deleted."""
 MAX_GOOD, MAX_HOSTS = 1000, 10_000
 logger = logging.getLogger(__name__)
 
 
 @dataclass
 class Failing:
-    """A page that fails."""
+    """A page whose last fetch failed."""
 
     since: float
     counts: bool  # it has a copy, or its host did not answer
@@ -46,13 +46,13 @@ class Host:
     failing: dict[str, Failing] = field(default_factory=dict)
     run: int = 0  # pages in a row that began to fail, the first of them at ``begin``
     begin: float = math.inf
-    wait: float = 0.0  # between two fetches while the host is down, the last one at ``asked``
-    asked: float = -math.inf
+    wait: float = 0.0  # between two fetches while the host is down, the last one at ``last_fetch``
+    last_fetch: float = -math.inf
     held_until: float = math.nan
 
 
 class Outages:
-    """The hosts of a crawler."""
+    """Tells from the answers of a crawler's hosts which hosts are down and which pages are gone."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
@@ -61,7 +61,7 @@ class Outages:
     def note(
         self, name: str, page: str, is_ok: bool, sent: float, now: float, is_silent: bool = False
     ) -> None:
-        """Note the answer for a page of a host; ``is_silent`` if there was none."""
+        """Record the outcome of a fetch of a host's page; ``is_silent`` if no answer came."""
         host = self.hosts[name] = self.hosts.pop(name, Host())  # the last of all
         if len(self.hosts) > MAX_HOSTS:
             del self.hosts[next(iter(self.hosts))]
@@ -84,25 +84,25 @@ class Outages:
         if host.wait:
             host.wait = 0.0
             self._release(name, host, now)
-            lost = [page for page, each in host.failing.items() if each.since >= begin]
+            lost = [page for page, failing in host.failing.items() if failing.since >= begin]
             logger.warning(f"{name} is back: {len(lost)} pages that failed are due")
         elif is_back:
-            lost = [page for page, each in host.failing.items() if not each.is_revived]
+            lost = [page for page, failing in host.failing.items() if not failing.is_revived]
         else:
             return
-        for each in lost:
-            host.failing[each].is_revived = True
+        for failing in lost:
+            host.failing[failing].is_revived = True
         if lost:
             self.scheduler.revive(lost)
 
     def _has_copy(self, page: str) -> bool:
-        known = page in self.scheduler
-        return known and self.scheduler.describe(page)["copy"] is not None
+        is_known = page in self.scheduler
+        return is_known and self.scheduler.describe(page)["copy"] is not None
 
     def _note_failure(self, name: str, host: Host, page: str, sent: float, now: float) -> None:
         if host.wait and host.failing[page].since < host.begin:
             self._release(name, host, now)  # ask for another page
-        elif host.wait and sent >= host.asked:
+        elif host.wait and sent >= host.last_fetch:
             host.wait = max(host.wait, min(2.0 * host.wait, MAX_HOLD))
             self.ask(name, now)
         elif not host.wait and host.run >= MIN_RUN:
@@ -115,35 +115,35 @@ class Outages:
             self.scheduler.hold(name, now)
 
     def ask(self, name: str, now: float) -> None:
-        """Hold a host that is down, as one page of it is fetched."""
+        """Send no further requests to a host that is down while one of its pages is fetched."""
         host = self.hosts[name]
         if host.wait:
-            host.asked, until = now, now + host.wait
+            host.last_fetch, until = now, now + host.wait
             if until > self.scheduler.opens(name):
                 self.scheduler.hold(name, until)
                 host.held_until = until
 
     def is_gone(self, name: str, page: str, status: int, sent: float, now: float) -> bool:
-        """Return whether a page is gone, by the status of its failure (see :meth:`note`)."""
+        """Return whether a failed page counts as deleted; call :meth:`note` before this."""
         host, week = self.hosts[name], now - MAX_OUTAGE
         since = host.failing[page].since
         if status not in (404, 410) or sent <= since:
             return False
-        bad = sum(each.counts and each.since > week for each in host.failing.values())
+        bad = sum(failing.counts and failing.since > week for failing in host.failing.values())
         good = sum(time > since for time in host.good.values())
         return since < week or good >= min(bad // 2 + 1, MAX_GOOD // 2)
 
     def next_turn(self, name: str, page: str, now: float) -> float:
-        """Return the time until which a failed page of a host that is down waits for others."""
+        """Return until when a failed page waits, so that other pages of a down host are tried."""
         host = self.hosts[name]
         return now + (4.0 if host.failing[page].since >= host.begin else 16.0) * host.wait
 
     def forget(self, name: str, page: str) -> None:
-        """Forget a page that is gone."""
+        """Forget the failures of a page that is gone."""
         self.hosts[name].failing.pop(page, None)
 
 
 def bring_back(scheduler: Scheduler, urls: Sequence[str], wait: bool = False) -> None:
-    """Revive the pages that are gone."""
+    """Revive those of some pages that a scheduler does not have or counts as gone."""
     if gone := [url for url in urls if url not in scheduler]:
         scheduler.revive(gone, wait)

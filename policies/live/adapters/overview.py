@@ -1,4 +1,4 @@
-"""The data of the page to watch: freshness and fetches over time, and what comes next."""
+"""The data of the page to watch: freshness and fetches over time, and the next pages."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, WAITI
 
 BINS = 240
 MINUTE = 1.0 / 1440.0
-SHOWN, FIRST = 12, 10
-"""Rows of a table, and of one of gone, failing, starved or late pages."""
+MAX_ROWS, FIRST = 12, 10
+"""Most rows of a table; ``FIRST`` is for tables of gone, failing, starved or late pages."""
 LOGIN = re.compile(r"(?<=://)[^/?#\s]*@")
 UNITS = ("days", 1.0), ("hours", 1.0 / 24.0), ("minutes", MINUTE), ("seconds", MINUTE / 60.0)
 
 
 class History:
-    """Fetches by outcome (``outcomes``) and ``expected`` freshness, in bins of time.
+    """A history in bins of time: fetches by outcome (``outcomes``) and ``expected`` freshness.
 
-    The width of a bin, in days, doubles when there are ``BINS`` of them.
+    When there are ``BINS`` bins, their width in days doubles.
     """
 
     def __init__(self) -> None:
         self.width, self.bins = MINUTE, dict[int, dict[str, Any]]()
 
-    def at(self, time: float) -> dict[str, Any]:
-        """Return the bin of a time."""
+    def bin_at(self, time: float) -> dict[str, Any]:
+        """Return the bin that contains a time; merge bins if there would be too many."""
         while int(time // self.width) not in self.bins and len(self.bins) >= BINS:
             before, self.bins = sorted(self.bins.items()), {}
             self.width *= 2.0
@@ -50,15 +50,15 @@ class History:
 
 
 def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
-    """Return the state of all pages, sources and hosts at a time, and what comes next."""
+    """Return the data of the page to watch: states of pages, sources and hosts, and next pages."""
     with scheduler.lock:
         pages, rows, now = scheduler.pages, scheduler.pages.living(), max(now, scheduler.time)
         probability = stale(pages, rows, now)
-        known = scheduler.overview(now)
+        facts = scheduler.overview(now)
         return {
-            **known,
+            **facts,
             "bandwidth": scheduler.bandwidth,
-            "saved": known.pop("allowance"),
+            "saved": facts.pop("allowance"),
             "most_saved": scheduler.most_saved,
             "interval": rows.size / scheduler.bandwidth,
             "sources": _sources(pages, rows),
@@ -72,9 +72,9 @@ def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
 def _sources(pages: Any, rows: IntArray) -> list[dict[str, Any]]:
     """Return the recall and precision of each source.
 
-    ``basis`` of the precision is ``given`` (with the pages), ``prior`` (no evidence) or
-    ``fetches``. ``crawls`` are the fetches that were learned from, None without learning, and
-    ``compared`` the signals before them; a given rate counts for some.
+    ``basis`` says where the precision comes from: ``given`` (with the pages), ``prior`` (no
+    evidence) or ``fetches``. ``crawls`` is the number of fetches learned from, None without
+    learning. ``compared`` is the number of signals before them; a given rate counts as some.
     """
     columns = {name: np.atleast_2d(column)[:, rows] for name, column in pages.columns.items()}
     if not {"change_rate", "recall", "false_signal_rate"} <= columns.keys():
@@ -101,11 +101,11 @@ def _sources(pages: Any, rows: IntArray) -> list[dict[str, Any]]:
 def _hosts(
     pages: Any, rows: IntArray, probability: FloatArray | None, now: float
 ) -> list[dict[str, Any]]:
-    """Return the hosts that are held, then those with most pages."""
+    """Describe the hosts that are held, then the hosts with most pages, a dict each."""
     codes, labels, choices = pages.choices.host[rows], list(pages.hosts), pages.choices
     counts = np.bincount(codes[codes >= 0], minlength=len(labels))
-    held, found = choices.held[: len(labels)], []
-    for code in np.lexsort((-counts, held <= now))[:SHOWN].tolist():
+    held, hosts = choices.held[: len(labels)], []
+    for code in np.lexsort((-counts, held <= now))[:MAX_ROWS].tolist():
         on_host = None if probability is None or not counts[code] else probability[codes == code]
         opens = max(choices.opens[code], held[code])
         until = date_of(held[code]) or "further notice"
@@ -113,12 +113,12 @@ def _hosts(
         about |= {"stale": None if on_host is None else float(on_host.mean())}
         about |= {"fetches": int(choices.busy[code])}
         about |= {"opens": date_of(opens) if opens > now else None}
-        found.append(about | {"held_until": until if held[code] > now else None})
-    return found
+        hosts.append(about | {"held_until": until if held[code] > now else None})
+    return hosts
 
 
 def _next(pages: Any, rows: IntArray, now: float) -> list[dict[str, Any]]:
-    """Return new pages and the pages of the largest values, except on held hosts."""
+    """Describe the pages to fetch next: new pages, then those of the largest crawl values."""
     status, host = pages.choices.status[rows], pages.choices.host[rows]
     over = np.isin(status, (WAITING, SENT)) & (pages.choices.due[rows] <= now)
     free = over | np.isin(status, (READY, NEW, PARKED))
@@ -127,70 +127,70 @@ def _next(pages: Any, rows: IntArray, now: float) -> list[dict[str, Any]]:
     new, old = rows[free & ~there], rows[free & there]
     values = np.empty(old.size)
     ready(values_of)(pages.arguments[1], pages.values.value, now, old, values)
-    best = old[np.argsort(-values, kind="stable")][: SHOWN - min(new.size, SHOWN // 3)]
+    best = old[np.argsort(-values, kind="stable")][: MAX_ROWS - min(new.size, MAX_ROWS // 3)]
     price = float(pages.choices.lines[0]["level"]) if pages.values.apart else 1.0
-    found = []
-    for place, row in enumerate((*new[: SHOWN // 3], *best), 1):
-        known = description(pages, int(row), now)
+    rows_next = []
+    for place, row in enumerate((*new[: MAX_ROWS // 3], *best), 1):
+        facts = description(pages, int(row), now)
         line = f"{place} of {new.size} pages without a copy"
-        why = line if known["copy"] is None else reason_of(known, now, price)
-        found.append({**_about(pages, row, known), "why": why})
-    return found
+        why = line if facts["copy"] is None else reason_of(facts, now, price)
+        rows_next.append({**_about(pages, row, facts), "why": why})
+    return rows_next
 
 
-def reason_of(known: Mapping[str, Any], now: float, price: float) -> str:
-    """Return why a page with a copy is next, by its ``description``."""
-    age = now - known["copy"]
-    unit, days = next((each for each in UNITS if age >= 2.0 * each[1]), UNITS[-1])
+def reason_of(facts: Mapping[str, Any], now: float, price: float) -> str:
+    """Return a sentence on why a page is due soon, from the ``facts`` of its ``description``."""
+    age = now - facts["copy"]
+    unit, days = next((pair for pair in UNITS if age >= 2.0 * pair[1]), UNITS[-1])
     parts = [f"its copy is {age / days:.3g} {unit} old"]
-    if "change_rate" in known:
-        parts.append(f"{age * known['change_rate']:.3g} changes expected since")
-    if "recall" in known:
-        parts.append(f"{known['signals']} signal{'s' * (known['signals'] != 1)}")
-    if known["stale"] is not None:
-        parts.append(f"stale with {known['stale']:.1%}")
+    if "change_rate" in facts:
+        parts.append(f"{age * facts['change_rate']:.3g} changes expected since")
+    if "recall" in facts:
+        parts.append(f"{facts['signals']} signal{'s' * (facts['signals'] != 1)}")
+    if facts["stale"] is not None:
+        parts.append(f"stale with {facts['stale']:.1%}")
     if price > 0.0:
-        parts.append(f"value {known['value'] / price:.3g} of that fetched last")
+        parts.append(f"value {facts['value'] / price:.3g} of that fetched last")
     return ", ".join(parts)
 
 
 def _troubled(
     pages: Any, rows: IntArray, probability: FloatArray | None, now: float, bandwidth: float
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the first pages that are gone, failing, starved or late."""
+    """Describe the first pages that are gone, failing, starved or late, a list for each trouble."""
     choices, copies = pages.choices, pages.lazy.pages["last_crawl"]
     some = {"gone": np.flatnonzero((choices.status == GONE) & np.isfinite(choices.due))}
     for name, which in troubles(pages, rows, probability, now, bandwidth).items():
         some[name] = rows[which]
-    orders, found = {"gone": -choices.due, "failing": -choices.fails}, {}
-    for name, each in some.items():
-        first = each[np.argsort(orders.get(name, copies)[each], kind="stable")][:FIRST]
-        found[name] = [_about(pages, row, description(pages, row, now)) for row in first.tolist()]
-    return found
+    orders, tables = {"gone": -choices.due, "failing": -choices.fails}, {}
+    for name, candidates in some.items():
+        first = candidates[np.argsort(orders.get(name, copies)[candidates], kind="stable")][:FIRST]
+        tables[name] = [_about(pages, row, description(pages, row, now)) for row in first.tolist()]
+    return tables
 
 
-def _about(pages: Any, row: int, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is shown of a page; ``until``: end of its wait, or of its memory as gone."""
+def _about(pages: Any, row: int, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe a page by its facts; ``until`` is when its wait ends, or it is forgotten as gone."""
     url, until = str(pages.ids.ids(np.array([row]))[0]), float(pages.choices.due[row])
     names = "state", "failures", "stale", "signals", "change_rate"
-    times = {"copy": known["copy"], "due": known["due"], "until": until}
+    times = {"copy": facts["copy"], "due": facts["due"], "until": until}
     dates = {k: None if t is None else date_of(t) for k, t in times.items()}
-    return {"url": without_login(url), **{name: known.get(name) for name in names}, **dates}
+    return {"url": without_login(url), **{name: facts.get(name) for name in names}, **dates}
 
 
 def feeds_of(polls: Any) -> list[dict[str, Any]]:
-    """Return the feeds that are bad, then the others, with their polls."""
-    due, last, found = dict(polls.due), dict(polls.last), []
+    """Describe the feeds and their polls; feeds with faults come first."""
+    due, last, feeds = dict(polls.due), dict(polls.last), []
     for feed in due:
         polled, faults = (last[feed].time, last[feed].faults) if feed in last else (None, ())
         fault = "; ".join(faults)
         dates = {"polled": None if polled is None else date_of(polled), "next": date_of(due[feed])}
-        found.append({"feed": without_login(feed), "fault": without_login(fault, feed), **dates})
-    return sorted(found, key=lambda each: not each["fault"])
+        feeds.append({"feed": without_login(feed), "fault": without_login(fault, feed), **dates})
+    return sorted(feeds, key=lambda each: not each["fault"])
 
 
 def without_login(text: str, address: str = "") -> str:
-    """Return a text without the users and passwords of addresses in it and of ``address``."""
+    """Remove users and passwords of URLs from a text, and also the login of ``address``."""
     login = LOGIN.search(address)
     return LOGIN.sub("", text if login is None else text.replace(login[0], ""))
 
@@ -199,7 +199,7 @@ def without_login(text: str, address: str = "") -> str:
 def values_of(
     search: IntArray, value: Any, now: float, pages: IntArray, values: FloatArray
 ) -> None:
-    """Write the values of pages at a time."""
+    """Write the crawl value of each page at a time to ``values``."""
     lazy = lazy_at(search)
     for position in range(pages.shape[0]):
         values[position] = value_at(lazy, value, pages[position], now)

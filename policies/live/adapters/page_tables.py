@@ -1,4 +1,4 @@
-"""Tables of pages with which a scheduler begins."""
+"""Start a scheduler with the pages of a table."""
 
 from __future__ import annotations
 
@@ -40,36 +40,36 @@ def read_pages(path: str | Path, spelled: Callable[[str], str]) -> PageTable:
 
 
 def living(table: PageTable) -> IntArray:
-    """Return the rows of the pages that are not gone, in order."""
+    """Return the rows of a table whose pages are not gone, in order."""
     return np.arange(table.num_pages) if table.gone is None else np.flatnonzero(~table.gone)
 
 
 def living_copies(table: PageTable) -> IntArray:
-    """Return the rows of the pages that are not gone and have a copy, in order."""
+    """Return the rows of a table whose pages are not gone and have a copy, in order."""
     rows = living(table)
     return rows[~np.isnan(copies_of(table)[rows])]
 
 
 def newest_copy(table: PageTable) -> tuple[float, bool]:
-    """Return the time of the newest copy, -inf without one, and whether times are dates."""
+    """Return the time of a table's newest copy, -inf without one, and whether times are dates."""
     newest = float(np.fmax.reduce(copies_of(table), initial=-np.inf))
     return newest, table.dated or newest == -np.inf
 
 
 def columns_of(table: PageTable, rows: IntArray) -> dict[str, Any]:
-    """Return the columns of a table that a scheduler takes, of some pages."""
-    known: dict[str, Any] = {"importance": table.importance, "host": table.host}
+    """Return the columns for a scheduler's ``add`` from some rows of a table, by name."""
+    columns: dict[str, Any] = {"importance": table.importance, "host": table.host}
     if table.change_rate is not None:
-        known["change_rate"] = table.change_rate
+        columns["change_rate"] = table.change_rate
     for name in ("recall", "false_signal_rate"):
         values = getattr(table, name)
         if values is None and table.change_rate is not None:
             values = np.zeros((max(len(table.sources), 1), table.num_pages))
         if values is not None:
-            known[name] = values[0] if len(values) == 1 else values
+            columns[name] = values[0] if len(values) == 1 else values
     if table.complete is not None:
-        known["complete"] = table.complete
-    return {name: values[..., rows] for name, values in known.items()}
+        columns["complete"] = table.complete
+    return {name: values[..., rows] for name, values in columns.items()}
 
 
 def copies_of(table: PageTable) -> FloatArray:
@@ -87,24 +87,24 @@ def add_pages(
     ids: Any = None,
     **more: Any,
 ) -> None:
-    """Add rows of a table to a scheduler, and report the pages that are gone.
+    """Add the pages in some rows of a table to a scheduler, and report those that are gone.
 
-    ``ids`` replace all its URLs, (m,), and ``more`` are further arguments of ``add``.
+    ``ids`` replace all URLs of the table, (m,), and ``more`` are further arguments of ``add``.
     """
-    given, columns = (table.urls if ids is None else ids)[rows], columns_of(table, rows)
+    labels, columns = (table.urls if ids is None else ids)[rows], columns_of(table, rows)
     unknown = table.recall is None and table.false_signal_rate is None
     if unknown and (scheduler.learns or "recall" not in scheduler.pages.values.needs):
         columns = {k: x for k, x in columns.items() if k not in ("recall", "false_signal_rate")}
     gone = np.zeros(rows.size, np.bool_) if table.gone is None else table.gone[rows]
     copies = np.where(gone, np.nan, copies_of(table)[rows])  # none is later than that
-    scheduler.add(given, last_crawl=copies, **columns, **more)
-    scheduler.report(given[gone], time, "gone")
+    scheduler.add(labels, last_crawl=copies, **columns, **more)
+    scheduler.report(labels[gone], time, "gone")
 
 
 def report_signals(scheduler: Scheduler, table: PageTable, ids: Any, start: float) -> None:
-    """Report the signals of a table to a scheduler, except as many as feeds have reported.
+    """Report the signals counted in a table to a scheduler, less those that it has already.
 
-    Their times are not known; they are spread evenly from the copy to the start.
+    As their times are not known, they are spread evenly from the copy to ``start``.
     """
     rows = living_copies(table)
     if table.signals is None or rows.size == 0:

@@ -1,4 +1,4 @@
-"""Scrapy's settings for a crawl that never ends: each page is fetched again when it pays.
+"""Scrapy's settings for a crawl that never ends and fetches pages again when it pays.
 
 In the settings of a project (Scrapy >= 2.13, the extra ``scrapy``)::
 
@@ -71,7 +71,7 @@ MARKS = "policies.live.adapters.scrapy_requests.RecrawlSpiderMiddleware"
 
 
 class RecrawlMiddleware:
-    """Send validators, and report what fetches find: ``DOWNLOADER_MIDDLEWARES``."""
+    """The downloader middleware of a crawl: sends validators and reports what fetches find."""
 
     scheduler: RecrawlScheduler
 
@@ -82,16 +82,16 @@ class RecrawlMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RecrawlMiddleware:
-        """Return the middleware of a crawl."""
+        """Build the middleware of a crawl, as Scrapy asks for it."""
         return cls(crawler)
 
     def _page(self, request: Request) -> str | None:
-        """Return the page that a request fetches, if that fetch is under way."""
+        """Return the page that a request fetches, None if no fetch of it is under way."""
         page = request.meta.get(PAGE)
         return page if page is not None and page in self.scheduler.fetches.sent else None
 
     def process_request(self, request: Request, spider: Any = None) -> None:
-        """Add the validators of the page's copy, and note the time."""
+        """Add the validators of the page's copy to a request, and record the time."""
         page, scheduler = self._page(request), self.scheduler
         if page is not None and "redirect_times" not in request.meta:
             scheduler.fetches.sent[page] = scheduler.clock()
@@ -101,7 +101,7 @@ class RecrawlMiddleware:
     async def process_response(
         self, request: Request, response: Response, spider: Any = None
     ) -> Response:
-        """Read a feed in a thread, as a long one takes seconds; then :meth:`receive`."""
+        """Process a response by :meth:`receive`; a feed is read in a thread before."""
         listing, feed = None, request.meta.get(FEED)
         if feed is not None and response.status == 200:
             reading = deferToThread(self.scheduler.polls.read, feed, response.body, response.url)
@@ -111,7 +111,7 @@ class RecrawlMiddleware:
     def receive(self, request: Request, response: Response, listing: Listing | None) -> Response:
         """Report an answer; raise IgnoreRequest for a feed and an unchanged page.
 
-        ``listing`` is what a feed lists if it has changed, None for other answers.
+        ``listing`` has the entries of a feed that has changed; None for other answers.
         """
         page, feed = self._page(request), request.meta.get(FEED)
         if page is not None and not self.observe(page, response, request):
@@ -131,7 +131,7 @@ class RecrawlMiddleware:
             self._count_feed(self.scheduler.polls.note(feed, self.scheduler.clock(), fault))
 
     def observe(self, page: str, response: Response, request: Request) -> bool:
-        """Report a page's answer; return whether its callback sees it."""
+        """Report a page's answer to the scheduler; return whether the page's callback sees it."""
         scheduler = self.scheduler
         scheduler.hosts.answered(page)
         scheduler.fetches.causes.append((page, f"answered {response.status}"))
@@ -144,7 +144,7 @@ class RecrawlMiddleware:
         return outcome not in ("not_modified", "unchanged")
 
     def lose(self, page: str, error: Exception) -> None:
-        """Report a fetch without an answer; a page that is refused waits for robots.txt."""
+        """Report a fetch without an answer; a refused page waits until robots.txt is read again."""
         scheduler = self.scheduler
         scheduler.fetches.causes.append((page, f"{type(error).__name__} {error}"))
         if isinstance(error, IgnoreRequest):
@@ -172,7 +172,7 @@ class RecrawlMiddleware:
 
 
 def answer_of(response: Response, content: str | bytes = b"") -> Answer:
-    """Return an answer; its headers are bytes, read as Latin-1."""
+    """Convert a Scrapy response to an answer; header bytes are read as Latin-1."""
     values = {name: response.headers.get(name) for name in HEADERS}
     headers = {name: value.decode("latin-1") for name, value in values.items() if value}
     return Answer.of(response.status, headers, content, response.url)

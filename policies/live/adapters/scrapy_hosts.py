@@ -22,15 +22,15 @@ logger = logging.getLogger(__name__)
 
 
 class Hosts:
-    """The limits of hosts; ``least`` is the shortest gap of a host, in seconds."""
+    """The limits of hosts; ``min_gap`` is the shortest gap of a host, in seconds."""
 
-    def __init__(self, pages: DurableScheduler, settings: BaseSettings, least: float) -> None:
-        self.pages, self.settings, self.least = pages, settings, least
+    def __init__(self, pages: DurableScheduler, settings: BaseSettings, min_gap: float) -> None:
+        self.pages, self.settings, self.min_gap = pages, settings, min_gap
         self.gaps: dict[str, float] = {}  # in seconds, of hosts that are known
-        self._limit(None, least)
+        self._limit(None, min_gap)
 
     def _limit(self, host: str | None, gap: float) -> None:
-        """Limit a host, or all; before its robots.txt is known, a host has one fetch at a time."""
+        """Limit a host, or all hosts, which have one fetch at a time until robots.txt is known."""
         settings, hosts = self.settings, None if host is None else [host]
         at_once = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") or math.inf
         alone = gap > 0.0 or (hosts is None and settings.getbool("ROBOTSTXT_OBEY"))
@@ -41,35 +41,35 @@ class Hosts:
     def answered(self, url: str) -> None:
         """Limit the host of a page that was answered, unless it is limited already."""
         if host_of(url) not in self.gaps:
-            self._limit(host_of(url), self.least)
+            self._limit(host_of(url), self.min_gap)
 
     def set_crawl_delay(self, robotparser: Any, request: Request) -> None:
         """Use the Crawl-delay of a host's robots.txt if it is longer than the gap."""
         agent = self.settings.get("ROBOTSTXT_USER_AGENT") or self.settings.get("USER_AGENT")
         delay = float(robotparser.crawl_delay(agent) or 0.0)
-        self._limit(host_of(request.url), max(delay, self.least))
+        self._limit(host_of(request.url), max(delay, self.min_gap))
 
     def gap(self, url: str) -> float:
-        """Return the days from a fetch of a URL's host to the next."""
-        return self.gaps.get(host_of(url), self.least) * SECOND
+        """Return the least days between two fetches of a URL's host."""
+        return self.gaps.get(host_of(url), self.min_gap) * SECOND
 
     def opens(self, url: str) -> float:
-        """Return the time from which a URL's host may be asked."""
+        """Return the time from which a URL's host may be fetched from."""
         return float(self.pages.opens(host_of(url)))
 
     def ask_alone(self, url: str, now: float) -> None:
-        """Let a host's pages wait for its gap after a feed or redirect."""
+        """Let a host's pages wait for the host's gap after a feed or redirect was fetched there."""
         if self.gap(url) > 0.0:
             leave_alone(self.pages, url, now + self.gap(url))
 
 
 class Turns:
-    """Requests that are made once: with a body at once, steps of redirects in turn.
+    """A queue of requests that are made once: requests with a body, and steps of redirects.
 
-    A step waits until its host may be asked. After it the pages of the host have a turn.
+    A step of a redirect waits until its host is open. After it the pages of the host have a turn.
 
     Args:
-        hosts: when hosts may be asked.
+        hosts: the limits of hosts.
         longest: days that a redirect may wait; later its page counts as lost.
         is_wanted: whether the fetch of a page or feed is still under way.
     """
@@ -83,23 +83,23 @@ class Turns:
 
     @property
     def due(self) -> float:
-        """The time of the first turn; inf if there is none."""
+        """The time of the first request in the queue; inf if the queue is empty."""
         return self.waiting[0][0] if self.waiting else math.inf
 
     def add(self, request: Request, time: float, name: str = "") -> None:
-        """Make a request at a time; ``name`` is the page or feed of a redirect."""
+        """Queue a request for a time; ``name`` is the page or feed of a redirect, else ""."""
         self.number += 1
         heapq.heappush(self.waiting, (time, self.number, name, request))
         if name:
             self.steps[name] = self.number
 
     def redirect(self, name: str, request: Request, now: float) -> float | None:
-        """Take the next step of a redirect; return its turn if that is too late, else None.
+        """Queue the next step of a redirect; return its time if that is too late, else None.
 
-        It replaces a waiting step of the same page or feed (``name``).
+        The step replaces a waiting step of the same page or feed (``name``).
         """
         gap, host = self.hosts.gap(request.url), host_of(request.url)
-        before = sum(host_of(each.url) == host for *_, each in self.waiting)
+        before = sum(host_of(waiting.url) == host for *_, waiting in self.waiting)
         turn = now + gap * (1 + 2 * before)
         if turn - now > self.longest:
             return turn
@@ -107,7 +107,7 @@ class Turns:
         return None
 
     def next(self, now: float) -> Request | None:
-        """Return a request that is due, None without one."""
+        """Return a queued request that is due now, None without one."""
         while self.due <= now:
             _, number, name, request = heapq.heappop(self.waiting)
             if not name:
@@ -137,12 +137,13 @@ class Report:
         self.due = pages.time + 600.0 * SECOND
 
     def write(self, now: float) -> None:
-        """Set the stats, once in ten minutes, and warn if they have changed."""
+        """Update the stats at most once in ten minutes, and warn if counts of troubles changed."""
         if now < self.due:
             return
-        self.due, known = now + 600.0 * SECOND, self.pages.overview()
+        self.due, overview = now + 600.0 * SECOND, self.pages.overview()
         names = "failing", "starved", "late", "held"
-        counts = {"gone": known["states"]["gone"]} | {k: known[k] for k in names if k in known}
+        counts = {name: overview[name] for name in names if name in overview}
+        counts = {"gone": overview["states"]["gone"], **counts}
         for name, count in counts.items():
             what = "hosts" if name == "held" else "pages"
             self.crawler.stats.set_value(f"recrawl/{name}_{what}", count)
@@ -153,8 +154,8 @@ class Report:
 
 
 def forget_robots(crawler: Crawler) -> None:
-    """Let each robots.txt be fetched again, which Scrapy never does."""
+    """Remove all stored robots.txt, so that Scrapy fetches them again."""
     robots = crawler.get_downloader_middleware(RobotsTxtMiddleware)
     parsers = getattr(robots, "_parsers", {})
-    for host in [host for host, known in parsers.items() if not isinstance(known, Deferred)]:
+    for host in [host for host, parser in parsers.items() if not isinstance(parser, Deferred)]:
         del parsers[host]

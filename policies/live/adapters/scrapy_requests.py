@@ -15,27 +15,27 @@ from policies.live.adapters.copies import Copies
 from policies.live.adapters.fetches import host_of
 
 PAGE, FEED, SOURCE = "recrawl_page", "recrawl_feed", "recrawl_source"
-"""Keys of ``meta``: what a request fetches, and the page whose callback yields it."""
+"""Keys of ``meta``: the page or feed that a request fetches, and the page that yielded it."""
 FETCH_KEYS = (
     *(PAGE, FEED, SOURCE, "dont_retry", "dont_cache", "download_latency", "retry_times"),
     *("redirect_times", "redirect_ttl", "redirect_urls", "redirect_reasons", "is_start_request"),
     *("_dont_cache", "cache_timestamp", "cached_response", "_auth_proxy", "_scheme_proxy"),
 )
-"""Keys that a fetch writes into ``meta``, which callbacks copy with ``meta=response.meta``."""
+"""Keys that a fetch writes into ``meta``; callbacks may copy them by ``meta=response.meta``."""
 
 
 class RecrawlSpiderMiddleware(BaseSpiderMiddleware):
     """Mark each request that a callback yields with the callback's page."""
 
     def get_processed_request(self, request: Request, response: Response | None) -> Request:
-        """Return the request, marked."""
+        """Return a request with the id of the yielding page in ``meta``."""
         if response is not None and response.request is not None:
             request.meta[SOURCE] = response.request.meta.get(PAGE, response.url)
         return request
 
 
 def users_meta(meta: dict[str, Any], timeout: float) -> dict[str, Any]:
-    """Return a request's ``meta`` without what a fetch wrote; ``timeout`` as in Scrapy."""
+    """Return the user's part of a request's ``meta``: without entries that a fetch wrote."""
     written = {"download_timeout": timeout, "download_slot": host_of(meta.get(PAGE, ""))}
     if "_scheme_proxy" in meta:  # of the environment
         written["proxy"] = meta.get("proxy")
@@ -43,9 +43,9 @@ def users_meta(meta: dict[str, Any], timeout: float) -> dict[str, Any]:
 
 
 def write_request(request: Request, page: str, spider: Spider, timeout: float) -> str:
-    """Return a request as JSON without defaults; ValueError if a part cannot be stored.
+    """Convert a request to JSON without default values; ValueError if a part cannot be stored.
 
-    ``page`` is its URL without the fragment, ``timeout`` the downloader's, in seconds.
+    ``page`` is the request's URL without fragment, ``timeout`` the downloader's, in seconds.
     """
     meta = users_meta(request.meta, timeout)
     longest = quantity('meta["download_timeout"]', meta.get("download_timeout", timeout))
@@ -70,7 +70,7 @@ def write_request(request: Request, page: str, spider: Spider, timeout: float) -
 
 
 def read_request(text: str, page: str, spider: Spider) -> Request:
-    """Return the request of a page that :func:`write_request` wrote."""
+    """Build the request of a page from the JSON of :func:`write_request`."""
     fields = {"url": page} | json.loads(text)
     fields["headers"] = {
         name: [value.encode("latin-1") for value in values]
@@ -96,7 +96,7 @@ def check_methods(copies: Copies, spider: Spider) -> None:
 
 
 def method_name(role: str, function: Any, spider: Spider) -> str | None:
-    """Return the name of a method of the spider, None for None; else ValueError."""
+    """Return the name of a spider's method, None for None; ValueError for another function."""
     for name in (getattr(function, "__name__", ""), *dir(spider)) if function else ():
         if getattr(spider, name, None) == function:
             return str(name)

@@ -60,7 +60,7 @@ class RecrawlScheduler:
 
     Attributes:
         pages, copies, fetches: the scheduler of the pages, their copies and fetches.
-        hosts, turns, polls: when hosts are asked, requests that are made once, and feeds.
+        hosts, turns, polls: limits of hosts, the queue of requests made once, and feeds.
         clock: returns the time, in days since 1970.
     """
 
@@ -72,7 +72,7 @@ class RecrawlScheduler:
         MIDDLEWARES[crawler].scheduler = self
         for signal in (signals.spider_error, signals.item_error):
             crawler.signals.connect(self._unprocessed, signal)
-        self.found: dict[str, tuple[str, float]] = {}
+        self.new_pages: dict[str, tuple[str, float]] = {}
         self.longest = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
         self.fault = ""  # of the last request that was left out
         self.starts: list[str] = []
@@ -81,11 +81,11 @@ class RecrawlScheduler:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RecrawlScheduler:
-        """Return the scheduler of a crawl; ValueError for bad settings."""
+        """Build the scheduler of a crawl, as Scrapy asks for it; ValueError for bad settings."""
         return cls(crawler)
 
     def open(self, spider: Spider) -> None:
-        """Resume the spider's folder, or begin it; ValueError if settings do not fit it."""
+        """Resume the state in the spider's folder, or begin it; ValueError if settings differ."""
         settings, now = self.crawler.settings, self.clock()
         options = self.options = options_of(spider, self.options)
         self.spider, folder = spider, Path(options.folder)
@@ -124,7 +124,7 @@ class RecrawlScheduler:
             self.watch.announce()
 
     def close(self, reason: str) -> None:
-        """Leave the folder to the next run."""
+        """Write all state, and release the folder for the next run."""
         self.timer.cancel()
         if self.watch is not None:
             self.watch.close()
@@ -148,7 +148,7 @@ class RecrawlScheduler:
         return True
 
     def enqueue_request(self, request: Request) -> bool:
-        """Take a page, the next step of a redirect, or a request with a body."""
+        """Accept a request: of a new page, the next step of a redirect, or one with a body."""
         source, page, now = request.meta.pop(SOURCE, ""), request.meta.get(PAGE), self.clock()
         if request.meta.get("is_start_request"):
             self.starts.append(urldefrag(request.url).url)
@@ -167,7 +167,7 @@ class RecrawlScheduler:
         return self._find(request, source)
 
     def _find(self, request: Request, source: str) -> bool:
-        """Take the request of a page; return whether it can be stored."""
+        """Keep the request of a new page until the next call; return whether it can be stored."""
         page = urldefrag(request.url).url
         try:
             importance = quantity('meta["importance"]', request.meta.get("importance", 1.0))
@@ -184,11 +184,11 @@ class RecrawlScheduler:
             return False
         if page == source and (request.dont_filter or "retry_times" in request.meta):
             self.fetches.see_again(page)
-        self.found.setdefault(page, (text, importance))
+        self.new_pages.setdefault(page, (text, importance))
         return True
 
     def next_request(self) -> Request | None:
-        """Return the request that is due now; without one, wake the engine when it will be."""
+        """Return a request that is due now; without one, schedule when the engine asks again."""
         now = self.clock()
         self._admit()
         self.copies.write(now * SECONDS_PER_DAY - SETTLED)
@@ -208,15 +208,15 @@ class RecrawlScheduler:
             headers = self.polls.headers(feed, self.options.validators)
             about = {FEED: feed, "dont_cache": True, "download_maxsize": MAX_BYTES}
             return Request(feed, headers=headers, meta=about, dont_filter=True, priority=1)
-        page, again = self.pages.next(now)
+        page, ask_again = self.pages.next(now)
         if page is not None:
             return self._request(str(page), now)
-        again = min([again, self.turns.due, *self.polls.due.values()])
-        self.wake_in(max(again - now, 0.0) * SECONDS_PER_DAY)
+        ask_again = min([ask_again, self.turns.due, *self.polls.due.values()])
+        self.wake_in(max(ask_again - now, 0.0) * SECONDS_PER_DAY)
         return None
 
     def _request(self, page: str, now: float) -> Request:
-        """Return the request of a page: its first one, or one by ``RECRAWL_RULES``."""
+        """Build a page's request: like its first one, or by ``RECRAWL_RULES`` without one."""
         text = self.copies[page].parser or json.dumps({"callback": self._ruled(page)})
         request = read_request(text, page, self.spider)
         request.meta.update({PAGE: page, "dont_retry": True, "dont_cache": True})
@@ -225,11 +225,11 @@ class RecrawlScheduler:
         return request
 
     def _ruled(self, page: str) -> str | None:
-        """Return the callback of a page from a feed or table, None for ``parse``."""
+        """Return the name of the callback that RECRAWL_RULES gives a page, None for ``parse``."""
         return next((name for rule, name in self.options.rules if rule.search(page)), None)
 
     def _lost(self, errback: Callable[[Failure], Any] | None, failure: Failure) -> Any:
-        """Call the errback of a page; report a failure that another middleware raised."""
+        """Call a page's errback after a failure; report the fetch if it is still under way."""
         if isinstance(failure.value, Unchanged):
             return failure
         page = failure.request.meta.get(PAGE)  # type: ignore[attr-defined]  # Scrapy adds it
@@ -238,29 +238,30 @@ class RecrawlScheduler:
         return failure if errback is None else errback(failure)
 
     def _admit(self) -> None:
-        """Add the pages that were taken since the last call."""
-        if not self.found:
+        """Add the pages whose requests were accepted since the last call to the scheduler."""
+        if not self.new_pages:
             return
-        found, self.found = self.found, {}
-        ruled = {url for url in found if self._ruled(url) and url in self.pages}  # listed before
-        self.copies.adopt({url: text for url, (text, _) in found.items() if url not in ruled})
-        hosts, importance = [host_of(url) for url in found], [each for _, each in found.values()]
-        least = self.options.least_interval * SECOND
-        columns: Any = {"importance": importance, "host": hosts, "least_interval": least}
-        added = self.pages.add([*found], known="skip", **columns)
+        new_pages, self.new_pages = self.new_pages, {}
+        ruled = {url for url in new_pages if self._ruled(url) and url in self.pages}  # old
+        self.copies.adopt({url: text for url, (text, _) in new_pages.items() if url not in ruled})
+        hosts = [host_of(url) for url in new_pages]
+        importance = [weight for _, weight in new_pages.values()]
+        interval = self.options.least_interval * SECOND
+        columns: Any = {"importance": importance, "host": hosts, "least_interval": interval}
+        added = self.pages.add([*new_pages], known="skip", **columns)
         self.count("added", added)
         bring_back(self.pages, self.starts)
         self.starts = []
 
     def wake_in(self, seconds: float) -> None:
-        """Let the engine ask again in some seconds, if not before."""
+        """Schedule that the engine asks for a request again after some seconds."""
         self.timer.cancel()
         if seconds < math.inf:
             self.timer = CallLaterOnce(self._wake)
             self.timer.schedule(seconds)
 
     def _wake(self) -> None:
-        """Wake the engine by a private name of Scrapy; without it, it asks within 5 s."""
+        """Wake the engine by a private attribute; if Scrapy lacks it, the engine wakes in 5 s."""
         slot = getattr(self.crawler.engine, "_slot", None)
         nextcall = getattr(slot, "nextcall", None)
         if nextcall is not None:
@@ -284,7 +285,7 @@ class RecrawlScheduler:
         self.count(outcome)
 
     def _unprocessed(self, response: Response | Failure | None) -> None:
-        """Let a callback see a page again after its error, or an error of an item pipeline."""
+        """Let the next fetch count as new after an error of a callback or an item pipeline."""
         request = getattr(response, "request", None)
         about = {} if request is None else request.meta
         self.fetches.see_again(about.get(PAGE) or about.get(SOURCE, ""))

@@ -24,11 +24,11 @@ from policies.live.scheduler import CrawlScheduler, DurableScheduler
 
 SECOND = 1.0 / SECONDS_PER_DAY
 ANY_URLS = ("http://q.invalid", "https://z.invalid/?~")
-"""URLs that only a rule for all of them matches."""
+"""Example URLs; a rule that matches all of them matches every URL."""
 
 
 def response_text(response: Response) -> str | bytes:
-    """Return what is compared of a page, by :func:`policies.live.adapters.copies.text_of`."""
+    """Return a response's content to compare: :func:`policies.live.adapters.copies.text_of`."""
     kind = response.headers.get("Content-Type") or b"text/html" * isinstance(response, HtmlResponse)
     return text_of(response.body, kind.decode("latin-1"))
 
@@ -57,12 +57,12 @@ class Options(NamedTuple):
 
 
 def decoded(value: Any) -> Any:
-    """Return a value, or what its JSON means, as in an option of the command line."""
+    """Parse a text as JSON, as an option of the command line is; return other values unchanged."""
     return json.loads(value) if isinstance(value, str) else value
 
 
 def feeds_of(value: Any) -> dict[str, int]:
-    """Return the sources of feeds by their URLs."""
+    """Read the setting of feeds: the number of each feed's source of signals by its URL."""
     feeds = {url: whole("a source", source, 0) for url, source in dict(decoded(value)).items()}
     for url in feeds:
         if not re.match("https?://[^/]", url, re.IGNORECASE):
@@ -71,7 +71,7 @@ def feeds_of(value: Any) -> dict[str, int]:
 
 
 def function_of(name: Any) -> Callable[[Response], Any]:
-    """Return a function by its name."""
+    """Import a function by its dotted name."""
     function: Callable[[Response], Any] = load_object(name)
     if not callable(function):
         raise ValueError("it is no function")
@@ -94,7 +94,7 @@ READERS: dict[str, Reader] = {
     "validators": ("a bool", lambda value: BaseSettings({"it": value}).getbool("it")),
     "overview_port": ("a port", lambda port: int(port) if str(port).isdecimal() else port),
 }
-"""What settings must be, and their readers."""
+"""What each setting must be, in words, and the function that reads it, by name."""
 
 
 def read_options(settings: BaseSettings) -> Options:
@@ -122,7 +122,7 @@ def read_options(settings: BaseSettings) -> Options:
 
 
 def timeout_of(settings: BaseSettings) -> float:
-    """Return the days after which a fetch is lost: twice Scrapy's timeout, with redirects."""
+    """Return the days until a fetch counts as lost: twice Scrapy's timeout, for redirects."""
     return max(2.0 * settings.getfloat("DOWNLOAD_TIMEOUT"), 1.0) * SECOND
 
 
@@ -182,15 +182,15 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
     pages.configure(now, bandwidth=options.bandwidth, **pace)
     if table is not None and new is None:  # those that are new in it
         page_tables.add_pages(pages, table, page_tables.living(table), now, known="skip")
-    rows, least = pages.pages.living(), options.least_interval * SECOND
-    rows = rows[pages.pages.choices.least[rows] != least]
+    rows, interval = pages.pages.living(), options.least_interval * SECOND
+    rows = rows[pages.pages.choices.least[rows] != interval]
     if rows.size:
-        pages.update(pages.pages.ids.ids(rows), least_interval=least)
+        pages.update(pages.pages.ids.ids(rows), least_interval=interval)
     return pages
 
 
 def check_fixed(pages: DurableScheduler, options: Options, fixed: Mapping[str, Any]) -> None:
-    """Close the folder and raise ValueError if a setting differs that the folder has fixed."""
+    """Raise ValueError, and close the folder, if a setting differs from that of the folder."""
     [lines], sources = pages.pages.choices.lines, pages.num_sources
     settings = {
         "RECRAWL_POLICY": (pages.pages.values.name, options.policy),

@@ -1,4 +1,4 @@
-"""The page of :mod:`policies.live.adapters.overview`, served by the process of a crawl."""
+"""Serve the page of :mod:`policies.live.adapters.overview` from the process of a crawl."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from policies.live.adapters.messages import Scheduler
 
 
 def listen(port: int, name: str = "port") -> socket.socket:
-    """Return a socket that listens to a port of this machine; ``name`` is for errors.
+    """Open a socket that listens to a port of this machine; errors call the port ``name``.
 
     Raises:
         ValueError: the port cannot be used, or the extra ``live`` is not installed.
@@ -58,12 +58,12 @@ class Watch:
         self.address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
 
     def announce(self) -> None:
-        """Log the address, once."""
+        """Log the address of the page to watch, at the first call only."""
         if self.address:
             logging.getLogger(__name__).info("The page to watch is %s", self.address)
         self.address = ""
 
     def close(self) -> None:
-        """Serve no longer."""
+        """Stop serving the page, and wait for the thread to end."""
         self.server.should_exit = True
         self.thread.join()

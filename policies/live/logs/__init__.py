@@ -1,14 +1,10 @@
-"""Logs of crawlers: what was crawled when, and what was found; and tables of their pages.
+"""Read crawl logs and tables of pages, and draw the changes that a log did not record.
 
 Public modules: crawl_log, imputation.
 """
 
 from policies.live.logs.crawl_log import OUTCOMES, CrawlLog, History
-from policies.live.logs.page_table import (
-    PageTable,
-    read_page_table,
-    write_page_table,
-)
+from policies.live.logs.page_table import PageTable, read_page_table, write_page_table
 from policies.live.logs.reading import read_crawl_log
 from policies.live.logs.times import TIME_UNITS
 from policies.live.logs.urls import hosts_of

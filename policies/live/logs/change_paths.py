@@ -1,4 +1,4 @@
-r"""Changes of pages and their phases, drawn exactly given the crawls and signals of a log.
+r"""Draw the changes of pages and their phases exactly, given the crawls and signals of a log.
 
 A page is in phase 0 (quiet) or 1 (burst), where it changes at rate :math:`r_h`; a change moves it
 from phase h to k with probability :math:`\phi_{hk}` (a Markovian arrival process, Neuts 1979, whose
@@ -22,10 +22,10 @@ import numpy as np
 from crawl_envs.compiled.compiling import compiled, inlined
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 
-TINY, LEAST = 1e-300, 1e-250
-"""Least sum of probabilities, and least probability of a phase at a crawl."""
+TINY, MIN_CHANCE = 1e-300, 1e-250
+"""Smallest value of a sum of probabilities, and of the probability of a phase at a crawl."""
 STEPS, PRECISION = 60, 1e-12
-"""Most steps of an inversion, and its error over the length of the time."""
+"""Most steps when a change time is solved for, and its error relative to the interval."""
 Four: TypeAlias = tuple[float, float, float, float]
 
 
@@ -33,7 +33,7 @@ class Gaps(NamedTuple):
     """Times from each crawl of a page to the next, or to the end; sorted by page and time.
 
     ``first`` is the first gap of each page, (m + 1,), and ``signal`` the first signal of each gap;
-    both end with the number of all. ``known`` says whether the later crawl tells of changes,
+    both end with the number of all. ``has_evidence`` says whether the later crawl tells of changes,
     ``changed`` what it found. Signals are sorted by gap and time; ``signal_at`` is the time since
     the earlier crawl. False signals come at their rate over ``pace``, as where time runs faster.
     """
@@ -41,7 +41,7 @@ class Gaps(NamedTuple):
     first: IntArray
     start: FloatArray
     length: FloatArray
-    known: BoolArray
+    has_evidence: BoolArray
     changed: BoolArray
     signal: IntArray
     signal_at: FloatArray
@@ -69,15 +69,15 @@ class Law(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """Changes by page and time, and phases.
+    """Changes drawn for all pages, sorted by page and time, and the phases of the pages.
 
     Attributes:
         page: page of each change.
-        time: its time.
-        phase: phase after it.
-        signal: signal of each change in the order of the gaps, -1 without one.
+        time: time of each change.
+        phase: phase of the page after each change.
+        signal: index of each change's signal in the order of the gaps, -1 without one.
         in_gap: number of changes in each gap.
-        true: whether each signal is one of a change, (k,).
+        true: whether each signal was emitted by a change, (k,).
         moves: changes of each page by the phases before and after, and phases at the first crawl
             (before: 2), (m, 3, 2).
         days: days of each page in each phase, (m, 2).
@@ -94,7 +94,7 @@ class Drawn(NamedTuple):
 
 
 class _Page(NamedTuple):
-    """Parameters of a page as in Law, eigenvalues of Q, and coefficients of exp(Qt)."""
+    """A page's parameters as in Law, and the eigenvalues and coefficients that give exp(Qt)."""
 
     rate: FloatArray
     burst: FloatArray
@@ -106,7 +106,7 @@ class _Page(NamedTuple):
 
 @inlined()
 def _page_of(law: Law, i: int) -> _Page:
-    """Return the parameters of a page; no term of the coefficients cancels."""
+    """Compute the parameters of page ``i`` in a form without loss of digits by cancellation."""
     rate, burst, share = law.rate[i], law.burst[law.group[i]], law.share[law.group[i]]
     a = -rate[0] * (1.0 - share[0] * (1.0 - burst[0]))
     d = -rate[1] * (1.0 - share[0] * burst[1])
@@ -114,24 +114,24 @@ def _page_of(law: Law, i: int) -> _Page:
     half = 0.5 * (a - d)
     root = max(math.sqrt(half * half + up * down), TINY)  # small is at most 1/2
     small = min(0.5 * (up / root) * (down / root) / (1.0 + abs(half) / root), 0.5)
-    left, right = (1.0 - small, small) if half >= 0.0 else (small, 1.0 - small)
-    values, weights = (0.5 * (a + d) + root, 0.5 * (a + d) - root), (left, right, up, down)
+    slow, fast = (1.0 - small, small) if half >= 0.0 else (small, 1.0 - small)
+    values, weights = (0.5 * (a + d) + root, 0.5 * (a + d) - root), (slow, fast, up, down)
     scaled = (weights[0], weights[1], 0.5 * weights[2] / root, 0.5 * weights[3] / root)
     return _Page(rate, burst, share, law.false[i], values, scaled)
 
 
 @inlined()
 def _moved(page: _Page, t: float) -> Four:
-    """Return exp(Qt), row by row."""
+    """Return the 2 x 2 matrix exp(Qt), row by row: how phases move in a time without signals."""
     slow, fast = math.exp(page.values[0] * t), math.exp(page.values[1] * t)
-    left, right, up, down = page.weights
-    return (left * slow + right * fast, up * (slow - fast), down * (slow - fast),
-            right * slow + left * fast)  # fmt: skip
+    first, second, up, down = page.weights
+    return (first * slow + second * fast, up * (slow - fast), down * (slow - fast),
+            second * slow + first * fast)  # fmt: skip
 
 
 @inlined()
-def _chosen(uniform: float, weights: tuple[float, float, float, float, float]) -> int:
-    """Return an index with probability in proportion to its weight."""
+def _draw_index(uniform: float, weights: tuple[float, float, float, float, float]) -> int:
+    """Return an index from 0 to 4, drawn by a uniform number in proportion to five weights."""
     target, last = uniform * sum(weights), 0
     for k in range(5):
         if weights[k] > 0.0:
@@ -154,16 +154,17 @@ def _mass(value: float, rate: float, u: float, t: float) -> float:
 
 @inlined()
 def _first_change(uniform: float, page: _Page, phase: int, last: int, t: float) -> float:
-    """Return the time of the first of one or more changes in (0, t], from a phase to the last.
+    """Draw the time of a page's first change in (0, t], given its phases at 0 and at t.
 
-    Its density at u is in proportion to exp(-rate u) times the probability to be in the last phase
-    after the rest of the time. It is inverted at ``uniform``, by Newton's method within bounds.
+    At least one change is given. The density at u is in proportion to exp(-rate u) times the
+    probability to reach phase ``last`` in the rest of the time. The distribution function is
+    inverted at ``uniform`` by Newton's method within bounds.
     """
-    left, right, up, down = page.weights
+    first, second, up, down = page.weights
     stays, rate = page.burst[phase], page.rate[phase]
-    slow, fast = (1.0 - stays) * left + stays * down, (1.0 - stays) * right - stays * down
+    slow, fast = (1.0 - stays) * first + stays * down, (1.0 - stays) * second - stays * down
     if last == 1:
-        slow, fast = (1.0 - stays) * up + stays * right, stays * left - (1.0 - stays) * up
+        slow, fast = (1.0 - stays) * up + stays * second, stays * first - (1.0 - stays) * up
     a, b = page.values
     target = uniform * (slow * _mass(a, rate, t, t) + fast * _mass(b, rate, t, t))
     low, high, u = 0.0, t, uniform * t
@@ -182,7 +183,7 @@ def _first_change(uniform: float, page: _Page, phase: int, last: int, t: float) 
 
 @inlined()
 def _pass_time(page: _Page, before: FloatArray, after: FloatArray, t: float) -> None:
-    """Compute the state after a time without signals: phases 0, 1 unchanged, and 0, 1 changed."""
+    """Write probabilities after a time without signals: phases 0, 1 unchanged; 0, 1 changed."""
     m = _moved(page, t)
     for k in range(2):
         after[k] = before[k] * math.exp(-page.rate[k] * t)
@@ -194,7 +195,7 @@ def _pass_time(page: _Page, before: FloatArray, after: FloatArray, t: float) -> 
 def _pass_signal(
     page: _Page, source: int, false: float, before: FloatArray, after: FloatArray
 ) -> None:
-    """Compute the state after a signal."""
+    """Write to ``after`` the probabilities of the four states right after a signal of a source."""
     true, total = page.share[1 + source], 0.0
     quiet = (before[0] + before[2]) * page.rate[0] * true
     busy = (before[1] + before[3]) * page.rate[1] * true
@@ -210,27 +211,27 @@ def _pass_signal(
 
 @inlined()
 def _forward(gaps: Gaps, page: _Page, i: int, past: FloatArray) -> int:
-    """Compute the states of a page before and after each piece, and return the number of pieces.
+    """Compute a page's state probabilities around each piece of time; return how many pieces.
 
-    Signals split a gap into pieces, unless it is without a change. The last state is that at the
-    end, where only phases count.
+    Signals split a gap into pieces, unless the gap is known to have no change. The last entry is
+    for the end, where only phases count.
     """
     past[0, 0] = (1.0 - page.burst[2], page.burst[2], 0.0, 0.0)
     j = 0
     for gap in range(gaps.first[i], gaps.first[i + 1]):
-        some, none, at = gaps.changed[gap], gaps.known[gap] and not gaps.changed[gap], 0.0
+        some, none, begin = gaps.changed[gap], gaps.has_evidence[gap] and not gaps.changed[gap], 0.0
         for k in range(gaps.signal[gap], gaps.signal[gap] if none else gaps.signal[gap + 1]):
-            _pass_time(page, past[j, 0], past[j, 1], gaps.signal_at[k] - at)
+            _pass_time(page, past[j, 0], past[j, 1], gaps.signal_at[k] - begin)
             false = page.false[gaps.source[k]] / gaps.pace[k]
             _pass_signal(page, gaps.source[k], false, past[j, 1], past[j + 1, 0])
-            j, at = j + 1, gaps.signal_at[k]
-        _pass_time(page, past[j, 0], past[j, 1], gaps.length[gap] - at)
+            j, begin = j + 1, gaps.signal_at[k]
+        _pass_time(page, past[j, 0], past[j, 1], gaps.length[gap] - begin)
         end, start = past[j, 1], past[j + 1, 0]
         for h in range(2):
             start[h] = (0.0 if some else end[h]) + (0.0 if none else end[2 + h])
             start[2 + h] = 0.0
         total = max(start[0] + start[1], TINY)
-        start[0], start[1] = max(start[0] / total, LEAST), max(start[1] / total, LEAST)
+        start[0], start[1] = max(start[0] / total, MIN_CHANCE), max(start[1] / total, MIN_CHANCE)
         j += 1
     return j
 
@@ -240,7 +241,7 @@ def _fill(
     rng: np.random.Generator, page: _Page, i: int, ends: tuple[int, int, float, float],
     drawn: Drawn, times: list[tuple[float, int, int]],
 ) -> None:  # fmt: skip
-    """Draw the changes of a piece, from its first to its last state, and from start to end."""
+    """Draw the changes in one piece of time, given the states and times at its two ends."""
     phase, last, some, start, end = ends[0] & 1, ends[1] & 1, ends[0] < 2, ends[2], ends[3]
     while True:
         m = _moved(page, end - start)
@@ -261,24 +262,24 @@ def _fill(
 
 @inlined()
 def _state_before(uniform: float, page: _Page, before: FloatArray, state: int, t: float) -> int:
-    """Return the state before a time without signals after which there was a change."""
+    """Draw the state before a time ``t`` without signals, given the changed state at its end."""
     k, m = state - 2, _moved(page, t)
     w = (before[0] * m[k], before[1] * m[2 + k])
     stayed = before[k] * math.exp(-page.rate[k] * t)
     first, second = (w[0] - stayed, w[1]) if k == 0 else (w[0], w[1] - stayed)
-    return _chosen(uniform, (first, second, before[2] * m[k], before[3] * m[2 + k], 0.0))
+    return _draw_index(uniform, (first, second, before[2] * m[k], before[3] * m[2 + k], 0.0))
 
 
 @inlined()
 def _signal_before(
     uniform: float, page: _Page, source: int, false: float, before: FloatArray, k: int
 ) -> int:
-    """Return the state before a signal after which the phase is k; 4 if the signal is false."""
+    """Draw the state before a signal, given phase ``k`` after it; 4 means a false signal."""
     true = page.share[1 + source]
     quiet = true * page.rate[0] * (page.burst[0] if k == 1 else 1.0 - page.burst[0])
     busy = true * page.rate[1] * (page.burst[1] if k == 1 else 1.0 - page.burst[1])
     w = (before[0] * quiet, before[1] * busy, before[2] * quiet, before[3] * busy)
-    return _chosen(uniform, (w[0], w[1], w[2], w[3], false * before[2 + k]))
+    return _draw_index(uniform, (w[0], w[1], w[2], w[3], false * before[2 + k]))
 
 
 @inlined()
@@ -286,25 +287,26 @@ def _draw_gap(
     rng: np.random.Generator, gaps: Gaps, page: _Page, where: tuple[int, int, int, int],
     past: FloatArray, drawn: Drawn, times: list[tuple[float, int, int]],
 ) -> tuple[int, int]:  # fmt: skip
-    """Draw a gap backward, from its last piece j and its last phase; return those before it."""
+    """Draw the changes in a gap, from its last piece and phase backward; return the ones before."""
     i, gap, j, state = where
-    none, end, k = gaps.known[gap] and not gaps.changed[gap], gaps.length[gap], gaps.signal[gap + 1]
+    none = gaps.has_evidence[gap] and not gaps.changed[gap]
+    end, k = gaps.length[gap], gaps.signal[gap + 1]
     chances = past[j, 1, state], past[j, 1, 2 + state]
     if gaps.changed[gap] or not (none or rng.random() * (chances[0] + chances[1]) < chances[0]):
         state += 2
     while True:
         signal = k > gaps.signal[gap] and not none
-        at = gaps.signal_at[k - 1] if signal else 0.0
+        begin = gaps.signal_at[k - 1] if signal else 0.0
         if state < 2:
-            drawn.days[i, state] += end - at
+            drawn.days[i, state] += end - begin
         else:
-            earlier = _state_before(rng.random(), page, past[j, 0], state, end - at)
-            ends = (earlier, state, gaps.start[gap] + at, gaps.start[gap] + end)
+            earlier = _state_before(rng.random(), page, past[j, 0], state, end - begin)
+            ends = (earlier, state, gaps.start[gap] + begin, gaps.start[gap] + end)
             _fill(rng, page, i, ends, drawn, times)
             state = earlier
         if not signal:
             return j - 1, state
-        j, k, end = j - 1, k - 1, at
+        j, k, end = j - 1, k - 1, begin
         if state >= 2:
             source = gaps.source[k]
             false = page.false[source] / gaps.pace[k]
@@ -312,18 +314,18 @@ def _draw_gap(
             if earlier < 4:
                 drawn.true[k] = True
                 drawn.moves[i, earlier & 1, state & 1] += 1
-                times.append((gaps.start[gap] + at, state & 1, k))
+                times.append((gaps.start[gap] + begin, state & 1, k))
                 state = earlier
 
 
 @compiled()
 def draw_changes(gaps: Gaps, law: Law, rng: np.random.Generator) -> Drawn:
-    """Draw all changes and phases given crawls and signals."""
-    m, most = law.group.size, 0
+    """Draw the changes and phases of all pages, given the results of crawls and the signals."""
+    m, room = law.group.size, 0
     for i in range(m):
         first, last = gaps.first[i], gaps.first[i + 1]
-        most = max(most, last - first + gaps.signal[last] - gaps.signal[first])
-    past, times, number = np.empty((most + 1, 2, 4)), [(0.0, 0, 0)], np.zeros(m, np.int64)
+        room = max(room, last - first + gaps.signal[last] - gaps.signal[first])
+    past, times, number = np.empty((room + 1, 2, 4)), [(0.0, 0, 0)], np.zeros(m, np.int64)
     drawn = Drawn(
         number, past[0, 0], number, number, np.zeros(gaps.start.size, np.int64),
         np.zeros(gaps.source.size, np.bool_), np.zeros((m, 3, 2), np.int64), np.zeros((m, 2)),

@@ -1,4 +1,4 @@
-"""Columns of a file of one's own, as arrays; an error names file, line, column and value."""
+"""Read columns of a user's file as arrays; errors name the file, line, column and value."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from policies.live.logs.times import NUMBER, STAMP_EXPECTED, Times, parse_times
 
 FLAGS = dict.fromkeys(("0", "0.0", "false", "f", "no", "n", "same", "unchanged"), 0.0)
 FLAGS |= dict.fromkeys(("1", "1.0", "true", "t", "yes", "y", "new", "changed"), 1.0)
-"""Texts of truth values, of whether content has changed, in any case."""
+"""Truth values, 1 or 0, of texts in lower case that say whether content has changed."""
 REPLACED = "\ufffd"
-"""In the place of bytes that are not UTF-8."""
+"""The character that replaces bytes that are not UTF-8."""
 ABSENT = ("", "-", "null", "NULL", "None", "nan", "NaN", "N/A", "\\N")
-"""Texts that are no value, as databases and data frames write them too."""
+"""Texts that mean a missing value, as databases and data frames write it."""
 MOST_NAMED = 12
-"""Columns that a note names."""
+"""Most columns that a note names."""
 
 
 class Wanted(NamedTuple):
     """Columns to read, whatever the case of their names, with blanks or hyphens for underscores.
 
     Attributes:
-        known: pattern of the words of the suite for them.
+        word_pattern: pattern of the words of the suite for them.
         required: words that must be there.
-        columns: names in the file of columns that have other names; empty for one not to read.
-        aliases: tables with the word of other names, in small letters without underscores. A table
-            counts where neither the word nor a name of a table before is there.
-        absent: texts that are no value.
-        max_bad: largest share of rows that may be left out as they cannot be read; one may be if
-            it is positive.
+        columns: a column's name in the file by word, if it has another name; "" to skip a column.
+        aliases: tables from other names, in small letters without underscores, to words. A table
+            is used if the file has no column with the word or a name of an earlier table.
+        absent: texts that mean a missing value.
+        max_bad: largest share of rows that may be left out as unreadable; if it is positive, one
+            row may be left out in any case.
         option: option of commands that gives ``columns``, for errors; empty if there is none.
     """
 
-    known: re.Pattern[str]
+    word_pattern: re.Pattern[str]
     required: tuple[str, ...]
     columns: Mapping[str, str] = MappingProxyType({})
     aliases: Sequence[Mapping[str, str]] = ()
@@ -51,16 +51,17 @@ class Wanted(NamedTuple):
     option: str = "column"
 
     def word(self, name: str) -> tuple[str, int]:
-        """Return the word of a column, empty if there is none, and the number of its table, from 1.
+        """Return the suite's word for a column of a file, or "", and the rank of its aliases.
 
-        A value of an object, as ``hash.md5``, is of the word of the object, behind all tables.
+        The rank is 0 for the word itself, and the number of its table of aliases from 1 on. A
+        value in an object, such as ``hash.md5``, has the object's word, at the last rank.
         """
         head, colon, tail = name.strip().partition(":")
         folded = re.sub("[ -]", "_", head.lower()) + colon + tail
-        if self.known.fullmatch(folded):
+        if self.word_pattern.fullmatch(folded):
             return folded, 0
         plain, outer = folded.replace("_", ""), folded.partition(".")[0]
-        tables = (*self.aliases, {plain: outer} if self.known.fullmatch(outer) else {})
+        tables = (*self.aliases, {plain: outer} if self.word_pattern.fullmatch(outer) else {})
         for rank, table in enumerate(tables, 1):
             if plain in table:
                 return table[plain], rank
@@ -71,7 +72,7 @@ class Wanted(NamedTuple):
         return bool(self.word(name)[0]) or name in self.columns.values()
 
     def way_out(self, word: str, *, needed: bool = False) -> str:
-        """Return how to name another column, or none unless it is needed: the end of an error."""
+        """Return the end of an error message: which option names another column for a word."""
         if not self.option:
             return ""
         none = "" if needed or word in self.required else f", or --{self.option} {word}= for none"
@@ -97,9 +98,9 @@ class Wanted(NamedTuple):
         words = {word: names[min(names)] for word, names in ranked.items()}
         words |= {word: [x for x in present if x == name != ""] for word, name in columns.items()}
         for word in (*columns, *self.required):
-            if not self.known.fullmatch(word):
+            if not self.word_pattern.fullmatch(word):
                 raise ValueError(
-                    f"{self.argument} must have keys {self.known.pattern}, got {word!r}"
+                    f"{self.argument} must have keys {self.word_pattern.pattern}, got {word!r}"
                 )
             name = columns.get(word, word)
             if not words.get(word) and (name or word in self.required):
@@ -125,14 +126,14 @@ class BadRows:
         self._reasons: list[tuple[int, int, str, str]] = []
 
     def add(self, file: int, number: int, reason: str, way_out: str = "") -> None:
-        """Add a row by the number of its file and in it, or raise ValueError if none may be bad."""
+        """Count a bad row, given its file and its number in it; ValueError if no row may be bad."""
         if not self.share:
             raise ValueError(reason + way_out)
         self.count += 1
         self._reasons.append((file, number, reason, way_out))
 
     def settle(self, rows: int) -> tuple[str, ...]:
-        """Return a sentence if there are any; raise ValueError if too many of ``rows`` are bad."""
+        """Return a sentence on the bad rows, if any; ValueError if too many of ``rows`` are bad."""
         if not self.count:
             return ()
         *_, reasons, ways_out = zip(*sorted(self._reasons)[:3], strict=True)
@@ -143,7 +144,7 @@ class BadRows:
 
 
 class Codes(NamedTuple):
-    """Texts as numbers: ``number`` of each row, (n,) int64, -1 if null, in ``texts``, an array."""
+    """A column of texts as codes: each row's index in ``texts``, (n,) int64, -1 for null."""
 
     number: IntArray
     texts: Any
@@ -172,13 +173,13 @@ class Columns:
 
     Attributes:
         path: the first file.
-        names: its name of each word.
-        present: all columns that it has.
-        bad: rows that cannot be read, those included that are not among the n.
-        good: mask of the others among the n, (n,).
+        names: the first file's name for each word.
+        present: names of all columns of the first file.
+        bad: the rows that cannot be read, including rows that are not among the n.
+        good: mask of the n rows that can be read, (n,).
         notes: sentences on what was guessed.
         stamped: whether bare numbers in ``time`` are stamps of an archive.
-        wanted: what was to be read.
+        wanted: the columns that were to be read.
     """
 
     def __init__(self, parts: Sequence[Part], wanted: Wanted, bad: BadRows) -> None:
@@ -218,7 +219,7 @@ class Columns:
         self.bad.count += max(rows.size - 3, 0)
 
     def wrong(self, word: str, row: int, expected: str) -> tuple[int, int, str]:
-        """Return number of the file and in it of a row, and what is wrong with its value."""
+        """Return a row's file number, its number in the file, and a sentence on its wrong value."""
         value = self._columns[word][row].as_py()
         got = "nothing" if value in (None, "") else repr(value)
         file, number = int(self._file[row]), int(self._number[row])
@@ -227,11 +228,11 @@ class Columns:
         return file, number, f"{where}: got {got}, expected {expected}"
 
     def settle(self) -> None:
-        """Note which rows are bad; raise ValueError if they are too many."""
+        """Add a note on the bad rows; raise ValueError if they are too many."""
         self.notes += self.bad.settle(int(self.good.sum()) + self.bad.count)
 
     def text(self, word: str) -> Any:
-        """Return a column as Arrow strings without blanks at the ends, null where there is none."""
+        """Return a column as Arrow strings without blanks at the ends, null for missing values."""
         try:
             texts = pc.utf8_trim_whitespace(self._columns[word].cast(pa.large_string()))
         except pa.ArrowException:
@@ -242,41 +243,41 @@ class Columns:
         return pc.if_else(pc.is_in(texts, absent), None, texts)
 
     def codes(self, word: str, *, optional: bool = False) -> Codes:
-        """Return texts as numbers, in the order of first mention; nulls only if ``optional``."""
+        """Return a text column as codes by first mention; nulls are bad unless ``optional``."""
         texts = self.text(word).dictionary_encode()
         number = pc.fill_null(texts.indices, -1).to_numpy(zero_copy_only=False)
         self.check(word, (number < 0) & (not optional), "text")
         return Codes(number.astype(np.int64), texts.dictionary)
 
     def where(self, word: str, test: Callable[[str], bool]) -> BoolArray:
-        """Return which rows have a text that passes a test, (n,); none if there is no column."""
+        """Return a mask of the rows whose text passes a test, (n,); False without the column."""
         if word not in self:
             return np.zeros(self.num_rows, np.bool_)
         number, texts = self.codes(word, optional=True)
         return np.array([*map(test, texts.to_pylist()), False])[number]
 
     def words(self, word: str, *, optional: bool = False) -> NDArray[np.object_]:
-        """Return texts as str objects; nulls are refused, or "" if ``optional``."""
+        """Return a text column as str objects; nulls are bad rows, or "" if ``optional``."""
         number, texts = self.codes(word, optional=optional)
         return np.array([*texts.to_pylist(), ""], np.object_)[number]
 
     def numbers(self, word: str, expected: str = "a number") -> FloatArray:
-        """Return numbers, NaN where there is none."""
+        """Return a column as numbers, NaN for missing values; other texts are bad rows."""
         return self._values(word, _number, expected)
 
     def flags(self, word: str) -> FloatArray:
-        """Return truth values as 1 and 0, NaN where there is none."""
+        """Return a column of truth values as 1 and 0, NaN for missing values."""
         return self._values(word, lambda text: FLAGS.get(text.lower()), "0, 1, true or false")
 
     def _values(self, word: str, read: Callable[[str], float | None], expected: str) -> FloatArray:
-        """Return what ``read`` makes of texts, NaN where there is none; None where one is wrong."""
+        """Convert a text column by ``read``, where None marks a bad row; NaN for missing values."""
         number, texts = self.codes(word, optional=True)
         values = [*map(read, texts.to_pylist()), np.nan]
         self.check(word, np.array([value is None for value in values])[number], expected)
         return np.array(values, np.float64)[number]
 
     def parsed(self, word: str, unit: str | None = None) -> tuple[Times, BoolArray]:
-        """Return times, unchecked, and where a value is given, (n,) each."""
+        """Parse a column of times without a check; return them and a mask of given values, (n,)."""
         column = self._columns[word]
         types = pa.types
         read = types.is_timestamp, types.is_date, types.is_integer, types.is_floating
@@ -285,20 +286,20 @@ class Columns:
         return parse_times(column, unit), column.is_valid().to_numpy(zero_copy_only=False)
 
     def note_others(self, ours: str = "", file: str = "") -> None:
-        """Note the columns of the first file that are not read, but those of a pattern ``ours``."""
+        """Add a note on the first file's unread columns, except names that match ``ours``."""
         unread = (name for name in self.present if name not in self.names.values())
-        if others := [name for name in unread if not re.fullmatch(ours, name)]:
-            more = f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
-            named = ", ".join(map(repr, others[:MOST_NAMED]))
+        if names := [name for name in unread if not re.fullmatch(ours, name)]:
+            more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+            named = ", ".join(map(repr, names[:MOST_NAMED]))
             self.notes.append(f"columns{file} that are not read: {named}{more}")
 
     def note(self, what: str, where: BoolArray) -> None:
-        """Note the number of rows in a mask, if there are any."""
+        """Add a note with the number of rows in a mask, if there are any."""
         if where.any():
             self.notes.append(f"{what}: {np.count_nonzero(where)}")
 
     def guessed(self, word: str, guesses: Iterable[str]) -> None:
-        """Note what was guessed of a column."""
+        """Add notes with the guesses that were made about a column."""
         self.notes += [f"{self.path}, column {self.names[word]!r}: {x}" for x in guesses]
 
     def times(
@@ -309,33 +310,34 @@ class Columns:
         unit: str | None = None,
         optional: bool = False,
     ) -> Times:
-        """Return times, all with a date or all in days; NaN where there is none if ``optional``.
+        """Return a column of times, either all dates or all days; missing ones are bad or NaN.
 
-        ``dated`` tells which, None if most do; ``unit`` is that of bare numbers, None to guess it.
+        ``dated`` says whether times must be dates, None for the majority's kind. ``unit`` is the
+        unit of bare numbers, None to guess it. With ``optional``, missing times are NaN.
         """
-        times, given = self.parsed(word, unit)
-        known = ~np.isnan(times.value)
+        times, present = self.parsed(word, unit)
+        readable = ~np.isnan(times.value)
         expected = STAMP_EXPECTED if unit == "stamp" else times.expected
-        self.check(word, ~known & (given | (not optional)), expected)
+        self.check(word, ~readable & (present | (not optional)), expected)
         if dated is None:
-            dated = bool(known.any() and times.dated[known].mean() > 0.5)
-        self.check(word, known & (times.dated != dated), expected_kind(dated))
+            dated = bool(readable.any() and times.dated[readable].mean() > 0.5)
+        self.check(word, readable & (times.dated != dated), expected_kind(dated))
         self.guessed(word, times.guesses)
         return times
 
 
 def aliases(**words: str) -> dict[str, str]:
-    """Return a table of the aliases of some words, which have blanks between them."""
+    """Return a dict from each alias to its word; the aliases of a word are separated by blanks."""
     return {name: word for word, names in words.items() for name in names.split()}
 
 
 def _number(text: str) -> float | None:
-    """Return a number, or None of what is none."""
+    """Convert a text to a number; None if it is no number."""
     return float(text) if text in ("nan", "NaN") or re.fullmatch(NUMBER, text, re.A) else None
 
 
 def with_one_status(part: Part, wanted: Wanted) -> Part:
-    """Return rows with the status of ``status_code``, or of ``status`` if it alone has numbers."""
+    """Keep one status column: ``status_code``, or ``status`` if only that has numbers."""
 
     def has_numbers(name: str) -> bool:
         texts = pc.unique(part.table[name].cast(pa.large_string())).to_pylist()
@@ -350,7 +352,7 @@ def with_one_status(part: Part, wanted: Wanted) -> Part:
 
 
 def _joined(parts: Sequence[Part]) -> Any:
-    """Return the rows of all files, with words for names; raise ValueError if types differ."""
+    """Join the tables of all files, with words as column names; ValueError if types differ."""
     tables = [x.table.select([*x.names.values()]).rename_columns([*x.names]) for x in parts]
     try:
         return pa.concat_tables(tables, promote_options="permissive")
@@ -361,5 +363,5 @@ def _joined(parts: Sequence[Part]) -> Any:
 
 
 def expected_kind(dated: bool) -> str:
-    """Return what is expected of times as others are."""
+    """Return the words of an error on a time that is not of the same kind as other times."""
     return f"a {'date and time' if dated else 'number of days'}, as other times"

@@ -1,4 +1,4 @@
-"""The log of a crawler: crawls with their results, and signals."""
+"""A crawl log in memory: crawls with their results, and signals."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Intervals(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """Numbers of what was left out of a log.
+    """Numbers of rows of each kind that were left out of a log.
 
     Attributes:
-        failed: crawls that observed nothing, redirects apart.
-        duplicates: crawls of a page, and signals of a source, at the time of another one.
+        failed: crawls that observed nothing, without redirects.
+        duplicates: crawls of one page, or signals of one source, at the same time as another.
         signals: signals of unknown pages, or since an unknown time.
         redirected: crawls that were redirected.
         unreadable: rows that could not be read.
@@ -53,11 +53,11 @@ class Dropped(NamedTuple):
 
 NOTHING = Dropped()
 OUTCOMES = ("first", "unchanged", "changed", "failed", "redirected", "gone", "no evidence")
-"""What a fetch found; ``gone``: status 404 or 410; ``no evidence``: nothing tells of a change."""
+"""Outcomes of a fetch; ``gone``: status 404 or 410; ``no evidence``: changed or not is unknown."""
 
 
 class History(NamedTuple):
-    """All fetches of a log, sorted by time, with those that are no crawls in :class:`CrawlLog`.
+    """All fetches of a log, sorted by time, including fetches that :class:`CrawlLog` leaves out.
 
     Of several rows of a page with one time there is one fetch.
 
@@ -84,7 +84,7 @@ class CrawlLog:
     Attributes:
         urls: name of each page, in the order of first mention, (m,) str objects.
         page: page of each crawl, (n,) int64.
-        time: its time, non-decreasing, (n,) float64.
+        time: time of each crawl, non-decreasing, (n,) float64.
         changed: whether the content differed from that of the page's crawl before, (n,) bool; False
             at the first crawl of a page.
         gone: whether the page no longer existed, (n,) bool; the last crawl of the page then.
@@ -126,7 +126,7 @@ class CrawlLog:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Fill in the arrays that were left out."""
+        """Fill in the default arrays of fields that are None."""
         m, k = self.urls.size, self.signal_time.size
         defaults = {"signal_day": np.full(k, np.nan), "redirect": np.full(m, "", np.object_)}
         for name, values in {**defaults, "redirected": np.zeros(m, np.bool_)}.items():
@@ -144,7 +144,7 @@ class CrawlLog:
         return int(self.urls.size)
 
     def sorted_crawls(self) -> IntArray:
-        """Return the crawls sorted by page and time, (n,) int64."""
+        """Return the indices of the crawls, sorted by page and time, (n,) int64."""
         return np.lexsort((self.time, self.page))
 
     def intervals(self) -> Intervals:
@@ -168,7 +168,7 @@ class CrawlLog:
 def crawls_before(
     page: IntArray, time: FloatArray, crawl_page: IntArray, crawl_time: FloatArray
 ) -> IntArray:
-    """Return the last crawl of a page before each of k times, (k,), -1 if there is none.
+    """Return the index of the given page's last crawl before each of k times, (k,), -1 for none.
 
     Crawls are sorted by page and time; one at the time itself is not before it.
     """

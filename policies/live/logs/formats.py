@@ -1,4 +1,4 @@
-"""Files of crawls: CSV, JSON lines, Parquet, logs of Heritrix, and indexes of web archives.
+"""Read files of crawls: CSV, JSON lines, Parquet, Heritrix logs, indexes of web archives.
 
 - ``csv``: a header line and values between commas, semicolons, bars or tabs, whichever the header
   has most of (RFC 4180).
@@ -57,7 +57,7 @@ FIRST_LINES = {
     "heritrix": r"\d{4}-\d\d-\d\dT\S+\s+-?\d+\s",
     "csv": r"[^,;|\t]+[,;|\t]",
 }
-"""Patterns of the first line."""
+"""The pattern of a file's first line by format."""
 HERITRIX = (
     r"^(?P<time>\S+)\s+(?P<status>\S+)\s+\S+\s+(?P<url>\S+)(?:\s+\S+){5}\s+(?P<digest>\S+)"
     r"(?:\s+\S+\s+\S*?(?P<truncated>(?:time|len|header)Trunc)|\s|$)"
@@ -69,22 +69,22 @@ CDX_HEADER = re.compile(r"(\W?)CDX(\W)")
 CDXJ = re.compile(r"(?P<urlkey>\S+) (?P<time>\d+) (?=\{)")
 SURROGATES = re.compile("[\ud800-\udfff]")
 VALUE = re.compile(r"\w+://.*|(?=.*\d)[-+:.TZ\d ]+")
-"""Text that is no name of a column."""
+"""Matches a text that cannot be the name of a column."""
 BLOCK = 1 << 24
 """Largest record of a CSV file in bytes."""
 BATCH = 100_000
 """Records that are read at a time."""
 OPTIONAL = {"redirect", "mime", "truncated"}
-"""Columns that only some of several files may have."""
+"""Columns that may be missing in some of several files."""
 RESUME = "ends with a resume key: the server has more captures than this file"
 Bad = Callable[[int, str], None]
-"""Takes the number of a line that cannot be read, and what is wrong."""
+"""Function that is called with the number of a line that cannot be read, and the reason."""
 Record: TypeAlias = tuple[int, dict[str, Any]]
 """Number of a line or row, and its values by name."""
 
 
 def read_columns(path: Path | Sequence[Path], wanted: Wanted, format: str | None = None) -> Columns:
-    """Read the wanted columns of files of one of FORMATS; None to guess it.
+    """Read the wanted columns of files in a format of FORMATS; None guesses the format.
 
     Raises:
         ValueError: no such file, unknown format, a missing column, files with other columns than
@@ -132,7 +132,7 @@ def _read(path: Path, wanted: Wanted, format: str | None, bad: Bad) -> Part:
 
 
 def guess_format(path: Path, first: str, wanted: Wanted) -> str:
-    """Return the format by the first line, or else the extension, or raise ValueError."""
+    """Guess a file's format by its first line, else by its extension; ValueError if unknown."""
     suffixes = (suffix[1:].lower() for suffix in reversed(path.suffixes[-2:]))
     extension = [EXTENSIONS[suffix] for suffix in suffixes if suffix in EXTENSIONS]
     header = any(wanted.includes(name.strip('"')) for name in re.split("[,;|\t]", first))
@@ -145,7 +145,7 @@ def guess_format(path: Path, first: str, wanted: Wanted) -> str:
 
 
 def cdx_pattern(path: Path, first: str) -> str:
-    """Return the pattern of lines of an index by its first line, or raise ValueError."""
+    """Return the pattern of a CDX index's lines, by its first line; ValueError if unknown."""
     header = CDX_HEADER.match(first)
     between = header[1] or header[2] if header else " "
     letters = (first[header.end() :] if header else CDX_LETTERS).split(between)
@@ -166,7 +166,7 @@ def cdx_pattern(path: Path, first: str) -> str:
 def _open(path: Path) -> io.TextIOWrapper:
     """Return the file as UTF-8 text without a byte order mark, decompressed.
 
-    U+FFFD takes the place of other bytes; a URL with it is none (:class:`Columns`).
+    U+FFFD replaces bytes that are not UTF-8; a URL with it is bad (:class:`Columns`).
     """
     stream = io.BufferedReader(decompressed(path), 1 << 20)
     return io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
@@ -215,7 +215,7 @@ def _read_records(path: Path, wanted: Wanted, format: str, first: str, bad: Bad)
 def _of_csv(
     path: Path, wanted: Wanted, delimiter: str, bad: Bad
 ) -> tuple[list[str], Iterator[Record]]:
-    """Return the header of a CSV file, and its records."""
+    """Return the column names of a CSV file, and an iterator over its records."""
     rows = _rows(path, delimiter)
     _, header = next(rows)
     if not any(map(wanted.includes, header)) and any(map(VALUE.fullmatch, header)):
@@ -236,7 +236,7 @@ def _of_csv(
 def _check_lines(
     path: Path, table: Any, names: Mapping[str, str], delimiter: str, numbers: Sequence[int]
 ) -> None:
-    """Raise ValueError for a value of several rows: an open quote takes all that follows."""
+    """Raise ValueError if a value spans several rows, since an open quote swallows what follows."""
     rows = rf"\n[^\n]*{re.escape(delimiter)}"
     for name in names.values():
         broken = pc.fill_null(pc.match_substring_regex(table[name], rows), False)
@@ -272,14 +272,14 @@ def _read_parquet(path: Path, wanted: Wanted) -> Part:
 
 
 def _flat_table(table: Any) -> Any:
-    """Return a table with a column for each field of structures, by dotted names."""
+    """Return a table in which each field of a structure is a column with a dotted name."""
     while any(pa.types.is_struct(field.type) for field in table.schema):
         table = table.flatten()
     return table
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Iterate over the numbered lines that are neither empty nor a header of an index."""
+    """Yield the number and text of each line that is neither empty nor the header of an index."""
     header = True
     with _open(path) as file:
         for number, line in enumerate(file, 1):
@@ -289,7 +289,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _of_lines(path: Path, pattern: re.Pattern[str], bad: Bad, notes: list[str]) -> Iterator[Record]:
-    """Iterate over the groups of a pattern in each line; note a resume key."""
+    """Yield the values that a pattern finds in each line; add a note on a resume key."""
     before = 0
     for (number, line), (following, _) in pairwise(chain(_lines(path), [(0, "")])):
         text = line.rstrip("\r\n")
@@ -303,7 +303,7 @@ def _of_lines(path: Path, pattern: re.Pattern[str], bad: Bad, notes: list[str]) 
 
 
 def _of_objects(path: Path, in_index: bool, bad: Bad) -> Iterator[Record]:
-    """Iterate over the JSON objects of lines, with key and time of an index."""
+    """Yield the JSON object of each line, with the key and time before it if ``in_index``."""
     for number, line in _lines(path):
         key = CDXJ.match(line) if in_index else None
         try:
@@ -318,7 +318,7 @@ def _of_objects(path: Path, in_index: bool, bad: Bad) -> Iterator[Record]:
 
 
 def _of_array(path: Path, bad: Bad, notes: list[str]) -> Iterator[Record]:
-    """Iterate over a JSON array of objects, or of arrays after the names; note a resume key."""
+    """Yield the rows of a JSON array of objects, or of arrays after names; note resume keys."""
     with _open(path) as file:
         try:
             rows = [_flat(row) for row in json.load(file)]
@@ -339,7 +339,7 @@ def _of_array(path: Path, bad: Bad, notes: list[str]) -> Iterator[Record]:
 
 
 def _flat(row: Any) -> Any:
-    """Return an object without nulls, those in it taken apart by dotted names; else the value."""
+    """Flatten a JSON object to dotted names without nulls; return any other value as it is."""
     if not isinstance(row, dict):
         return row
     flat: dict[str, Any] = {}
@@ -353,14 +353,14 @@ def _flat(row: Any) -> Any:
 
 
 def _strings(texts: list[str | None]) -> Any:
-    """Return an array of texts, with U+FFFD in the place of surrogates, which are no UTF-8."""
+    """Return an Arrow array of texts; U+FFFD replaces surrogates, which are no UTF-8."""
     try:
         return pa.array(texts, pa.large_string())
     except UnicodeEncodeError:
-        known = (text and SURROGATES.sub(REPLACED, text) for text in texts)
-        return pa.array(known, pa.large_string())
+        replaced = (text and SURROGATES.sub(REPLACED, text) for text in texts)
+        return pa.array(replaced, pa.large_string())
 
 
 def _as_text(value: Any) -> str | None:
-    """Return a value of JSON as text, None if it has none."""
+    """Return a JSON value as text; None stays None."""
     return value if value is None or isinstance(value, str) else json.dumps(value)

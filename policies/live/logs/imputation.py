@@ -1,4 +1,4 @@
-r"""Changes that agree with a log: what happened between crawls, drawn given what crawls found.
+r"""Draw the changes that happened between the crawls of a log, given what the crawls found.
 
 A crawl tells whether a page changed since the crawl before, not how often or when. Changes may come
 in bursts. After a change, a page changes again at the rate of the bursts with some probability, and
@@ -46,21 +46,22 @@ from policies.live.logs.crawl_log import CrawlLog, crawls_before
 from policies.live.logs.signal_delays import Periods, SignalDelays
 
 FIRST_PASSES, PASSES = 300, 100
-"""Passes before the first draw, and up to each."""
+"""Number of passes of the sampler before the first draw, and before each further draw."""
 STEPS = 10
-"""Metropolis steps of each distribution in a pass."""
+"""Number of Metropolis steps per pass for each distribution of rates."""
 SPREAD_OF_MEANS, SPREAD_OF_SHAPES = 2.0, 1.5
-"""Standard deviations, before the log, of the logarithms of a group's mean and shape."""
+"""Prior standard deviations of the logarithms of a group's mean and shape."""
 LEAST_RATE, SHORTEST = 1e-200, 1e-12
 PERIODS, PERIOD_SHAPE = 8, 2.0
-"""Parts of a log with a factor of their own, and the shape of its Gamma distribution of mean 1."""
+"""Number of parts of a log with separate rate factors, and the shape of the factors' Gamma
+prior of mean 1."""
 BURST_PRIOR = np.array([[0.5, 1.5], [0.5, 0.5], [0.5, 0.5]])
-"""Beta distributions of a burst after a single change, after one of a burst, and at the start."""
+"""Beta priors of a burst's chance: after a single change, after one in a burst, at the start."""
 BURST_SHAPE, BURST_DAYS = 0.5, 0.0227
-"""Gamma distribution of the rate in bursts: shape, and rate in median times between crawls."""
+"""Gamma prior of the change rate in bursts: shape, and rate in median times between crawls."""
 LEAST_CHANCE = 1e-12
 BEFORE = 1e-12
-"""Time between a signal at a crawl and the crawl, relative to 1 + the time of the log in days."""
+"""Time by which a signal at a crawl is moved before it, relative to 1 + the log's time in days."""
 
 
 class Changes(NamedTuple):
@@ -98,18 +99,18 @@ def impute(
     m = log.num_pages
     number = np.zeros(m, np.int64) if group is None else whole_per_page("group", group, m)
     chain = _Chain(log, end, number, rng)
-    skipped, kept = whole("first", first, 0), whole("passes", passes, 1)
+    skipped, between = whole("first", first, 0), whole("passes", passes, 1)
     for _ in range(skipped):
         chain.advance()
     while True:
-        for _ in range(kept):
+        for _ in range(between):
             drawn = chain.advance()
         order = np.lexsort((drawn.page, drawn.time))
         yield Changes(drawn.page[order], drawn.time[order])
 
 
 class _Chain:
-    """Changes, rates and their distributions, drawn in turn."""
+    """A Gibbs sampler: draws changes, rates and the distributions of rates in turn."""
 
     def __init__(
         self, log: CrawlLog, end: float, group: IntArray, rng: np.random.Generator
@@ -136,7 +137,7 @@ class _Chain:
         self.periods = Periods(edges, np.ones(PERIODS))
 
     def advance(self) -> Drawn:
-        """Draw the changes, then the rates, and then the delays of signals, each given the rest."""
+        """Draw changes, rates and signal delays, each given the rest; return the changes."""
         drawn = self.path()
         self._draw_factor(drawn)
         self._draw_bursts(drawn)
@@ -150,7 +151,7 @@ class _Chain:
         return np.stack([self.rates[0], self.burst_rate[self.group]], axis=1)
 
     def path(self) -> Drawn:
-        """Return changes by page and time, and phases, drawn given rates and delays."""
+        """Draw all changes, sorted by page and time, and all phases, given rates and delays."""
         law = Law(
             self.group,
             self.change_rates,
@@ -172,27 +173,27 @@ class _Chain:
         )
 
     def _gaps_by_clock(self) -> Gaps:
-        """Return the gaps on a clock that runs as fast as the factor, signals at their changes."""
+        """Return the gaps in time scaled by the periods' factors, with signals at their changes."""
         gaps = self.delays.shifted()
         gap = np.repeat(np.arange(gaps.start.size), np.diff(gaps.signal))
         time = gaps.start[gap] + gaps.signal_at
-        start, until, at = (
+        start, until, moments = (
             self.periods.clock(days) for days in (gaps.start, gaps.start + gaps.length, time)
         )
         pace = self.periods.factor_at(time)
         return gaps._replace(
-            start=start, length=until - start, signal_at=at - start[gap], pace=pace
+            start=start, length=until - start, signal_at=moments - start[gap], pace=pace
         )
 
     def exposure(self, drawn: Drawn) -> FloatArray:
-        """Return the changes to be expected of each period given the phases, (PERIODS,)."""
+        """Return the expected number of changes in each period, given the phases, (PERIODS,)."""
         first, gaps = self.gaps.first, self.gaps
         alive = np.flatnonzero(np.diff(first))
         last = first[alive + 1] - 1
-        at = np.searchsorted(drawn.page, alive)
-        page = np.insert(drawn.page, at, alive)
-        begin = np.insert(drawn.time, at, gaps.start[first[alive]])
-        phase = np.insert(drawn.phase, at, drawn.moves[alive, 2, 1])
+        places = np.searchsorted(drawn.page, alive)
+        page = np.insert(drawn.page, places, alive)
+        begin = np.insert(drawn.time, places, gaps.start[first[alive]])
+        phase = np.insert(drawn.phase, places, drawn.moves[alive, 2, 1])
         until = np.append(begin[1:], 0.0)
         until[np.append(page[1:] != page[:-1], True)] = gaps.start[last] + gaps.length[last]
         rate = self.change_rates[page, phase]
@@ -201,18 +202,18 @@ class _Chain:
         return np.array(spent)
 
     def _draw_factor(self, drawn: Drawn) -> None:
-        """Draw the factor of each period given the path, and scale it to mean 1."""
+        """Draw the rate factor of each period, given the changes, and scale factors to mean 1."""
         count = np.histogram(drawn.time, self.periods.edges)[0]
         factor = self.rng.gamma(PERIOD_SHAPE + count) / (PERIOD_SHAPE + self.exposure(drawn))
         factor = np.maximum(factor / factor.mean(), LEAST_CHANCE)
         self.periods = self.periods._replace(factor=factor)
 
     def _draw_bursts(self, drawn: Drawn) -> None:
-        """Draw probabilities of bursts, and the change rate in them."""
+        """Draw the probabilities of bursts and the change rate in bursts for each group."""
         count = self.burst_rate.size
         for kind, prior in enumerate(BURST_PRIOR):
-            of = [np.bincount(self.group, drawn.moves[:, kind, k], count) for k in (1, 0)]
-            self.chances[kind] = self.rng.beta(prior[0] + of[0], prior[1] + of[1])
+            counts = [np.bincount(self.group, drawn.moves[:, kind, k], count) for k in (1, 0)]
+            self.chances[kind] = self.rng.beta(prior[0] + counts[0], prior[1] + counts[1])
         np.clip(self.chances, LEAST_CHANCE, 1.0 - LEAST_CHANCE, out=self.chances)
         number = np.bincount(self.group, drawn.moves[:, 1].sum(axis=1), count)
         days = np.bincount(self.group, drawn.days[:, 1], count)
@@ -220,15 +221,15 @@ class _Chain:
         self.burst_rate = np.maximum(rate, LEAST_RATE)
 
     def _draw_rates(self, drawn: Drawn) -> None:
-        """Draw rates, shares and distributions."""
+        """Draw the pages' rates, the shares of signalled changes, and the rates' distributions."""
         m, source, true = self.group.size, self.gaps.source, drawn.true
         sources, groups = len(self.shares) - 1, self.shares.shape[1]
         page = self.signal_page
         events, false = [np.bincount(drawn.page, minlength=m)], []
         for number in range(sources):
-            own = source == number
-            events.append(np.bincount(page[own & true], minlength=m))
-            false.append(np.bincount(page[own & ~true], minlength=m))
+            of_source = source == number
+            events.append(np.bincount(page[of_source & true], minlength=m))
+            false.append(np.bincount(page[of_source & ~true], minlength=m))
         events[0] -= sum(events[1:])
         by_group = [np.bincount(self.group, count, groups) for count in events]
         share = self.rng.gamma(1.0 + np.array(by_group))
@@ -243,14 +244,14 @@ class _Chain:
 
 
 class _Prior:
-    """Gamma distributions of a rate in G groups, by mean and shape, (G,) each."""
+    """The Gamma distributions of a rate in G groups, given by their mean and shape, (G,) each."""
 
     def __init__(self, typical: float, num_groups: int) -> None:
         self.typical = typical
         self.mean, self.shape = np.full(num_groups, typical), np.ones(num_groups)
 
     def learn(self, rate: FloatArray, group: IntArray, rng: np.random.Generator) -> None:
-        """Draw mean and shape of each group given the rates of its pages, (m,)."""
+        """Draw each group's mean and shape, given the rates of its pages, (m,)."""
         count = self.mean.size
         pages = np.bincount(group, minlength=count)
         total = np.bincount(group, rate, count).astype(np.float64)
@@ -286,21 +287,21 @@ def _gaps(log: CrawlLog, end: float) -> tuple[Gaps, IntArray]:
     until = np.where(last, end, np.append(time[1:], end))
     until[gone] = time[gone]
     before = crawls_before(log.signal_page, log.signal_time, page, time)
-    kept = (before >= 0) & (log.signal_time <= end)
-    kept[kept] &= ~gone[before[kept]]
-    signals = np.flatnonzero(kept)
+    inside = (before >= 0) & (log.signal_time <= end)
+    inside[inside] &= ~gone[before[inside]]
+    signals = np.flatnonzero(inside)
     signals = signals[np.lexsort((log.signal_time[signals], before[signals]))]
     gap = before[signals]
     # A signal at a crawl comes before it, also after rounding.
-    at = np.minimum(log.signal_time[signals], until[gap] - BEFORE * (1.0 + until[gap]))
+    moments = np.minimum(log.signal_time[signals], until[gap] - BEFORE * (1.0 + until[gap]))
     gaps = Gaps(
         first=np.searchsorted(page, np.arange(log.num_pages + 1)),
         start=time,
         length=until - time,
-        known=~last & ~np.append(gone[1:], True),
+        has_evidence=~last & ~np.append(gone[1:], True),
         changed=np.append(log.changed[order][1:], False) & ~last,
         signal=np.searchsorted(gap, np.arange(page.size + 1)),
-        signal_at=np.maximum(at - time[gap], 0.0),
+        signal_at=np.maximum(moments - time[gap], 0.0),
         source=log.signal_source[signals],
         pace=np.ones(gap.size),
     )

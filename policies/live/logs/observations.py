@@ -1,4 +1,4 @@
-"""What the rows of a crawl log observed: that a page had changed, had not, or was gone.
+"""Decide what each row of a crawl log shows: changed, unchanged, or gone.
 
 Rows of web archives may be no responses: revisits, requests and metadata. A revisit says that a
 response was that of an earlier record: it has the same digest, or the server says that nothing has
@@ -23,30 +23,30 @@ from policies.live.logs.crawl_log import OUTCOMES
 from policies.live.logs.times import MICROSECONDS_PER_DAY, Times
 
 EVIDENCE = ("changed", "hash", "digest", "etag", "last_modified")
-"""Columns that tell whether a page changed; the first that is there is used."""
+"""Columns that tell whether a page changed, by rank; only the first present one is used."""
 PARTIAL, NOT_MODIFIED, GONE = 206, 304, (404, 410)
 """Status of HTTP: RFC 9110, sections 15.3.7, 15.4.5, 15.5.5 and 15.5.11. The digest of a part tells
 nothing of the whole."""
 FIRST, UNCHANGED, CHANGED, FAILED, REDIRECTED, NOT_FOUND, NO_EVIDENCE = range(len(OUTCOMES))
 SHARED = 3
-"""Pages that end with one digest, after others, from which on this is noted."""
+"""Least number of pages that change to the same digest for a note."""
 
 
 ALGORITHMS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
 SIZES = {name: hashlib.new(name).digest_size for name in ALGORITHMS}
 NOTHING = frozenset(hashlib.new(name).hexdigest() for name in ALGORITHMS)
-"""Digests of no bytes."""
+"""Digests of empty content."""
 CODING = re.compile(r"(?i)([-;_:.]+(gzip|gz|br|zstd|deflate)|;;;)+$")
-"""Content coding at the end of an entity tag, as servers add it (RFC 9110, section 8.8.3.3)."""
+"""Matches the content coding that servers append to entity tags (RFC 9110, section 8.8.3.3)."""
 _NAMED = re.compile(r"(?i)(md5|sha-?(?:1|224|256|384|512)):(.+)")
 NO_RESPONSES = re.compile(r"(?i)warc/(request|metadata|warcinfo)|application/warc-fields|text/dns")
 
 
 class Evidence(NamedTuple):
-    """What rows tell of content: column, value (NaN: nothing), and texts of digests, if they are.
+    """What rows tell about content: the column, a value per row (NaN: nothing), texts of digests.
 
-    ``until`` is the end of the day of a Last-Modified of which only the day is known, else
-    ``value``. ``slack`` is how much the time of the crawl and the server's clock may differ.
+    ``until`` is the end of the day if a Last-Modified has only a day, else ``value``. ``slack`` is
+    how much the time of the crawl and the server's clock may differ.
     """
 
     word: str
@@ -57,19 +57,19 @@ class Evidence(NamedTuple):
 
 
 class Crawls(NamedTuple):
-    """Crawls sorted by page and time: row of the file, page, time, status (NaN: unknown)."""
+    """Crawls sorted by page and time: each one's row, page, time and HTTP status (NaN: unknown)."""
 
     row: IntArray
     page: IntArray
     time: FloatArray
     status: FloatArray
 
-    def subset(self, kept: BoolArray) -> Crawls:
-        """Return the crawls in a mask."""
-        return Crawls(self.row[kept], self.page[kept], self.time[kept], self.status[kept])
+    def subset(self, mask: BoolArray) -> Crawls:
+        """Return the crawls that a mask selects."""
+        return Crawls(self.row[mask], self.page[mask], self.time[mask], self.status[mask])
 
     def first(self) -> BoolArray:
-        """Return which crawls are the first of their page."""
+        """Return a mask of the crawls that are their page's first, (n,)."""
         first: BoolArray = np.diff(self.page, prepend=-1) != 0
         return first
 
@@ -77,7 +77,7 @@ class Crawls(NamedTuple):
 def evidence_of(
     rows: Columns, word: str, times: Times, status: FloatArray, dated: bool, tolerance: float
 ) -> Evidence:
-    """Return the evidence of the column ``word``; add notes on what is no evidence."""
+    """Return the evidence of changes in column ``word``; add notes on rows without evidence."""
     truncated = rows.where("truncated", lambda text: FLAGS.get(text.lower()) != 0.0)
     truncated &= word not in ("etag", "last_modified")  # servers make these of the whole content
     rows.note("rows with a part of the content, whose digest is no evidence", truncated)
@@ -92,10 +92,10 @@ def evidence_of(
         rows.note(what, np.isin(number, empty) & fine)
         value = np.where((number < 0) | truncated, np.nan, number)
         return Evidence(word, value, texts, value, value)
-    last, given = rows.parsed(word)
-    wrong = given & (np.isnan(last.value) | (last.dated != dated))
+    last, present = rows.parsed(word)
+    wrong = present & (np.isnan(last.value) | (last.dated != dated))
     rows.guessed(word, [x for x in last.guesses if dated != ("as days" in x)])
-    if wrong.any() and (wrong == given).all():
+    if wrong.any() and (wrong == present).all():
         row = int(np.argmax(wrong))
         expected = last.expected if np.isnan(last.value[row]) else expected_kind(dated)
         raise ValueError(rows.wrong(word, row, expected)[2] + rows.wanted.way_out(word))
@@ -109,7 +109,7 @@ def evidence_of(
 
 
 def canonical(text: str) -> str:
-    """Return a text that is the same for digests of one value.
+    """Convert a digest to a form that is the same for all spellings of its value.
 
     The name of an algorithm before a colon is no part of the value. Bytes in hexadecimal digits,
     in any case, or in base32 (RFC 4648, all letters in one case) are small hexadecimal digits; this
@@ -132,13 +132,13 @@ def canonical(text: str) -> str:
 
 
 def digests(rows: Columns, word: str) -> Codes:
-    """Return the canonical digests of a column, -1 where there is none; note what was merged."""
+    """Return a column's canonical digests as codes, -1 for none; add notes on merged spellings."""
     coded = rows.codes(word, optional=True)
     values: dict[str, int] = {}
     texts = coded.texts.to_pylist()
     if word == "etag":  # a reader of CSV takes the quotes of strong tags, but not of weak ones
         texts = [CODING.sub("", text.removeprefix("W/").strip('"')).strip('"') for text in texts]
-    named = {found[1].lower().replace("-", "") for text in texts if (found := _NAMED.match(text))}
+    named = {match[1].lower().replace("-", "") for text in texts if (match := _NAMED.match(text))}
     if len(named) > 1:
         rows.notes.append(
             f"digests in column {rows.names[word]!r} are of several algorithms, of which a change "
@@ -154,12 +154,12 @@ def digests(rows: Columns, word: str) -> Codes:
 
 
 def are_revisits(rows: Columns) -> BoolArray:
-    """Return which rows are revisits of a web archive, (n,)."""
+    """Return a mask of the rows that are a web archive's revisit records, (n,)."""
     return rows.where("mime", lambda text: text.lower() == "warc/revisit")
 
 
 def leave_out_records(rows: Columns) -> None:
-    """Mark rows of records that are neither responses nor revisits as not good, and note them."""
+    """Exclude archive records that are neither responses nor revisits, and add a note on them."""
     no_response = rows.where("mime", lambda text: bool(NO_RESPONSES.match(text)))
     rows.note("records of an archive that are no responses, left out", no_response & rows.good)
     rows.good &= ~no_response
@@ -168,10 +168,10 @@ def leave_out_records(rows: Columns) -> None:
 def status_of_revisits(
     rows: Columns, evidence: Evidence, page: IntArray, time: FloatArray, status: FloatArray
 ) -> FloatArray:
-    """Return the status of rows, (n,), for a revisit without one that of what it revisits.
+    """Return the status of each row, (n,); a revisit may get that of the record it revisits.
 
-    This is the page's last record with the digest, or that of another page. Without a digest it is
-    the page's record before; if this is content, the status is 304.
+    The revisited record is the page's last one with the same digest, or another page's. Without
+    a digest it is the page's previous record; if that has content, the status is 304.
     """
     empty = np.isin(evidence.value, [k for k, x in enumerate(evidence.texts) if x in NOTHING])
     digest = np.where(empty | np.isnan(evidence.value), -1, evidence.value).tolist()
@@ -206,7 +206,7 @@ def status_of_revisits(
 def distinct_crawls(
     page: IntArray, time: FloatArray, status: FloatArray, good: BoolArray
 ) -> Crawls:
-    """Return the crawls of good rows; of a page's at one time, the first that tells most.
+    """Return the crawls of good rows; among a page's rows at one time, keep the most telling.
 
     Content tells more than 404 and 410, these more than a redirect, and this more than a failure.
     """
@@ -217,22 +217,22 @@ def distinct_crawls(
 
 
 def observed(evidence: Evidence, crawls: Crawls) -> tuple[NDArray[np.int8], BoolArray]:
-    """Return the outcome of each crawl, an index into OUTCOMES, and at which one its page is gone.
+    """Return each crawl's outcome, an index into OUTCOMES, and a mask of crawls that found it gone.
 
-    This is the first 404 or 410 after the last crawl that found the page.
+    A page is gone at the first 404 or 410 after the last crawl that found it.
     """
     outcome = kinds_of(crawls.status)
     content = outcome == NO_EVIDENCE
-    tells = ~np.isnan(evidence.value[crawls.row]) | (crawls.status == NOT_MODIFIED)
-    tells &= crawls.status != PARTIAL
+    has_evidence = ~np.isnan(evidence.value[crawls.row]) | (crawls.status == NOT_MODIFIED)
+    has_evidence &= crawls.status != PARTIAL
     if evidence.word in ("changed", "last_modified"):
-        tells[np.flatnonzero(content)[crawls.subset(content).first()]] = True
-    alive = content & tells
-    found = crawls.subset(alive)
-    changed = np.where(_changes(evidence, found), CHANGED, UNCHANGED)
-    outcome[alive] = np.where(found.first(), FIRST, changed)
+        has_evidence[np.flatnonzero(content)[crawls.subset(content).first()]] = True
+    alive = content & has_evidence
+    copies = crawls.subset(alive)
+    changed = np.where(_changes(evidence, copies), CHANGED, UNCHANGED)
+    outcome[alive] = np.where(copies.first(), FIRST, changed)
     last = np.full(crawls.page.max(initial=-1) + 1, crawls.page.size)
-    last[found.page] = np.flatnonzero(alive)
+    last[copies.page] = np.flatnonzero(alive)
     missing = (outcome == NOT_FOUND) & (np.arange(outcome.size) > last[crawls.page])
     gone = np.zeros(outcome.size, np.bool_)
     gone[np.flatnonzero(missing)[crawls.subset(missing).first()]] = True
@@ -240,14 +240,14 @@ def observed(evidence: Evidence, crawls: Crawls) -> tuple[NDArray[np.int8], Bool
 
 
 def shared_digests(evidence: Evidence, crawls: Crawls, outcome: NDArray[np.int8]) -> list[str]:
-    """Return a note on digests with which several pages end that had others before."""
-    found = crawls.subset((outcome <= CHANGED) & ~np.isnan(evidence.value[crawls.row]))
-    first = np.flatnonzero(found.first())
+    """Return a note on digests that several pages changed to, as of one error page; else none."""
+    copies = crawls.subset((outcome <= CHANGED) & ~np.isnan(evidence.value[crawls.row]))
+    first = np.flatnonzero(copies.first())
     if not (evidence.texts and first.size):
         return []
-    value = evidence.value[found.row]
-    other = np.minimum.reduceat(value, first) != np.maximum.reduceat(value, first)
-    counts = np.bincount(value[np.append(first[1:], value.size) - 1][other].astype(np.int64))
+    value = evidence.value[copies.row]
+    changed = np.minimum.reduceat(value, first) != np.maximum.reduceat(value, first)
+    counts = np.bincount(value[np.append(first[1:], value.size) - 1][changed].astype(np.int64))
     if (count := counts.max(initial=0)) < SHARED:
         return []
     more = f", and pages with {n - 1} other digests" if (n := (counts >= SHARED).sum()) > 1 else ""
@@ -258,7 +258,7 @@ def shared_digests(evidence: Evidence, crawls: Crawls, outcome: NDArray[np.int8]
 
 
 def kinds_of(status: FloatArray) -> NDArray[np.int8]:
-    """Return NOT_FOUND, REDIRECTED or FAILED, or NO_EVIDENCE for content, of each status."""
+    """Classify HTTP status codes as NOT_FOUND, REDIRECTED, FAILED, or NO_EVIDENCE for content."""
     redirected = (status >= 300) & (status < 400) & (status != NOT_MODIFIED)
     failed = (status < 100) | (status >= 400)
     kinds = np.select(
@@ -268,7 +268,7 @@ def kinds_of(status: FloatArray) -> NDArray[np.int8]:
 
 
 def _changes(evidence: Evidence, crawls: Crawls) -> BoolArray:
-    """Return which crawls found a change since the page's crawl before."""
+    """Return a mask of the crawls that found a change since their page's previous crawl, (n,)."""
     value = evidence.value[crawls.row]
     first, unmodified = crawls.first(), crawls.status == NOT_MODIFIED
     if evidence.word == "changed":
@@ -277,14 +277,14 @@ def _changes(evidence: Evidence, crawls: Crawls) -> BoolArray:
         before, slack = np.roll(crawls.time, 1), np.roll(evidence.slack[crawls.row], 1)
         later = evidence.until[crawls.row] > before - slack
         rank = np.arange(value.size)
-        known = np.append(-1, np.maximum.accumulate(np.where(np.isnan(value), -1, rank)))[:-1]
+        latest = np.append(-1, np.maximum.accumulate(np.where(np.isnan(value), -1, rank)))[:-1]
         begin = np.maximum.accumulate(np.where(first, rank, 0))
-        changed = np.where(known >= begin, (value != value[known]) & later, value > before)
+        changed = np.where(latest >= begin, (value != value[latest]) & later, value > before)
     else:
         # Status 304 has the digest of the crawl before; -1 if there is none.
-        own = first | ~(unmodified | np.isnan(value))
-        source = np.maximum.accumulate(np.where(own, np.arange(value.size), 0))
+        with_digest = first | ~(unmodified | np.isnan(value))
+        source = np.maximum.accumulate(np.where(with_digest, np.arange(value.size), 0))
         digest = np.nan_to_num(value[source], nan=-1.0)
         changed = digest != np.roll(digest, 1)
-    found: BoolArray = changed & ~unmodified & ~first
-    return found
+    changes: BoolArray = changed & ~unmodified & ~first
+    return changes

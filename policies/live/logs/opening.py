@@ -1,4 +1,4 @@
-"""Opening of files: decompression, and files that are no tables or logs, by their first bytes."""
+"""Open files: decompress them, and reject files that are not tables or logs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def decompressed(path: Path) -> Any:
 
 
 def check_kind(path: Path, time: str) -> None:
-    """Raise ValueError for one of FILE_KINDS; STATES may have ``time``, a column of no fetch."""
+    """Raise ValueError for FILE_KINDS; STATES pass if ``time`` names a column of no fetch."""
     with decompressed(path) as stream:
         head = stream.read(HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").decode("latin-1")
     if head.startswith("PK") and zipfile.is_zipfile(path):

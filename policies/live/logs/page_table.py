@@ -1,4 +1,4 @@
-"""Tables of pages: what is known of each, from one's own records or from estimates of a log."""
+"""Read and write tables of pages with estimated or user-supplied rates."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from policies.live.logs.urls import hosts_of
 
 
 def _numbers(rows: Columns, word: str, low: float, high: float, expected: str) -> FloatArray:
-    """Return a column of numbers, 0 or from ``low`` to ``high``."""
+    """Read a column of numbers that must be 0 or lie from ``low`` to ``high``."""
     values = rows.numbers(word)
     rows.check(word, ~((values == 0.0) | ((values >= low) & (values <= high))), expected)
     return values
 
 
 def _ends(rows: Columns, word: str) -> FloatArray:
-    """Return a column of ends of intervals, NaN where there is none."""
+    """Read a column of numbers >= 0 that end intervals, NaN for missing values."""
     values = rows.numbers(word)
     rows.check(word, values < 0.0, "a number that is not negative, or nothing")
     return values
 
 
 def _truths(rows: Columns, word: str) -> BoolArray:
-    """Return a column of truth values."""
+    """Read a column of truth values; missing values are bad rows."""
     flags = rows.flags(word)
     rows.check(word, np.isnan(flags), "0, 1, true or false")
     truths: BoolArray = flags == 1.0
@@ -65,17 +65,17 @@ READERS: dict[str, Callable[[Columns, str], Any]] = {
     "change_rate_low": _ends,
     "change_rate_high": _ends,
 }
-"""Columns that a table may have, as fields of the same name, and what reads them."""
+"""The functions that read the optional columns of a table, by the name of column and field."""
 OF_SIGNALS = ("recall", "false_signal_rate", "precision", "signals")
 PAGE_COLUMNS = re.compile(rf"url|last_crawl|{'|'.join(READERS)}|({'|'.join(OF_SIGNALS)})(:.+)?")
 
 FOR_PEOPLE = r"crawls|.*_(own|stderr)(:.*)?"
-"""Columns that ``scripts.estimate`` writes and nothing reads."""
+"""Matches columns that ``scripts.estimate`` writes for people and no code reads."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PageTable:
-    """What is known of m pages and S sources of signals; None where nothing is.
+    """A table of m pages and S sources of signals; fields without data are None.
 
     Attributes:
         urls: name of each page, all different, (m,) str objects.
@@ -146,13 +146,13 @@ def read_page_table(path: str | Path, columns: Mapping[str, str] | None = None) 
     rows = read_columns(Path(path), Wanted(PAGE_COLUMNS, ("url",), columns or {}, option=option))
     rows.note_others(FOR_PEOPLE)
     codes = rows.codes("url")
-    seen = np.zeros(rows.num_rows, np.bool_)
-    seen[np.unique(codes.number, return_index=True)[1]] = True
-    rows.check("url", ~seen, "another URL: this one stands above")
+    is_first = np.zeros(rows.num_rows, np.bool_)
+    is_first[np.unique(codes.number, return_index=True)[1]] = True
+    rows.check("url", ~is_first, "another URL: this one stands above")
     values = {name: read(rows, name) for name, read in READERS.items() if name in rows}
     hosts = hosts_of(codes.texts)
-    given = values.get("host", hosts)
-    values["host"] = np.where(np.isin(given, ABSENT), hosts, given)
+    named = values.get("host", hosts)
+    values["host"] = np.where(np.isin(named, ABSENT), hosts, named)
     if "change_rate_low" in rows and "change_rate_high" in rows:
         low, high = values["change_rate_low"], values["change_rate_high"]
         high[np.isnan(high) & ~np.isnan(low)] = np.inf
@@ -195,7 +195,7 @@ def write_page_table(
     for name in ("recall", "false_signal_rate", "signals"):
         values = getattr(table, name)
         if values is not None:
-            columns |= {f"{name}:{of}": row for of, row in zip(table.sources, values, strict=True)}
+            columns |= {f"{name}:{s}": row for s, row in zip(table.sources, values, strict=True)}
     if table.last_crawl is not None:
         columns["last_crawl"] = _dates(table.last_crawl) if table.dated else table.last_crawl
     columns = {name: values for name, values in columns.items() if values is not None}
@@ -212,11 +212,11 @@ def _dates(days: FloatArray) -> Any:
 
 
 def _signals(rows: Columns, change_rate: FloatArray | None) -> dict[str, Any]:
-    """Return names of the sources, and what is known of their signals, as fields of a table."""
+    """Read the names of sources, recalls, false signal rates and counts, as fields of a table."""
     words = [word for word in rows if word.partition(":")[0] in OF_SIGNALS]
     endings = list(dict.fromkeys("".join(word.partition(":")[1:]) for word in words))
-    found: dict[str, list[Any]] = {"recall": [], "false_signal_rate": [], "signals": []}
-    recall, false, _ = found.values()
+    columns: dict[str, list[Any]] = {"recall": [], "false_signal_rate": [], "signals": []}
+    recall, false, _ = columns.values()
     counts = dict(zip(*signal_counts(rows), strict=True))
     for ending in endings:
         if (word := f"recall{ending}") in rows:
@@ -228,26 +228,26 @@ def _signals(rows: Columns, change_rate: FloatArray | None) -> dict[str, Any]:
         elif f"precision{ending}" in rows:
             false.append(_false_rates(rows, ending, change_rate))
         if f"signals{ending}" in rows:
-            found["signals"].append(counts[ending[1:] or "signals"])
-    for name, of_sources in found.items():
+            columns["signals"].append(counts[ending[1:] or "signals"])
+    for name, of_sources in columns.items():
         if len(of_sources) not in (0, len(endings)):
             lacking = next(e for e in endings if f"{name}{e}" not in rows)
             raise ValueError(
                 f"{rows.path}: column {name + lacking!r} is missing, other sources have one"
             )
-    fields = {name: np.array(values) if values else None for name, values in found.items()}
+    fields = {name: np.array(values) if values else None for name, values in columns.items()}
     return {"sources": tuple(ending[1:] or "signals" for ending in endings), **fields}
 
 
 def _false_rates(rows: Columns, ending: str, change_rate: FloatArray | None) -> FloatArray:
-    """Return recall * change_rate * (1 - precision) / precision."""
-    word, of = f"precision{ending}", f"recall{ending}"
-    if change_rate is None or of not in rows:
+    """Return false signal rates: recall * change_rate * (1 - precision) / precision."""
+    word, recall_word = f"precision{ending}", f"recall{ending}"
+    if change_rate is None or recall_word not in rows:
         raise ValueError(
-            f"{rows.path}: column {word!r} needs the columns 'change_rate' and {of!r}, or "
+            f"{rows.path}: column {word!r} needs the columns 'change_rate' and {recall_word!r}, or "
             f"'false_signal_rate{ending}' in its place"
         )
-    precision, recall = _shares(rows, word), _shares(rows, of)
+    precision, recall = _shares(rows, word), _shares(rows, recall_word)
     silent = recall * change_rate == 0.0
     rows.check(word, (precision == 0.0) & ~silent, "a number above 0, as changes emit signals")
     odds = (1.0 - precision) / np.where(silent, 1.0, precision)

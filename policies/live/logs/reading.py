@@ -1,4 +1,4 @@
-"""Reading of crawl logs as they come, from one's own crawler or from a web archive."""
+"""Read the crawl log of a crawler or of a web archive."""
 
 from __future__ import annotations
 
@@ -157,26 +157,26 @@ def read_crawl_log(
     filled = [word for word in present if rows.text(word).null_count < rows.num_rows]
     evidence = (filled or present)[0]
     if (name := rows.names[evidence]) not in wanted.columns.values() and wanted.word(name)[1]:
-        others = [rows.names[word] for word in present if word not in (evidence, "last_modified")]
-        rows.notes += [f"changes are those of column {name!r}, not of {others}"] * bool(others)
+        ignored = [rows.names[word] for word in present if word not in (evidence, "last_modified")]
+        rows.notes += [f"changes are those of column {name!r}, not of {ignored}"] * bool(ignored)
     rows.note_others()
     leave_out_records(rows)
     times, dated = _times(rows, time_unit)
     status, counts = np.full(rows.num_rows, np.nan), signal_counts(rows)
     if "status" in rows:
         status = rows.numbers("status", "an HTTP status or a negative number")
-    tells = evidence_of(rows, evidence, times, status, dated, tolerance)
+    content = evidence_of(rows, evidence, times, status, dated, tolerance)
     rows.check("url", rows.codes("url", optional=True).number < 0, "text")
     rows.settle()
     pages = pages_of(rows, times.value, merge_schemes, merge_www)
-    status = status_of_revisits(rows, tells, pages.number, times.value, status)
+    status = status_of_revisits(rows, content, pages.number, times.value, status)
     crawls = distinct_crawls(pages.number, times.value, status, rows.good)
-    outcome, gone = observed(tells, crawls)
+    outcome, gone = observed(content, crawls)
     count = dict(zip(OUTCOMES, np.bincount(outcome, minlength=len(OUTCOMES)), strict=True))
     if not count["first"]:
         what = ", ".join(f"{number} {name}" for name, number in count.items() if number)
         raise ValueError(f"{paths[0]}: no crawl observed anything, {what or 'no response'}")
-    rows.notes += shared_digests(tells, crawls, outcome)
+    rows.notes += shared_digests(content, crawls, outcome)
     signals = spread_signals(*counts, crawls)
     if events is not None:
         names = event_columns or {}
@@ -185,7 +185,7 @@ def read_crawl_log(
 
 
 def _times(rows: Columns, unit: str | None) -> tuple[Times, bool]:
-    """Return the times of rows, at noon where only the day is known, and whether they are dates."""
+    """Read the times of rows, noon for a bare date; return them and whether they are dates."""
     times = rows.times("time", unit=unit or ("stamp" if rows.stamped else None))
     times.whole_day[:] &= not rows.stamped
     rows.note("crawls with a date alone, taken at noon (UTC)", times.whole_day & rows.good)
@@ -202,33 +202,33 @@ def _log(
     signals: Signals,
     dated: bool,
 ) -> CrawlLog:
-    """Return the log of the pages that were found."""
-    kept = (outcome <= CHANGED) | gone
-    known = np.unique(crawls.page[kept])
+    """Build the crawl log of the pages that were found at least once."""
+    mask = (outcome <= CHANGED) | gone
+    crawled_pages = np.unique(crawls.page[mask])
     number = np.full(pages.urls.size + 1, -1)  # the last one is that of page -1
-    number[known] = np.arange(known.size)
+    number[crawled_pages] = np.arange(crawled_pages.size)
     of_known = number[signals.page] >= 0
     page, time = number[signals.page[of_known]], signals.time[of_known]
     source, dates = signals.source[of_known], signals.whole_day[of_known]
     signals = signals._replace(lost=signals.lost + int(np.count_nonzero(~of_known)))
-    dropped = _left_out(rows, crawls, outcome, kept, signals)
-    start = min(crawls.time[kept].min(), time.min(initial=np.inf))
+    dropped = _left_out(rows, crawls, outcome, mask, signals)
+    start = min(crawls.time[mask].min(), time.min(initial=np.inf))
     unit = MICROSECONDS_PER_DAY if dated else 1.0
     crawls = crawls._replace(page=number[crawls.page], time=(crawls.time - start) / unit)
-    found, changed, time = crawls.subset(kept), outcome[kept] == CHANGED, (time - start) / unit
+    crawled, changed, time = crawls.subset(mask), outcome[mask] == CHANGED, (time - start) / unit
     day = np.where(dates, time, np.nan)
     if dates.any():
-        time[dates] = place(page[dates], day[dates], found.page, found.time, changed)
-    in_time, order = np.lexsort((found.page, found.time)), np.lexsort((source, page, time))
+        time[dates] = place(page[dates], day[dates], crawled.page, crawled.time, changed)
+    in_time, order = np.lexsort((crawled.page, crawled.time)), np.lexsort((source, page, time))
     redirected, redirect = _redirects(rows, pages, crawls, outcome, number)
     rows.note("signals with a date alone, at an unknown time of this day", dates)
     history = np.argsort(crawls.time, kind="stable")
     return CrawlLog(
-        urls=pages.urls[known],
-        page=found.page[in_time],
-        time=found.time[in_time],
+        urls=pages.urls[crawled_pages],
+        page=crawled.page[in_time],
+        time=crawled.time[in_time],
         changed=changed[in_time],
-        gone=gone[kept][in_time],
+        gone=gone[mask][in_time],
         signal_page=page[order],
         signal_time=time[order],
         signal_source=source[order],
@@ -250,33 +250,33 @@ def _redirects(
 ) -> tuple[BoolArray, NDArray[np.object_]]:
     """Return whether the last fetch of each page was redirected elsewhere, and the last target.
 
-    ``number`` is the number in the log of each of ``pages``, -1 if it is not there.
+    ``number`` has the number in the log of each of ``pages``, -1 for a page that is left out.
     """
     moved = outcome == REDIRECTED
     redirected, target = np.zeros(number.size, np.bool_), np.full(number.size, "", np.object_)
     if "redirect" in rows:
         texts = rows.words("redirect", optional=True)[crawls.row]
-        known = np.flatnonzero(moved & (texts != ""))
-        elsewhere = number[pages.find(texts[known])] != crawls.page[known]
-        moved[known] = elsewhere
-        target[crawls.page[known[elsewhere]]] = texts[known[elsewhere]]
+        targeted = np.flatnonzero(moved & (texts != ""))
+        elsewhere = number[pages.find(texts[targeted])] != crawls.page[targeted]
+        moved[targeted] = elsewhere
+        target[crawls.page[targeted[elsewhere]]] = texts[targeted[elsewhere]]
     redirected[crawls.page] = moved  # crawls are sorted: the last one of a page stays
     m = number.max() + 1
     return redirected[:m], target[:m]
 
 
 def _left_out(
-    rows: Columns, crawls: Crawls, outcome: NDArray[np.int8], kept: BoolArray, signals: Signals
+    rows: Columns, crawls: Crawls, outcome: NDArray[np.int8], mask: BoolArray, signals: Signals
 ) -> Dropped:
-    """Return and note what was left out."""
+    """Count what was left out of the log, and add a note on it."""
     silent, redirected = (int((outcome == kind).sum()) for kind in (NO_EVIDENCE, REDIRECTED))
     dropped = Dropped(
-        failed=int(np.count_nonzero(~kept)) - redirected,
-        duplicates=int(np.count_nonzero(rows.good)) - kept.size + signals.duplicates,
+        failed=int(np.count_nonzero(~mask)) - redirected,
+        duplicates=int(np.count_nonzero(rows.good)) - mask.size + signals.duplicates,
         signals=signals.lost,
         redirected=redirected,
         unreadable=rows.bad.count,
-        absent=np.unique(crawls.page).size - np.unique(crawls.page[kept]).size,
+        absent=np.unique(crawls.page).size - np.unique(crawls.page[mask]).size,
     )
     failed = dropped.failed - silent
     counted = {

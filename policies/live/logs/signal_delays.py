@@ -1,4 +1,4 @@
-r"""Delays of signals: when the change happened that a signal follows, drawn given changes.
+r"""Draw the time of the change that each signal follows, given the changes of pages.
 
 A signal that arrives at s follows a change at s - D. Delays D are exponential, with a mean of their
 own in each source. False signals have such a D too, from the same distribution: they then come at
@@ -34,34 +34,34 @@ from crawl_envs.types import BoolArray, FloatArray, IntArray
 from policies.live.logs.change_paths import Drawn, Gaps
 
 SWEEPS = 2
-"""Moves of each change in a pass."""
+"""Number of times that each signalled change is moved in a pass."""
 BATCHED = 0.8
 """Share of a source's signals beyond which they come in batches if their time is that of another
 one."""
 STEPS = 10
-"""Metropolis steps of each mean delay in a pass."""
+"""Number of Metropolis steps per pass for each mean delay."""
 MIN_DELAY, FIRST_DELAY, MAX_DELAY = 1e-6, 0.03, 3.0
 """Range of the uniform prior of a mean delay, and its first value, in median times between
 crawls."""
 
 
 class Periods(NamedTuple):
-    """Parts of a log, by their ``edges`` in days, with a ``factor`` of the change rates each."""
+    """Parts of a log between ``edges`` in days; each multiplies change rates by ``factor``."""
 
     edges: FloatArray
     factor: FloatArray
 
     def factor_at(self, time: FloatArray) -> FloatArray:
-        """Return the factor at each time."""
+        """Return the factor of change rates at each time in days."""
         period = np.searchsorted(self.edges, time) - 1
         return self.factor[np.clip(period, 0, self.factor.size - 1)]
 
     def clock(self, time: FloatArray) -> FloatArray:
-        """Return the time on a clock that runs as fast as the factor."""
+        """Convert days to the time of a clock that runs at the speed of the factor."""
         return np.interp(time, self.edges, self._ticks)
 
     def days(self, clock: FloatArray) -> FloatArray:
-        """Return the day at each time of the clock."""
+        """Convert times of the clock of :meth:`clock` back to days."""
         return np.interp(clock, self._ticks, self.edges)
 
     @property
@@ -70,11 +70,11 @@ class Periods(NamedTuple):
 
 
 class SignalDelays:
-    """Delays of the signals of a log, and their means.
+    """A sampler of the delays from changes to their signals, and of each source's mean delay.
 
     Attributes:
         mean: mean delay of each source in days, (S,).
-        order: signals of the gaps that :meth:`shifted` returned, in the order of these.
+        order: index of each signal of the gaps that :meth:`shifted` returned last.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class SignalDelays:
         num_sources: int,
         rng: np.random.Generator,
     ) -> None:
-        """Draw delays for the signals that may be late, (k,) bool; ``time`` is that of each."""
+        """Draw first delays; ``late``, (k,) bool: which signals may be late; ``time``: (k,)."""
         self.gaps, self.late, self.rng = gaps, late, rng
         self.gap = np.repeat(np.arange(gaps.start.size), np.diff(gaps.signal))
         first = np.repeat(gaps.first[:-1], np.diff(gaps.first))
@@ -105,7 +105,7 @@ class SignalDelays:
         self.delay[late] = self._delays(np.flatnonzero(late), 0.0, np.inf)
 
     def shifted(self) -> Gaps:
-        """Return the gaps with each signal at the time of its change."""
+        """Return the gaps with each signal moved back by its delay, to the time of its change."""
         time, gaps = self.sent - self.delay, self.gaps
         gap = self._gap_of(time, np.arange(time.size))
         inside = np.flatnonzero(~self.late | (time > gaps.start[gap]))
@@ -119,7 +119,7 @@ class SignalDelays:
         )
 
     def _gap_of(self, time: FloatArray, signal: IntArray) -> IntArray:
-        """Return the gap that has each time before the signal, the page's first if none has."""
+        """Return the gap that contains a time before each signal, at least the page's first gap."""
         gap, first, start = self.gap[signal], self.first_gap[signal], self.gaps.start
         back = np.flatnonzero(self.late[signal] & (time <= start[gap]) & (gap > first))
         while back.size:
@@ -128,9 +128,9 @@ class SignalDelays:
         return gap
 
     def draw(self, drawn: Drawn, rates: FloatArray, periods: Periods) -> None:
-        """Draw delays and their means given changes, by page and time, and rates, (m, 2).
+        """Draw delays and mean delays, given the drawn changes and the change rates, (m, 2).
 
-        ``drawn.true`` is in the order of the gaps given at first, (k,).
+        ``drawn.true`` is in the order of the constructor's gaps, (k,).
         """
         if not self.late.any():
             return
@@ -147,15 +147,15 @@ class SignalDelays:
         self.delay[false] = self._delays(np.flatnonzero(false), 0.0, np.inf)
 
     def _log_density(self, signals: IntArray, mean: float) -> float:
-        """Return the log density of the logarithm of a mean delay, given delays of signals."""
+        """Return the log density of ln(mean delay), given the delays of some signals."""
         delay, bound = self.delay[signals], self.bound[signals]
-        each = np.log(mean) + delay / mean + np.log(-np.expm1(-bound / mean))
-        return float(np.log(mean) - each.sum())
+        terms = np.log(mean) + delay / mean + np.log(-np.expm1(-bound / mean))
+        return float(np.log(mean) - terms.sum())
 
     def _delays(
         self, signal: IntArray, low: FloatArray | float, high: FloatArray | float
     ) -> FloatArray:
-        """Return delays of signals between two limits."""
+        """Draw the delays of signals between two limits from their exponential distributions."""
         mean = self.mean[self.gaps.source[signal]]
         high = np.minimum(high, self.bound[signal])
         spread = -np.expm1((low - high) / mean)
@@ -163,14 +163,14 @@ class SignalDelays:
         return delay
 
     def _move_changes(self, drawn: Drawn, rates: FloatArray, periods: Periods) -> None:
-        """Move changes with a signal, and set the delays of their signals."""
+        """Draw new times of the changes with a signal, and set the delays of their signals."""
         page, time, gaps = drawn.page, drawn.time.copy(), self.gaps
         begins = np.append(True, page[1:] != page[:-1])[: page.size]
         start = gaps.start[np.minimum(gaps.first[page], gaps.start.size - 1)]
         before = np.where(begins, drawn.moves[page, 2, 1], np.append(0, drawn.phase)[:-1])
         slope = rates[page, before] - rates[page, drawn.phase]
         gap = np.repeat(np.arange(gaps.start.size), drawn.in_gap)
-        changed, unchanged = gaps.known & gaps.changed, gaps.known & ~gaps.changed
+        changed, unchanged = gaps.has_evidence & gaps.changed, gaps.has_evidence & ~gaps.changed
         signal = np.append(self.order, -1)[drawn.signal]
         moving = np.flatnonzero((signal >= 0) & np.append(self.late, False)[signal])
 
@@ -179,16 +179,16 @@ class SignalDelays:
 
         for parity in (0, 1) * SWEEPS:
             change = moving[moving % 2 == parity]
-            own, sent = signal[change], self.sent[signal[change]]
+            moving_signals, sent = signal[change], self.sent[signal[change]]
             low = np.where(begins, start, np.append(0.0, time)[:-1])[change]
             high = np.where(np.append(begins, True)[1:], np.inf, np.append(time, 0.0)[1:])[change]
-            delay = self._delays(own, np.maximum(sent - high, 0.0), sent - low)
+            delay = self._delays(moving_signals, np.maximum(sent - high, 0.0), sent - low)
             moved, number = sent - delay, np.bincount(gap, minlength=gaps.start.size)
-            into, out_of = self._gap_of(moved, own), gap[change]
+            into, out_of = self._gap_of(moved, moving_signals), gap[change]
             allowed = ~unchanged[into] & (~changed[out_of] | (number[out_of] > 1))
             ratio = log_density(moved, change) - log_density(time[change], change)
             accepted = (into == out_of) | allowed
             accepted &= (moved > low) & (np.log(self.rng.random(change.size)) < ratio)
             to = change[accepted]
             time[to], gap[to] = moved[accepted], into[accepted]
-            self.delay[own[accepted]] = delay[accepted]
+            self.delay[moving_signals[accepted]] = delay[accepted]

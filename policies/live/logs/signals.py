@@ -1,4 +1,4 @@
-"""Signals of a log: counted between two crawls, or with times in a file of their own."""
+"""Read the signals of a log: counts between two crawls, or a file of signals with times."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ MERGE_OPTIONS = {
     "; one by --merge scheme --merge www (in Python: merge_..)": (True, True),
 }
 SPELLING = re.compile(r"^\w+://(www\.)?|/?(\?.*)?$")
-"""What spellings of the URL of a page differ in: scheme, www., and query."""
+"""Matches the parts in which spellings of a page's URL may differ: scheme, www., and query."""
 MOST_SIGNALS = 1e6
 """Largest number of signals between two crawls."""
 
 
 class Signals(NamedTuple):
-    """Signals of some sources: page, -1 if unknown, time, source, and whether it is a day's start.
+    """Signals: each one's page (-1: unknown), time, source, and whether only its day is known.
 
-    The first sources are ``counted``, others timed. ``duplicates`` were left out, and ``lost``
-    ones, whose time is unknown.
+    The first ``counted`` sources give numbers of signals, the others times. ``duplicates`` and
+    ``lost`` count signals that were left out; lost ones have no known time.
     """
 
     page: IntArray
@@ -59,20 +59,20 @@ class Signals(NamedTuple):
 
 
 def signal_counts(rows: Columns) -> tuple[tuple[str, ...], IntArray]:
-    """Return the sources that have columns of counts, S of them, and the counts, (S, n)."""
+    """Read the columns with counts of signals; return the S sources and the counts, (S, n)."""
     words = [word for word in rows if word.startswith("signals")]
     expected = f"a whole number from 0 to {MOST_SIGNALS:g}"
     counts = np.zeros((len(words), rows.num_rows), np.int64)
     for count, word in zip(counts, words, strict=True):
-        given = np.nan_to_num(rows.numbers(word, expected))
-        wrong = (given < 0) | (given > MOST_SIGNALS) | (given % 1 > 0)
+        values = np.nan_to_num(rows.numbers(word, expected))
+        wrong = (values < 0) | (values > MOST_SIGNALS) | (values % 1 > 0)
         rows.check(word, wrong, expected)
-        count[:] = np.where(wrong, 0, given)
+        count[:] = np.where(wrong, 0, values)
     return tuple(word.partition(":")[2] or word for word in words), counts
 
 
 def spread_signals(sources: tuple[str, ...], counts: IntArray, crawls: Crawls) -> Signals:
-    """Return counted signals, (S, n), spread evenly since the page's crawl before."""
+    """Spread counted signals, (S, n), evenly over the time since the page's previous crawl."""
     counts = counts[:, crawls.row]
     first = crawls.first()
     lost = int(counts[:, first].sum())
@@ -96,12 +96,12 @@ def with_events(
     log: Columns,
     columns: Mapping[str, str],
 ) -> Signals:
-    """Return signals and those of a file of events, with limits for bad rows as in the log.
+    """Add the signals of a file of events; bad rows have the same limit as in the log.
 
     ``columns`` are names in the file of columns that have other names, see :class:`Wanted`.
     """
     wanted = log.wanted._replace(
-        known=EVENT_COLUMNS, columns=columns, aliases=EVENT_ALIASES, option="event-column"
+        word_pattern=EVENT_COLUMNS, columns=columns, aliases=EVENT_ALIASES, option="event-column"
     )
     rows = read_columns(path, wanted)
     url, times = rows.codes("url"), rows.times("time", dated, unit=unit)
@@ -120,24 +120,25 @@ def with_events(
     keys = np.array([np.where(page < 0, -1 - url.number, page), times.value, source])
     order = np.lexsort(keys)
     order = order[rows.good[order]]
-    kept = order[(np.diff(keys[:, order], prepend=np.nan) != 0.0).any(axis=0)]
+    unique = order[(np.diff(keys[:, order], prepend=np.nan) != 0.0).any(axis=0)]
     rows.note_others(file=f" of {path}")
     log.notes += rows.notes
     return signals._replace(
-        page=np.append(signals.page, page[kept]),
-        time=np.append(signals.time, times.value[kept]),
-        source=np.append(signals.source, source[kept] + len(signals.sources)),
-        whole_day=np.append(signals.whole_day, times.whole_day[kept]),
+        page=np.append(signals.page, page[unique]),
+        time=np.append(signals.time, times.value[unique]),
+        source=np.append(signals.source, source[unique] + len(signals.sources)),
+        whole_day=np.append(signals.whole_day, times.whole_day[unique]),
         sources=signals.sources + names,
-        duplicates=order.size - kept.size,
+        duplicates=order.size - unique.size,
     )
 
 
 def _unmatched(path: Path, urls: list[str], pages: Pages) -> list[str]:
-    """Return a note on URLs that are of no page, with one, a page like it, and what merges them."""
+    """Return a note on signals' URLs that are no page, with an example and an option that helps."""
     if not urls:
         return []
-    alike = {SPELLING.sub("", x.lower()): pages.urls[k] for x, k in pages.known.items() if k >= 0}
+    forms = {form: page for form, page in pages.page_of_form.items() if page >= 0}
+    alike = {SPELLING.sub("", form.lower()): pages.urls[page] for form, page in forms.items()}
     bare = {url: SPELLING.sub("", normal_url(url).lower()) for url in urls}
     url = next((url for url in urls if bare[url] in alike), urls[0])
     page = alike.get(bare[url], pages.urls[0])
@@ -153,11 +154,11 @@ def place(
     crawl_time: FloatArray,
     crawl_changed: BoolArray,
 ) -> FloatArray:
-    """Return a time in the day of each signal, (k,).
+    """Choose a time within the day of each signal of which only the day is known, (k,).
 
     Crawls of the page split the day into pieces, each in one interval between crawls. If exactly
-    one of these intervals ended in a change, the signal is in the middle of its piece, else in the
-    middle of the longest piece, the first of these.
+    one of these intervals ended in a change, the signal is put in the middle of its piece. Else it
+    is put in the middle of the longest piece, the first one of several.
 
     Args:
         page: page of each signal, with at least one crawl, (k,).
@@ -182,6 +183,6 @@ def place(
     changed = ended & np.append(crawl_changed, False)[crawl + 1] & (end > begin)
     alone = np.bincount(signal, changed, page.size)[signal] == 1.0
     best = np.lexsort((-crawl, end - begin + 2.0 * (changed & alone), signal))
-    chosen = best[np.cumsum(last - before + 1) - 1]
-    middle: FloatArray = 0.5 * (begin + end)[chosen]
+    longest = best[np.cumsum(last - before + 1) - 1]
+    middle: FloatArray = 0.5 * (begin + end)[longest]
     return middle

@@ -1,4 +1,4 @@
-"""Which URLs of a log are one page, and the hosts of URLs (RFC 3986)."""
+"""Decide which URLs of a log are the same page, and find their hosts (RFC 3986)."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from policies.live.logs.columns import Columns
 from policies.live.urls import normal_url
 
 HOST = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#]*@)?(?P<host>\[[^\]/?#]*\]|[^/?#:]*)"
-"""Host of a URL, without user and port (RFC 3986, section 3.2)."""
+"""Matches the host of a URL, without user and port (RFC 3986, section 3.2)."""
 
 
 class Pages(NamedTuple):
-    """Pages of a log: page of each row, (n,); their names, (p,); and page of each normal form."""
+    """The pages of a log: each row's page, (n,); names of pages, (p,); page of each normal form."""
 
     number: IntArray
     urls: NDArray[np.object_]
-    known: dict[str, int]
+    page_of_form: dict[str, int]
     merge_schemes: bool
     merge_www: bool
 
     def find(self, urls: Iterable[str]) -> IntArray:
-        """Return the page of each URL, -1 if it is none of these."""
+        """Return the page of each URL, -1 for a URL of no page."""
         normal = (normal_url(url, self.merge_schemes, self.merge_www) for url in urls)
-        return np.array([self.known.get(url, -1) for url in normal], np.int64)
+        return np.array([self.page_of_form.get(url, -1) for url in normal], np.int64)
 
 
 def pages_of(rows: Columns, time: FloatArray, merge_schemes: bool, merge_www: bool) -> Pages:
-    """Return the pages of a log: one for each key of an archive, or else each normal form.
+    """Find the pages of a log: one for each key of a web archive, else for each normal form.
 
     A page has the name that its latest row, by ``time``, has. As keys of archives have neither
     scheme nor www., signals are then found without these. Adds a note on what was merged.
@@ -59,8 +59,8 @@ def pages_of(rows: Columns, time: FloatArray, merge_schemes: bool, merge_www: bo
     spellings = np.bincount(page_of, minlength=1)
     many = spellings[spellings > 1]
     if many.size:
-        one, other = (texts[k] for k in text_of[page_of == np.argmax(spellings)][:2])
-        what = f"pages with several spellings of their URL, such as {one!r} and {other!r}"
+        first, second = (texts[k] for k in text_of[page_of == np.argmax(spellings)][:2])
+        what = f"pages with several spellings of their URL, such as {first!r} and {second!r}"
         rows.notes.append(f"{what}: {many.size} with {many.sum()} URLs")
     names = np.array([*texts, ""], np.object_)[name]
     return Pages(number, names, dict(zip(forms, page.tolist(), strict=True)), *merges)
@@ -72,6 +72,6 @@ def hosts_of(urls: Any) -> NDArray[np.object_]:
     ``urls`` are an array of strings, of NumPy or Arrow.
     """
     texts = urls if isinstance(urls, pa.Array) else pa.array(urls, pa.large_string())
-    found = pc.struct_field(pc.extract_regex(texts, HOST), "host")
-    hosts: NDArray[np.object_] = pc.fill_null(pc.utf8_lower(found), "").to_numpy(False)
+    matches = pc.struct_field(pc.extract_regex(texts, HOST), "host")
+    hosts: NDArray[np.object_] = pc.fill_null(pc.utf8_lower(matches), "").to_numpy(False)
     return hosts

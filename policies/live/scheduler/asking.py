@@ -1,4 +1,4 @@
-"""What a scheduler answers: the best pages now, whether one is due, and what is known of them."""
+"""Answer questions about pages: the best now, whether one is due, and their estimates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.types.arguments import real
-from policies.live.scheduler.choices import hand_out, take, worth
+from policies.live.scheduler.choices import hand_out, take, value_now
 from policies.live.scheduler.describing import description, stale, states_at, troubles
 from policies.live.scheduler.pacing import Fetch, PacedScheduler
 from policies.live.scheduler.pages import PageTables
@@ -22,10 +22,10 @@ LISTED = READY, NEW, SENT, WAITING, PARKED, GONE
 
 
 class Asking(PacedScheduler):
-    """The calls that hand out pages, and describe them.
+    """The calls of a scheduler that hand out pages to fetch, and describe pages.
 
     Attributes:
-        price: the price of :meth:`ask`.
+        price: the crawl value from which on :meth:`ask` grants a page.
     """
 
     pages: PageTables
@@ -59,21 +59,21 @@ class Asking(PacedScheduler):
     # A page that is asked for
 
     def ask(self, time: float, page_id: Any) -> Fetch:
-        """Return whether a page may be fetched now, for one who holds copies and asks before.
+        """Return whether a page may be fetched now; for programs that ask page by page.
 
-        For loops that do not call :meth:`next`, in which pages are asked for at times of their own.
-        A page is granted by its crawl value, at a price that follows what is left of the saved
-        bandwidth (:class:`policies.live.scheduler.price.Price`), so that all of it goes to the
-        pages of the largest values. ``burst`` must be the time of a fetch at least, and should be
-        that of 20. With a policy that allocates rates, a page is granted when it is due. A page
-        that is granted is handed out: it must be reported.
+        Such a program does not call :meth:`next`; it asks for a page whenever it needs the page.
+        A page is granted if its crawl value reaches a price. The price falls while much saved
+        bandwidth is left (:class:`policies.live.scheduler.price.Price`), so that the bandwidth
+        goes to the pages of the largest values. ``burst`` must be at least the time of one fetch,
+        and should be the time of 20. With a policy that allocates rates, a page is granted when
+        it is due. A granted page counts as handed out: its fetch must be reported.
 
         Args:
-            time: the time.
-            page_id: the page.
+            time: the time of the question.
+            page_id: the id of the page.
 
         Returns:
-            The page; or None, and when to ask again, at the latest.
+            The page if it is granted; else None, and the latest time to ask again.
 
         Raises:
             ValueError: the page is unknown or gone, or ``burst`` is too short.
@@ -89,7 +89,7 @@ class Asking(PacedScheduler):
         pace.limit(pace.most_saved)
         if pace.is_used_up:
             return Fetch(None, pace.ask_again(self._next_chance))
-        value = float(ready(worth)(*pages.arguments, pages.values.value, pace.time, row))
+        value = float(ready(value_now)(*pages.arguments, pages.values.value, pace.time, row))
         if math.isnan(value) or not self._grants(value):
             return Fetch(None, max(self._chance(row, value), pace.soon))
         ready(hand_out)(*pages.arguments, pace.time, row)
@@ -97,42 +97,43 @@ class Asking(PacedScheduler):
         return Fetch(page_id, pace.time)
 
     def _grants(self, value: float) -> bool:
-        """Return whether a page of a value is granted; inf without a copy."""
+        """Return whether :meth:`ask` grants a page of a crawl value; inf: a page without a copy."""
         if value == math.inf:
             return self.price.takes_new()
         return self.price.takes(value) if self.pages.values.apart else value >= 1.0
 
     def _chance(self, row: int, value: float) -> float:
-        """Return the time at which a page that was refused may be granted, if nothing happens."""
-        now, apart = self.time, self.pages.values.apart
+        """Return the latest time at which a page that :meth:`ask` refused may be granted."""
+        now, independent = self.time, self.pages.values.apart
         if value == math.inf:
-            return (now if self.price.asked is None else self.price.asked) + self.price.span
-        price = self.price.value if apart else 1.0
+            return (now if self.price.last_ask is None else self.price.last_ask) + self.price.span
+        price = self.price.value if independent else 1.0
         due = float(description(self.pages, row, now, price)["due"])
         if math.isnan(value):  # its host has other fetches, or it waits
             return due if due > now else self.pace.ask_again(self._next_chance)
         full = now + (self.most_saved - self.allowance) / self.bandwidth
-        return min(due, full) if value > 0.0 and apart else due
+        return min(due, full) if value > 0.0 and independent else due
 
     # What is asked about pages
 
     def describe(self, page_id: Any, time: float | None = None) -> dict[str, Any]:
         """Return what is known of a page now, or at a time; ValueError if it is unknown.
 
-        Its columns by name, ``copy`` (None if there is none), the number of ``signals`` since then,
-        the ``stale`` probability by the rates of changes and signals, ``state``, ``failures``,
-        ``value``, and ``due``: the time at which it may be fetched and its value reaches that of
-        the pages fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for
-        never); and ``why`` in words.
+        The dict has the page's columns by name; ``copy``, the time of its copy (None without one);
+        ``signals``, their number since the copy; ``stale``, the probability that the copy is stale
+        by the rates of changes and signals; ``state``; ``failures``; ``value``, its crawl value;
+        ``due``, the time at which it may be fetched and its value reaches that of the pages
+        fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for never); and
+        ``why``, the reason in words.
         """
         row = self.pages.row(page_id, gone=True)
         self.pages.allocate()
-        asked = self.price.log is not None and self.pages.values.apart
-        price = math.exp(self.price.log or 0.0) if asked else None
-        return description(self.pages, row, self._at(time), price)
+        has_price = self.price.log is not None and self.pages.values.apart
+        price = math.exp(self.price.log or 0.0) if has_price else None
+        return description(self.pages, row, self._not_before_clock(time), price)
 
     def why(self) -> str:
-        """Return why :meth:`next` has no page now, or that it has one."""
+        """Return a sentence that says why :meth:`next` has no page now, or that it has one."""
         counts, ask_again = states_at(self.pages, self.time), self.pace.ask_again(self._next_chance)
         states = ", ".join(f"{counts[k]} {STATES[k]}" for k in LISTED)
         reason = f"no page may be fetched before {ask_again:g}"
@@ -143,7 +144,7 @@ class Asking(PacedScheduler):
         return f"{reason}; pages: {states}"
 
     def overview(self, time: float | None = None) -> dict[str, Any]:
-        """Return what is known of all pages now, or at a time; it looks at each of them.
+        """Return a summary of all pages now, or at a time; its cost grows with the number of pages.
 
         ``states``, the pages by state; ``freshness``, the importance-weighted probability that a
         copy is fresh, by the rates of changes and signals, None where no change rates are known;
@@ -152,7 +153,7 @@ class Asking(PacedScheduler):
         than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the fetches that may be made
         now.
         """
-        pages, now = self.pages, self._at(time)
+        pages, now = self.pages, self._not_before_clock(time)
         pages.allocate()
         counts, rows = states_at(pages, now), pages.living()
         probability, weight = stale(pages, rows, now), pages.columns.get("importance")
@@ -168,6 +169,6 @@ class Asking(PacedScheduler):
             "allowance": min(self.allowance, self.most_saved),
         }
 
-    def _at(self, time: float | None) -> float:
-        """Return a time that is not before the clock."""
+    def _not_before_clock(self, time: float | None) -> float:
+        """Return a given time, or the clock's if the time is None or earlier."""
         return self.time if time is None else max(self.time, real("time", time))

@@ -1,4 +1,4 @@
-"""Shares of a bandwidth among shards, exchanged until all shards crawl at the same value.
+"""Share a bandwidth among shards so that all of them crawl at the same value.
 
 At the optimum all pages are crawled at one crawl value, the multiplier. A shard with a larger
 share b crawls at a smaller value v, which falls by b^-p with p from about 0.5 to 2. An exchange
@@ -13,10 +13,10 @@ import numpy as np
 from crawl_envs.types import FloatArray, IntArray
 
 FARTHEST = 2.0
-"""Most by which a share is multiplied or divided in an exchange."""
+"""Largest factor by which an exchange multiplies or divides a shard's share of the bandwidth."""
 
-LEAST = 1e-3
-"""Least share of a shard, of an equal one: a shard may get pages later."""
+MIN_SHARE = 1e-3
+"""Least share of a shard, as a fraction of 1 / N; a shard without pages may get some later."""
 
 
 class Balance:
@@ -31,41 +31,41 @@ class Balance:
         self._totals, self._counts, self._credit = np.zeros((3, shares.size))
 
     def note(self, shard: int, value: float, count: int) -> None:
-        """Take note of the value, > 0, at which a shard crawled a number of pages."""
+        """Note that a shard crawled ``count`` pages at a crawl value, > 0."""
         self._totals[shard] += count * np.log(value)
         self._counts[shard] += count
 
     def forget(self) -> None:
-        """Forget the values so far."""
+        """Forget the crawl values noted since the last exchange."""
         self._totals[:] = self._counts[:] = 0.0
 
-    def split(self, count: int, asked: IntArray) -> IntArray:
-        """Return whole numbers of sum ``count`` by the shares of some shards, (len(asked),).
+    def split(self, count: int, shards: IntArray) -> IntArray:
+        """Divide ``count`` fetches among some shards by their shares; return whole numbers, (n,).
 
-        What was rounded is made up for in later calls.
+        Later calls make up for what rounding took from or gave to a shard.
         """
-        exact = count * self.shares[asked] / self.shares[asked].sum()
+        exact = count * self.shares[shards] / self.shares[shards].sum()
         counts: IntArray = np.floor(exact).astype(np.int64)
-        self._credit[asked] += exact - counts
-        first = np.argsort(-self._credit[asked], kind="stable")[: count - counts.sum()]
+        self._credit[shards] += exact - counts
+        first = np.argsort(-self._credit[shards], kind="stable")[: count - counts.sum()]
         counts[first] += 1
-        self._credit[asked[first]] -= 1.0
+        self._credit[shards[first]] -= 1.0
         return counts
 
     def exchange(self, empty: IntArray) -> None:
-        """Exchange shares by the values noted, and forget these.
+        """Move bandwidth to the shards that crawled at larger values, and forget the values.
 
         Args:
             empty: shards without pages, whose shares decrease. Other shards that did not crawl
                 keep theirs.
         """
-        seen = np.flatnonzero(self._counts > 0.0)
-        if seen.size:
-            log_value = self._totals[seen] / self._counts[seen]
+        active = np.flatnonzero(self._counts > 0.0)
+        if active.size:
+            log_value = self._totals[active] / self._counts[active]
             factor = np.exp(0.5 * (log_value - log_value.mean()))
-            part = self.shares[seen] * np.clip(factor, 1.0 / FARTHEST, FARTHEST)
-            self.shares[seen] = part * (self.shares[seen].sum() / part.sum())
+            part = self.shares[active] * np.clip(factor, 1.0 / FARTHEST, FARTHEST)
+            self.shares[active] = part * (self.shares[active].sum() / part.sum())
         self.shares[empty] /= FARTHEST
-        shares = np.maximum(self.shares, LEAST / self.shares.size)
+        shares = np.maximum(self.shares, MIN_SHARE / self.shares.size)
         self.shares = shares / shares.sum()
         self.forget()

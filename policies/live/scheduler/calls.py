@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 class Noted(NamedTuple):
-    """The answer of :meth:`CrawlScheduler.signal`.
+    """The signals that :meth:`CrawlScheduler.signal` ignored.
 
     Attributes:
         ignored: signals of known pages that were ignored.
@@ -30,13 +30,13 @@ CHANGES = (
     *("add", "update", "remove", "move", "revive", "limit_hosts", "hold", "configure"),
     *("reset_clock", "signal", "source_gap", "report", "next", "next_batch", "ask"),
 )
-"""The calls that change a scheduler."""
+"""Names of the methods that change a scheduler."""
 QUERIES = ("describe", "why", "overview", "warm")
-"""The calls that change nothing."""
+"""Names of the methods that change nothing."""
 
 
 def locked(method: Any) -> Any:
-    """Return a call that waits for those of other threads, and that watchers see."""
+    """Wrap a scheduler's method: it waits for calls of other threads, and watchers see it."""
     signature, changes = inspect.signature(method), method.__name__ in CHANGES
     forgets = changes and not method.__name__.startswith("next")
 
@@ -55,7 +55,7 @@ def locked(method: Any) -> Any:
 
 
 def passed_on(method: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Return a method of the same arguments that hands its name and these to ``_call``."""
+    """Replace a method by one that passes the method's name and arguments to ``_call``."""
     signature = inspect.signature(method)
 
     @functools.wraps(method)

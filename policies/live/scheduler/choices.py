@@ -43,29 +43,29 @@ from policies.live.scheduler.states import (
     opening_hosts,
 )
 
-MANY = 8
-"""Choices at one time from which pages are ranked at once."""
+MIN_RANKED = 8
+"""Least number of pages of one batch for which the best pages are sorted in one pass."""
 MOST_DOUBLINGS = 60
 
 
 @inlined(forceinline=True)
 def opens_at(choices: Choices, host: int) -> float:
-    """Return the time from which on a host may be asked."""
+    """Return the time from which on a host's gap and hold allow a fetch."""
     return float(max(choices.opens[host], choices.held[host]))
 
 
 @inlined(forceinline=True)
 def is_free(choices: Choices, host: int) -> bool:
-    """Return whether a host has fewer fetches than it may; with a gap that is one, if not said."""
-    most = choices.most[host]
-    if most == NO_LIMIT and choices.gap[host] > 0.0:
-        most = 1
-    return bool(choices.busy[host] < most)
+    """Return whether a host may have one more fetch at once; a gap without a limit allows one."""
+    max_fetches = choices.most[host]
+    if max_fetches == NO_LIMIT and choices.gap[host] > 0.0:
+        max_fetches = 1
+    return bool(choices.busy[host] < max_fetches)
 
 
 @inlined(forceinline=True)
 def is_open(choices: Choices, host: int, now: float) -> bool:
-    """Return whether a host may be asked."""
+    """Return whether a page of a host may be fetched now; host -1 has no limits."""
     return host < 0 or (opens_at(choices, host) <= now and is_free(choices, host))
 
 
@@ -73,9 +73,9 @@ def is_open(choices: Choices, host: int, now: float) -> bool:
 def make_ready(
     choices: Choices, lazy: LazyArgmax, value: Any, page: int, now: float, guess: float = 0.0
 ) -> None:
-    """Let a page be chosen again, at the earliest when its wait is over.
+    """Enter a page into the search for the best page, or let it wait until it may be fetched.
 
-    ``guess`` is one of the time until it is chosen, 0 for none.
+    ``guess`` is a guess of the time until the page is chosen, 0 for none.
     """
     copy, due = lazy.pages[page].last_crawl, choices.retry_at[page]
     if copy < math.inf:
@@ -96,7 +96,7 @@ def make_ready(
 
 @inlined()
 def pass_due_times(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Let the pages be chosen whose fetch is lost or whose wait is over; count gone ones.
+    """Process the times that have passed: lost fetches, ended waits, and gone pages to forget.
 
     A page whose fetch is lost is ready at once if nothing failed since its copy; else it waits.
     """
@@ -116,7 +116,7 @@ def pass_due_times(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -
 
 @inlined()
 def park(choices: Choices, lazy: LazyArgmax, page: int) -> None:
-    """Park a page until its host opens."""
+    """Take a page out of the search until its host may be fetched from."""
     host = choices.host[page]
     remove(lazy, page)
     choices.status[page] = PARKED
@@ -126,14 +126,14 @@ def park(choices: Choices, lazy: LazyArgmax, page: int) -> None:
 
 @inlined()
 def expect(choices: Choices, host: int) -> None:
-    """Note the time at which a host opens, if pages are parked there."""
+    """Schedule the time at which a host opens, if the host has parked pages."""
     if choices.first[host + 1] >= 0 and is_free(choices, host):
         set_due(opening_hosts(choices), host, opens_at(choices, host))
 
 
 @inlined()
 def open_hosts(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Let the parked pages of hosts that may be asked again be chosen."""
+    """Bring the parked pages of all hosts that have opened by now back into the search."""
     hosts = opening_hosts(choices)
     while first_due(hosts) <= now:
         host = hosts.entries[0]
@@ -146,7 +146,7 @@ def open_hosts(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -> No
 
 @inlined()
 def end_fetch(choices: Choices, page: int, end: float) -> None:
-    """Count a fetch of the page's host as ended, whether the page was sent or not."""
+    """Count a fetch of a page's host as ended at a time, whether the page was handed out or not."""
     host = choices.host[page]
     if host >= 0:
         if choices.status[page] == SENT:
@@ -157,14 +157,14 @@ def end_fetch(choices: Choices, page: int, end: float) -> None:
 
 @inlined()
 def leave_line(choices: Choices, page: int) -> None:
-    """Take a new page out of the line."""
+    """Take a new page out of the queue of new pages."""
     leave_queue(choices, page, LINE)
     choices.lines[0].num_new -= 1
 
 
 @inlined()
 def leave_state(choices: Choices, lazy: LazyArgmax, page: int, end: float) -> None:
-    """Take a page out of its state; a fetch of it ends at a time."""
+    """Make a page absent, whatever its state; if it was handed out, its fetch ends at ``end``."""
     status = choices.status[page]
     if status == SENT:
         end_fetch(choices, page, end)
@@ -179,7 +179,7 @@ def leave_state(choices: Choices, lazy: LazyArgmax, page: int, end: float) -> No
 
 @inlined()
 def count_failure(choices: Choices, page: int, end: float) -> None:
-    """Let a page wait after a failure, twice as long as after the one before."""
+    """Count a failure of a page; its wait from ``end`` doubles with each failure in a row."""
     lines = choices.lines[0]
     choices.fails[page] = min(choices.fails[page] + 1, MOST_DOUBLINGS)
     wait = min(lines.retry * 2.0 ** (choices.fails[page] - 1), lines.most_retry)
@@ -188,7 +188,7 @@ def count_failure(choices: Choices, page: int, end: float) -> None:
 
 @inlined()
 def lose_fetch(choices: Choices, page: int, end: float) -> None:
-    """Take note of a lost fetch: a failure, but for the first one since the copy."""
+    """Count a lost fetch as a failure, except the first one since the page's copy."""
     if choices.retry_at[page] == -math.inf:
         choices.retry_at[page] = end
     else:
@@ -197,7 +197,7 @@ def lose_fetch(choices: Choices, page: int, end: float) -> None:
 
 @inlined()
 def correct_clocks(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -> None:
-    """Put copies and signals that are ahead of the clock to now, and count those far ahead."""
+    """Set future times of copies and signals to now; count those ahead by more than the skew."""
     lines = choices.lines[0]
     if lines.latest_copy > now:
         for page in range(choices.status.shape[0]):
@@ -221,7 +221,7 @@ def correct_clocks(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -
 
 @inlined()
 def next_new(choices: Choices, lazy: LazyArgmax, now: float) -> int:
-    """Return the first new page whose host may be asked, or -1; park those before it."""
+    """Return the first new page whose host is open, or -1; park the new pages before it."""
     while choices.first[LINE] >= 0:
         page = choices.first[LINE]
         leave_line(choices, page)
@@ -233,7 +233,7 @@ def next_new(choices: Choices, lazy: LazyArgmax, now: float) -> int:
 
 @inlined()
 def rank(lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntArray) -> None:
-    """Write the pages above the top bar, best first, to ``ranked[span[0]:span[1]]``."""
+    """Write the pages whose value reaches the search's top bar to ``ranked``, best first."""
     bar = lazy.levels[0].bar
     pages = np.sort(lazy.members[: lazy.levels[0].end])  # the lowest is first among equal values
     values = np.empty(pages.shape[0])
@@ -249,7 +249,7 @@ def rank(lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntAr
 
 @inlined()
 def next_ranked(lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntArray) -> int:
-    """Return the best of the pages that are not chosen yet, or -1."""
+    """Return the best page not yet taken, or -1; ``span`` bounds the rest of ``ranked``."""
     while span[0] == span[1] and lazy.levels[0].bar > -math.inf:
         lower_bars(lazy, value, now)
         rank(lazy, value, now, ranked, span)
@@ -264,9 +264,9 @@ def next_ranked(lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span
 def next_ready(
     choices: Choices, lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntArray
 ) -> int:
-    """Return the page of the largest value whose host may be asked, or -1; park those above it.
+    """Return the best page whose host is open, or -1; park better pages of closed hosts.
 
-    ``ranked`` has the first pages; without room in it each page is searched for.
+    ``ranked`` has the pages sorted so far; if it has length 0, each page is searched for.
     """
     while True:
         if ranked.shape[0] == 0:
@@ -282,7 +282,7 @@ def next_ready(
 def choose(
     choices: Choices, lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntArray
 ) -> int:
-    """Return the page to fetch next, or -1; new pages are owed a share of what is handed out."""
+    """Return the page to fetch next, or -1; new pages get their share of all fetches."""
     lines, page = choices.lines[0], -1
     credit = lines.credit + (lines.new_share if lines.num_new > 0 else 0.0)
     if credit >= 1.0:
@@ -299,7 +299,7 @@ def choose(
 
 @inlined()
 def send(choices: Choices, lazy: LazyArgmax, page: int, now: float) -> None:
-    """Count a page as sent to the crawler."""
+    """Mark a page as handed out now, and count the fetch for the limits of its host."""
     host = choices.host[page]
     if host >= 0:
         choices.busy[host] += 1
@@ -311,12 +311,12 @@ def send(choices: Choices, lazy: LazyArgmax, page: int, now: float) -> None:
 
 @compiled(types.int64(types.int64[::1], types.int64[::1], VALUE, types.float64, types.int64[::1]))
 def take(table: IntArray, search: IntArray, value: Any, now: float, pages: IntArray) -> int:
-    """Write the pages to fetch at a time, best first, and return their number."""
+    """Write the pages to fetch at a time to ``pages``, best first, and return their number."""
     choices, lazy = choices_at(table), lazy_at(search)
     correct_clocks(choices, lazy, value, now)
     pass_due_times(choices, lazy, value, now)
     open_hosts(choices, lazy, value, now)
-    count, many = pages.shape[0], pages.shape[0] >= MANY
+    count, many = pages.shape[0], pages.shape[0] >= MIN_RANKED
     ranked, span = np.empty(choices.status.shape[0] if many else 0, np.int64), np.zeros(2, np.int64)
     lazy.search[0].batch = max(count, lazy.search[0].batch - lazy.search[0].batch // 4)
     if many:
@@ -338,8 +338,8 @@ def take(table: IntArray, search: IntArray, value: Any, now: float, pages: IntAr
 
 
 @compiled(types.float64(types.int64[::1], types.int64[::1], VALUE, types.float64, types.int64))
-def worth(table: IntArray, search: IntArray, value: Any, now: float, page: int) -> float:
-    """Return the value of a page; inf without a copy, NaN if it may not be fetched now."""
+def value_now(table: IntArray, search: IntArray, value: Any, now: float, page: int) -> float:
+    """Return a page's crawl value; inf without a copy, NaN if it may not be fetched now."""
     choices, lazy = choices_at(table), lazy_at(search)
     correct_clocks(choices, lazy, value, now)
     pass_due_times(choices, lazy, value, now)
@@ -352,7 +352,7 @@ def worth(table: IntArray, search: IntArray, value: Any, now: float, page: int) 
 
 @compiled(types.void(types.int64[::1], types.int64[::1], types.float64, types.int64))
 def hand_out(table: IntArray, search: IntArray, now: float, page: int) -> None:
-    """Send a page that may be fetched."""
+    """Hand out one page, which must be ready or new and whose host must be open."""
     choices, lazy = choices_at(table), lazy_at(search)
     if choices.status[page] == NEW:
         leave_line(choices, page)
@@ -361,13 +361,13 @@ def hand_out(table: IntArray, search: IntArray, now: float, page: int) -> None:
 
 @compiled(types.void(types.int64[::1], VALUE, types.float64))
 def look(search: IntArray, value: Any, now: float) -> None:
-    """Set the bars of the search by the values of all pages."""
+    """Set the bars of the search by evaluating all pages."""
     best_page(lazy_at(search), value, now)
 
 
 @compiled(types.void(types.int64[::1], types.int64[::1], VALUE, types.int64[::1], types.float64))
 def admit(table: IntArray, search: IntArray, value: Any, pages: IntArray, now: float) -> None:
-    """Let absent pages be chosen, or place ready ones again after a change of any kind."""
+    """Enter absent pages into the search, or pages that are ready or wait again after a change."""
     choices, lazy = choices_at(table), lazy_at(search)
     for page in pages:
         if choices.status[page] in (ABSENT, READY, WAITING):

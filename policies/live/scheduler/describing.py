@@ -1,4 +1,4 @@
-"""What a scheduler knows of a page, and why it has no page to fetch, in words."""
+"""Describe in words the state of a page, and why no page can be fetched now."""
 
 from __future__ import annotations
 
@@ -15,40 +15,41 @@ from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATE
 
 plain_is_free = cast(Any, is_free).py_func  # without a compilation
 FARTHEST = 2.0**60
-"""The longest time within which a due time is searched, in times since the copy."""
+"""Longest time within which a page's due time is searched, in multiples of its copy's age."""
 STARVED = 10.0
-"""Mean times between two fetches of a page after which a page without one counts as starved."""
+"""Age of a copy, in mean intervals between fetches of a page, above which it is starved."""
 LATE = 0.95
-"""Probability of a stale copy from which on a page counts as late."""
+"""Probability of a stale copy above which a page counts as late."""
 
 
 def description(
     pages: PageTables, row: int, now: float, price: float | None = None
 ) -> dict[str, Any]:
-    """Return what is known of the page of a row; see :meth:`CrawlScheduler.describe`.
+    """Describe the page of a row in a dict; see :meth:`CrawlScheduler.describe`.
 
-    It is due when its value reaches ``price``, or that of the pages that are fetched now.
+    ``due`` is the time at which the page's crawl value reaches ``price``; None for the value of
+    the pages that are fetched now.
     """
     choices, page = pages.choices, pages.lazy.pages[row]
     columns = {name: column[..., row].tolist() for name, column in pages.columns.items()}
     copy = float(page["last_crawl"]) if math.isfinite(page["last_crawl"]) else None
     state = int(choices.status[row])
     earliest, why = _earliest(pages, row, state, now)
-    told: dict[str, Any] = {"state": STATES[state], "copy": copy, "why": why}
-    told["signals"] = int(pages.signal_counts(np.array([row])).sum())
-    told["failures"] = int(choices.fails[row])
-    told["value"] = told["stale"] = None
-    told["due"] = earliest if state != GONE else math.inf
+    facts: dict[str, Any] = {"state": STATES[state], "copy": copy, "why": why}
+    facts["signals"] = int(pages.signal_counts(np.array([row])).sum())
+    facts["failures"] = int(choices.fails[row])
+    facts["value"] = facts["stale"] = None
+    facts["due"] = earliest if state != GONE else math.inf
     if copy is not None:
         probability = stale(pages, np.array([row]), now)
-        told["stale"] = None if probability is None else float(probability[0])
-        told["value"] = _value(pages, row, now)
-        told["due"] = _due(pages, row, told["due"], price)
-    return {**columns, "least_interval": float(choices.least[row]), **told}
+        facts["stale"] = None if probability is None else float(probability[0])
+        facts["value"] = _value(pages, row, now)
+        facts["due"] = _due(pages, row, facts["due"], price)
+    return {**columns, "least_interval": float(choices.least[row]), **facts}
 
 
 def _earliest(pages: PageTables, row: int, state: int, now: float) -> tuple[float, str]:
-    """Return the time from which on a page may be fetched, and why, in words."""
+    """Return the time from which on a page may be fetched, and the reason in words."""
     choices, lines, host = pages.choices, pages.choices.lines[0], int(pages.choices.host[row])
     if state == GONE:
         return math.inf, "it is gone"
@@ -71,7 +72,7 @@ def _earliest(pages: PageTables, row: int, state: int, now: float) -> tuple[floa
 
 
 def _value(pages: PageTables, row: int, time: float) -> float:
-    """Return the crawl value of a page at a time, without further signals."""
+    """Return a page's crawl value at a time if no further signal arrives."""
     page = pages.lazy.pages[row]
     elapsed = max(time - float(page["last_crawl"]), 0.0)
     value = pages.values.value(pages.lazy.parameters, row, elapsed, float(page["counted"]))
@@ -81,7 +82,7 @@ def _value(pages: PageTables, row: int, time: float) -> float:
 def stale(pages: PageTables, rows: IntArray, now: float) -> FloatArray | None:
     """Return the probability that each page's copy is stale, (n,); 1 without a copy.
 
-    None if no change rates are known.
+    The answer is None if no change rates are known.
     """
     columns = {name: column[..., rows] for name, column in pages.columns.items()}
     if "change_rate" not in columns:
@@ -94,8 +95,8 @@ def stale(pages: PageTables, rows: IntArray, now: float) -> FloatArray | None:
         level = level * (1.0 - np.atleast_2d(columns["recall"]).sum(axis=0))
         evidence = np.atleast_2d(evidence_of(columns))
         with np.errstate(invalid="ignore"):  # no signal of endless evidence
-            told = np.where(signals.T > 0.0, signals.T * evidence, 0.0)
-        level += told.sum(axis=0) + pages.lost(rows, copies).sum(axis=0)
+            levels = np.where(signals.T > 0.0, signals.T * evidence, 0.0)
+        level += levels.sum(axis=0) + pages.lost(rows, copies).sum(axis=0)
     probability = -np.expm1(-level)
     if "complete" in columns:  # every change is signalled
         probability = np.where(columns["complete"] > 0.5, signals.any(axis=1), probability)
@@ -103,7 +104,7 @@ def stale(pages: PageTables, rows: IntArray, now: float) -> FloatArray | None:
 
 
 def states_at(pages: PageTables, now: float) -> IntArray:
-    """Return the number of pages in each state at a time, by which waits may be over."""
+    """Return the number of pages in each state at a time; waits that are over then have ended."""
     choices = pages.choices
     passed = (choices.due <= now) & np.isin(choices.status, (WAITING, SENT))
     status = np.where(np.isfinite(pages.lazy.pages["last_crawl"]), READY, NEW)
@@ -113,7 +114,7 @@ def states_at(pages: PageTables, now: float) -> IntArray:
 def troubles(
     pages: PageTables, rows: IntArray, probability: FloatArray | None, now: float, bandwidth: float
 ) -> dict[str, BoolArray]:
-    """Return which pages are failing, starved or late, (n,) each; ``probability`` as of stale."""
+    """Return which pages fail, starve or are late, (n,) each; ``probability`` of stale copies."""
     ages = now - pages.lazy.pages["last_crawl"][rows]
     return {
         "failing": pages.choices.fails[rows] > 0,
@@ -123,19 +124,19 @@ def troubles(
 
 
 def _due(pages: PageTables, row: int, earliest: float, price: float | None) -> float:
-    """Return when a page's value reaches a price, or that of the pages that are fetched now."""
+    """Return the time at which a page's value reaches a price, inf for never."""
     fetched = 1.0 if not pages.values.apart else float(pages.choices.lines[0]["level"])
     bar = fetched if price is None else price
     if earliest == math.inf or _value(pages, row, earliest) >= bar:
         return earliest
-    low = step = max(earliest - float(pages.lazy.pages[row]["last_crawl"]), 1e-12)
-    while _value(pages, row, earliest + step - low) < bar:
+    age = step = max(earliest - float(pages.lazy.pages[row]["last_crawl"]), 1e-12)
+    while _value(pages, row, earliest + step - age) < bar:
         step *= 2.0
-        if step > FARTHEST * low:
+        if step > FARTHEST * age:
             return math.inf
-    least, most = 0.0, step - low
+    low, high = 0.0, step - age
     for _ in range(60):
-        middle = 0.5 * (least + most)
+        middle = 0.5 * (low + high)
         reached = _value(pages, row, earliest + middle) >= bar
-        least, most = (least, middle) if reached else (middle, most)
-    return earliest + most
+        low, high = (low, middle) if reached else (middle, high)
+    return earliest + high

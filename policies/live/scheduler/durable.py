@@ -1,4 +1,4 @@
-"""A scheduler whose calls outlive the process: a snapshot, and a journal of the calls since."""
+"""A scheduler that survives a restart: a snapshot, and a journal of the calls since."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from policies.live.scheduler.reading import READERS
 from policies.live.scheduler.scheduler import CrawlScheduler
 
 REFUSALS = ValueError, TypeError, LookupError, ArithmeticError, AttributeError
-"""Errors of calls that were refused, which are in a journal too; the call after one says so."""
+"""Errors that refuse a call. The journal has refused calls too; the next record marks them."""
 SAVE_EVERY = 10_000
-"""Calls in a journal after which a snapshot is written."""
+"""Number of calls in a journal after which a snapshot is written."""
 SHARDS_FILE = "shards"
-"""The file of a folder of shards: there the shards have folders."""
+"""Name of the file that marks a folder of shards, in which each shard has a folder."""
 
 
 class DurableScheduler(AbstractContextManager["DurableScheduler"]):
     """A :class:`CrawlScheduler` that writes every call to a journal before it takes effect.
 
-    It has the calls of :class:`CrawlScheduler`; those that change nothing, such as ``describe`` and
-    ``next`` where it is known that there is no page yet, are not written. After a crash at any
-    instant the folder leads to the state after the last call that returned, or after the one that
-    was under way. The answers go on as if nothing had happened. Snapshots are written by a thread,
-    while calls go on in the next journal.
+    It has the methods of :class:`CrawlScheduler`. Calls that change nothing are not written, such
+    as ``describe``, or ``next`` when it is known that no page is due yet. After a crash at any
+    instant the folder restores the state after the last call that returned, or after the call
+    that was under way. Answers continue as if nothing had happened. A thread writes snapshots,
+    while further calls are written to the next journal.
 
     Args:
-        folder: a folder of its own. If it holds a scheduler, that one goes on.
+        folder: a folder for this scheduler alone. If it holds a scheduler, that one is resumed.
         scheduler: the scheduler to begin with, if the folder holds none.
         policy: as for :meth:`CrawlScheduler.from_state`. A folder names policies of the registry
             alone, and nothing in it is code.
@@ -48,7 +48,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
     Attributes:
         calls: calls in the journals, since the last snapshot was begun.
         total: calls that were ever written.
-        answer: the result of the last call that was made again at the start, or its error.
+        answer: the result or error of the last call of the journal, which the start repeats.
 
     Raises:
         ValueError: the folder holds a scheduler and another one is given, or neither; its files
@@ -101,9 +101,9 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
                 "with that, or give another folder"
             )
         if self.holds(self.folder) == (scheduler is not None):
-            held = "no scheduler yet" if scheduler is None else "a scheduler already"
+            content = "no scheduler yet" if scheduler is None else "a scheduler already"
             raise ValueError(
-                f"scheduler must be given for a new folder alone, {self.folder} has {held}"
+                f"scheduler must be given for a new folder alone, {self.folder} has {content}"
             )
         for path in self.folder.glob(".snapshot-*.part"):
             path.unlink()  # of a process that has died
@@ -115,7 +115,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
             self._restore(sorted(self.folder.glob("snapshot-*[0-9]"))[-1], policy)
 
     def _restore(self, snapshot: Path, policy: Any) -> None:
-        """Read a snapshot, and make the calls of the journals since."""
+        """Restore the scheduler of a snapshot, and repeat the calls of all later journals."""
         self.number = int(snapshot.name.removeprefix("snapshot-"))
         state, number = read_snapshot(snapshot), self.number
         self.total = state.values.pop("total")
@@ -134,7 +134,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
             self.number += 1
 
     def _repeat(self, path: Path, record: Record) -> None:
-        """Make a call of a journal again; ValueError if that is another one here than it was."""
+        """Repeat a call of a journal; ValueError if this version treats it differently."""
         arguments = record.named
         call, now = arguments.pop("call", None), arguments.pop("now", math.nan)
         before = arguments.pop("refused", False)
@@ -159,7 +159,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
         return self.folder / f"{kind}-{number:012d}"
 
     def _write(self, number: int, state: Record) -> None:
-        """Write a snapshot; then delete the files before it."""
+        """Write a state as snapshot ``number``; then delete older snapshots and journals."""
         state.values.setdefault("total", 0)
         write_records(self._path("snapshot", number), [state])
         for kind in ("snapshot", "journal"):
@@ -168,7 +168,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
                     path.unlink()
 
     def _begin_save(self) -> None:
-        """Begin a journal, and a snapshot from which it goes on."""
+        """Begin the next journal, and let a thread write the snapshot that comes before it."""
         saving, self._saving = self._saving, None
         if saving is not None:
             saving.result()  # an error of it is raised once, and the next call tries again
@@ -183,7 +183,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
         self._saving = self._writer.submit(self._write, number, state)
 
     def save(self) -> None:
-        """Write a snapshot, which shortens the next start, and wait for it."""
+        """Write a snapshot, which shortens the next start; return when it is written."""
         with self.scheduler.lock:
             self._check_open()
             self._begin_save()
@@ -192,7 +192,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
         saving.result()
 
     def close(self) -> None:
-        """Leave the folder to others; calls raise ValueError then."""
+        """Release the folder for other processes; later calls raise ValueError."""
         self._writer.shutdown()
         self.journal.close()
         if self._lock >= 0:
@@ -208,7 +208,7 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
             raise ValueError(f"{self.folder} must be used by the process that opened it, not forks")
 
     def __exit__(self, *error: object) -> None:
-        """Leave the folder to others."""
+        """Release the folder for other processes."""
         self.close()
 
     def __len__(self) -> int:
@@ -229,11 +229,11 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
         """Return the next page to fetch; see :meth:`CrawlScheduler.next`."""
         with self.scheduler.lock:
             self._check_open()
-            known: Fetch | None = self.scheduler.nothing_yet(time)
-            return known if known is not None else self._call("next", {"time": time})
+            answer: Fetch | None = self.scheduler.nothing_yet(time)
+            return answer if answer is not None else self._call("next", {"time": time})
 
     def _call(self, call: str, arguments: dict[str, Any]) -> Any:
-        """Write a call to the journal, and make it."""
+        """Write a call to the journal, make it, and return its result."""
         with self.scheduler.lock:
             self._check_open()
             if self.calls >= self.save_every:
@@ -254,13 +254,13 @@ class DurableScheduler(AbstractContextManager["DurableScheduler"]):
 
 @cache
 def arguments_of(call: str) -> list[str]:
-    """Return the names of the arguments of a call of a scheduler."""
+    """Return the names of the arguments that a scheduler's method takes."""
     names = {*inspect.signature(getattr(CrawlScheduler, call)).parameters}
     return sorted(names.union(READERS if "columns" in names else ()) - {"self", "columns"})
 
 
 def check_change(call: Any, arguments: Iterable[str]) -> None:
-    """Raise ValueError for a call that changes no scheduler, or an argument that it has not."""
+    """Raise ValueError unless a call is a method that changes a scheduler and has the arguments."""
     one_of("call", call, CHANGES)
     for name in arguments:
         one_of(f"argument of {call}", name, arguments_of(call))

@@ -1,4 +1,4 @@
-"""What happens to a scheduler's pages: signals of sources, and results of fetches."""
+"""Apply events to the pages of a scheduler: signals of sources, and results of fetches."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from policies.live.scheduler.signal_log import count_signals
 
 
 class Events(PacedScheduler):
-    """The calls that report signals and fetches."""
+    """The methods of a scheduler that take reports of signals and fetches."""
 
     pages: PageTables
 
     def signal(self, ids: Ids, times: ArrayLike, source: ArrayLike = 0) -> Noted:
-        """Take note of signals; return how many were ignored, and the ids of unknown pages.
+        """Record signals of changes; return how many were ignored, and the ids of unknown pages.
 
-        Signals of pages that are gone or without a copy, and from before a page's copy, are
-        ignored, and so are those that are known: of the same page, time and source. A signal of
-        the very time of a copy counts if it comes after its report. A page keeps the latest 256.
+        Signals of pages that are gone or have no copy are ignored, and signals from before the
+        copy. A second signal of the same page, time and source is ignored, too. A signal at the
+        time of a copy counts if it comes after the copy's report. A page keeps the latest 256.
 
         Args:
             ids: the page of each signal, (n,).
@@ -49,10 +49,10 @@ class Events(PacedScheduler):
         return Noted(int(ignored), labels[~is_known])
 
     def source_gap(self, source: int, since: float) -> None:
-        """Take note that signals of a source were lost from a time until now.
+        """Record that the signals of a source were lost from a time until now.
 
-        Pages count as more likely stale, by the changes that the source would have signalled since
-        their copies. What fetches find of copies from the gap is not learned from.
+        Pages then count as more likely stale: by the changes since their copies that the source
+        would have signalled. Nothing is learned from the next fetch of such a page.
         """
         source, since = whole("source", source, 0), real("since", since)
         pages = self.pages
@@ -74,7 +74,7 @@ class Events(PacedScheduler):
         retry_at: ArrayLike | None = None,
         ended: ArrayLike | None = None,
     ) -> int:
-        """Take note of fetches; return the number of those that were ignored.
+        """Record the outcome of fetches; return the number of reports that were ignored.
 
         Reports of pages that are unknown or gone are ignored. So are old ones: of a fetch that is
         not later than the page's copy, or a failure that is not later than its last one. They
@@ -128,7 +128,7 @@ class Events(PacedScheduler):
     def _give_back(
         self, rows: IntArray, times: FloatArray, ends: FloatArray, changed: BoolArray | None
     ) -> int:
-        """Take note of new copies, and return the number of old ones."""
+        """Record new copies of pages, and return the number of ignored older copies."""
         pages, values = self.pages, self.pages.values
         if changed is not None:
             learn(pages, rows, times, changed)
@@ -140,7 +140,7 @@ class Events(PacedScheduler):
         return int(ready(give_back)(*pages.arguments, *functions, *copies, self.time))
 
     def _bury(self, rows: IntArray, ends: FloatArray) -> None:
-        """Mark pages as gone, or remove them if gone ones are not kept."""
+        """Mark pages as gone, or remove them if the scheduler does not remember gone pages."""
         rows, first = np.unique(rows, return_index=True)
         keep = float(self.pages.choices.lines["keep_gone"][0])
         if keep == 0.0:

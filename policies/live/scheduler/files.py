@@ -1,4 +1,4 @@
-"""Files of records: snapshots of a scheduler, a journal of the calls since, copies of pages.
+"""Read and write files of records: snapshots, journals of calls, and copies of pages.
 
 A file begins with a line that names its format. Each record after it has a length, checksums of the
 payload and of this head, and a payload: a line of JSON and the bytes of arrays of numbers.
@@ -29,13 +29,13 @@ from policies.live.scheduler.ids import as_array
 
 MAGIC = b"crawl_envs scheduler, format 4\n"
 HEAD = struct.Struct("<QII")
-"""Length and CRC-32 of a payload, and CRC-32 of both."""
+"""Head of a record: the payload's length and CRC-32, and the CRC-32 of these two numbers."""
 SECTOR = 512
-"""Bytes that a disk writes wholly or not at all."""
+"""Number of bytes that a disk writes as a whole or not at all."""
 
 
 class Record(NamedTuple):
-    """Named values: numbers, strings, None or lists of these in ``values``, and arrays."""
+    """Named data: ``arrays``, and ``values`` that are numbers, strings, None or lists of them."""
 
     values: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
@@ -47,7 +47,7 @@ class Record(NamedTuple):
 
 
 def framed(record: Record) -> list[bytes | memoryview]:
-    """Return the head of a record and the parts of its payload."""
+    """Encode a record as bytes: its head, then the parts of its payload."""
     arrays = {name: np.ascontiguousarray(array) for name, array in record.arrays.items()}
     about = [[name, np.lib.format.dtype_to_descr(a.dtype), a.shape] for name, a in arrays.items()]
     line = json.dumps([record.values, about], ensure_ascii=False, separators=(",", ":")) + "\n"
@@ -56,12 +56,12 @@ def framed(record: Record) -> list[bytes | memoryview]:
     length = checksum = 0
     for piece in payload:
         length, checksum = length + len(piece), zlib.crc32(piece, checksum)
-    own = zlib.crc32(HEAD.pack(length, checksum, 0))
-    return [HEAD.pack(length, checksum, own), *payload]
+    head_checksum = zlib.crc32(HEAD.pack(length, checksum, 0))
+    return [HEAD.pack(length, checksum, head_checksum), *payload]
 
 
 def decoded(payload: bytes) -> Record:
-    """Return the record of a payload whose checksum is right."""
+    """Decode the payload of a record, whose checksum has been verified."""
     line, _, rest = payload.partition(b"\n")
     values, about = json.loads(line)
     arrays, start = {}, 0
@@ -76,19 +76,19 @@ def decoded(payload: bytes) -> Record:
 
 
 def records_of(path: Path) -> Iterator[tuple[Record, int]]:
-    """Yield the records of a file, and where each ends; the last may be cut off, or end in zeros.
+    """Yield each record of a file and the byte where it ends; a cut-off last one is left out.
 
     Raises:
         ValueError: the file is of another format, or a record is damaged.
     """
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
-            other = "an older or newer version, or another program, wrote it: begin another folder"
-            raise ValueError(f"{path} must begin with {MAGIC.decode().strip()!r}; {other}")
+            reason = "an older or newer version, or another program, wrote it: begin another folder"
+            raise ValueError(f"{path} must begin with {MAGIC.decode().strip()!r}; {reason}")
         end, total = len(MAGIC), os.fstat(file.fileno()).st_size
         while total - end >= HEAD.size:
-            start, (length, checksum, own) = end, HEAD.unpack(file.read(HEAD.size))
-            if zlib.crc32(HEAD.pack(length, checksum, 0)) != own:
+            start, (length, checksum, head_checksum) = end, HEAD.unpack(file.read(HEAD.size))
+            if zlib.crc32(HEAD.pack(length, checksum, 0)) != head_checksum:
                 if _is_torn(file, start, start + HEAD.size):
                     return
                 raise ValueError(f"{path} must not be damaged, the record at byte {end} is")
@@ -104,9 +104,9 @@ def records_of(path: Path) -> Iterator[tuple[Record, int]]:
 
 
 def _is_torn(file: BinaryIO, start: int, end: int) -> bool:
-    """Return whether a file is zeros from a block of the bytes ``start:end`` on.
+    """Return whether a file has only zeros from a disk block within bytes ``start:end`` on.
 
-    So a machine leaves it that stops while a record is written, which is on the disk in part.
+    A machine that stops while it writes a record leaves such a file.
     """
     file.seek(start)
     written = len(file.read().rstrip(b"\0"))
@@ -114,7 +114,7 @@ def _is_torn(file: BinaryIO, start: int, end: int) -> bool:
 
 
 def write_records(path: Path, records: Iterable[Record]) -> None:
-    """Write records to a file, which is replaced at once or not at all."""
+    """Write records to a file; a crash leaves either the old file or the whole new one."""
     with replacing(path) as unfinished, unfinished.open("wb") as file:
         file.write(MAGIC)
         for record in records:
@@ -125,7 +125,7 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
 
 
 def read_snapshot(path: Path) -> Record:
-    """Return the record of a file.
+    """Read the only record of a snapshot file.
 
     Raises:
         ValueError: the file is of another format, damaged or cut off.
@@ -153,10 +153,10 @@ class Journal:
 
     Args:
         path: the file, which may be there already.
-        durable: as said.
-        whole: whether the last record must not be cut off.
-        there: whether the file must be there already.
-        repeat: called with each record that is there.
+        durable: whether each record is on the disk before :meth:`append` returns.
+        whole: whether a last record that is cut off is an error.
+        there: whether a missing file is an error.
+        repeat: function that is called with each record of an existing file.
 
     Raises:
         ValueError: the file is of another format, damaged, or cut off where it must not be.
@@ -190,7 +190,7 @@ class Journal:
         os.ftruncate(self._handle, self.size)
 
     def append(self, record: Record) -> None:
-        """Append a record; nothing of it is left in the file where that fails."""
+        """Append a record; if writing fails, the file is cut back to the records before it."""
         data, written = b"".join(framed(record)), 0
         try:
             while written < len(data):
@@ -203,7 +203,7 @@ class Journal:
         self.size += len(data)
 
     def sync(self) -> None:
-        """Wait until all is on the disk."""
+        """Wait until all appended records are on the disk."""
         os.fsync(self._handle)
 
     def close(self) -> None:
@@ -214,9 +214,9 @@ class Journal:
 
 
 def plain(values: Mapping[str, Any]) -> Record:
-    """Return a record of arguments: of numbers as arrays, all others as values.
+    """Return a record of a call's arguments: number arrays in ``arrays``, the rest in ``values``.
 
-    Raises ValueError for what no record has, such as bytes; see :func:`as_array`.
+    Raises ValueError for types that a record cannot hold, such as bytes; see :func:`as_array`.
     """
     record = Record({}, {})
     for name, value in values.items():

@@ -1,4 +1,4 @@
-"""A table from the ids of pages to rows, without an object per page.
+"""A table from page ids to rows that stores no Python object per page.
 
 Of a million URLs of 56 letters each takes 154 bytes, of as many numbers 62. A dictionary and a list
 take 198 for a URL. To find a thousand takes 2.1 us each, with the dictionary 2.7; to find a single
@@ -18,7 +18,7 @@ from crawl_envs.types import IntArray
 
 LEAST_ROOM = 64
 LONGEST_TEXT = 2**16
-"""Bytes of the longest id or host, in UTF-8."""
+"""Most bytes of an id or host in UTF-8."""
 EMPTY, DELETED = -1, -2
 Bytes = NDArray[np.uint8]
 
@@ -37,7 +37,7 @@ plain_mixed = cast(Any, mixed).py_func  # of an array, without a compilation
 
 @compiled()
 def hashes_of(text: Bytes, ends: IntArray) -> IntArray:
-    """Return a 64-bit hash of each string; string k ends before byte ``ends[k + 1]``."""
+    """Hash strings to 64 bits; string k is ``text[ends[k]:ends[k + 1]]``."""
     hashes = np.empty(ends.size - 1, np.int64)
     for k in range(hashes.size):
         word = np.uint64(0xCBF29CE484222325)
@@ -48,14 +48,14 @@ def hashes_of(text: Bytes, ends: IntArray) -> IntArray:
 
 
 @inlined(forceinline=True)
-def same(one: Bytes, start: int, end: int, other: Bytes, first: int, last: int) -> bool:
-    """Return whether two strings are equal."""
+def same(first: Bytes, start: int, end: int, second: Bytes, begin: int, last: int) -> bool:
+    """Return whether bytes ``start:end`` of one text equal bytes ``begin:last`` of another."""
     offset = 0
-    while start + offset < end and first + offset < last:
-        if one[start + offset] != other[first + offset]:
+    while start + offset < end and begin + offset < last:
+        if first[start + offset] != second[begin + offset]:
             return False
         offset += 1
-    return end - start == last - first
+    return end - start == last - begin
 
 
 @compiled()
@@ -68,11 +68,11 @@ def find(
     ends: IntArray,
     letters: Bytes,
 ) -> IntArray:
-    """Return the row of each wanted key, -1 if there is none.
+    """Return the row of each wanted id in a hash table, -1 if it has none.
 
-    ``slots`` are rows by the hash of their keys, with open addressing. Rows hold a key and the
-    first and last byte of a string; wanted strings end at ``ends``. There are no strings where
-    keys are whole numbers.
+    ``slots`` has rows at places given by the hash of their keys, with open addressing. ``keys``
+    and ``spans`` have the key of each row, and the place of its string in ``text``. The wanted
+    strings are in ``letters`` and end at ``ends``, which is empty if ids are whole numbers.
     """
     rows, mask = np.full(wanted.size, -1), slots.size - 1
     for k in range(wanted.size):
@@ -90,7 +90,7 @@ def find(
 
 @compiled()
 def insert(slots: IntArray, keys: IntArray, rows: IntArray) -> None:
-    """Add rows, whose keys are not there."""
+    """Add rows to the slots of a hash table, which must not have their keys yet."""
     mask = slots.size - 1
     for row in rows:
         place = np.int64(mixed(keys[row])) & mask
@@ -101,7 +101,7 @@ def insert(slots: IntArray, keys: IntArray, rows: IntArray) -> None:
 
 @compiled()
 def discard(slots: IntArray, keys: IntArray, rows: IntArray) -> None:
-    """Remove rows."""
+    """Remove rows from the slots of a hash table."""
     mask = slots.size - 1
     for row in rows:
         place = np.int64(mixed(keys[row])) & mask
@@ -117,7 +117,7 @@ def shards_of(labels: ArrayLike, shards: int) -> IntArray:
 
 
 def as_array(name: str, value: Any) -> NDArray[Any]:
-    """Return an array as NumPy reads it; strings as objects, each of its own length.
+    """Convert a value to an array as NumPy does, except that strings become objects.
 
     Raises:
         ValueError: it has a mask, values that NumPy would change, such as numbers among strings, or
@@ -148,12 +148,12 @@ def as_array(name: str, value: Any) -> NDArray[Any]:
 
 
 class PageIds:
-    """Rows of pages by their ids, which are all integers or all strings.
+    """A hash table from the ids of pages to rows; ids are all integers or all strings.
 
-    Rows of removed ids are used again, the last one first.
+    Rows of removed ids are used again, the row freed last first.
 
     Attributes:
-        capacity: rows there is room for.
+        capacity: number of rows for which there is room.
     """
 
     def __init__(self) -> None:
@@ -176,33 +176,33 @@ class PageIds:
                 an integer nor a string, or is not of the kind of the others. Nothing is added
                 then.
         """
-        given = self._read(ids)
-        keys, ends, letters = self._new(given)
-        self._kind = self._kind or given.dtype.kind
-        self._make_room(given.size, letters.size)
-        again = min(given.size, self._num_free)
-        self._num_free -= again
-        freed = self._free[self._num_free : self._num_free + again][::-1]
-        rows = np.concatenate([freed, self._used + np.arange(given.size - again)])
-        self._used += given.size - again
-        self._size += given.size
+        labels = self._read(ids)
+        keys, ends, letters = self._new(labels)
+        self._kind = self._kind or labels.dtype.kind
+        self._make_room(labels.size, letters.size)
+        reused = min(labels.size, self._num_free)
+        self._num_free -= reused
+        freed = self._free[self._num_free : self._num_free + reused][::-1]
+        rows = np.concatenate([freed, self._used + np.arange(labels.size - reused)])
+        self._used += labels.size - reused
+        self._size += labels.size
         self._write(rows, keys, ends, letters)
         return rows
 
-    def _new(self, given: NDArray[Any]) -> tuple[IntArray, IntArray, Bytes]:
-        """Return new ids encoded; ValueError if one is there already or twice."""
-        keys, ends, letters = _encoded(given)
+    def _new(self, labels: NDArray[Any]) -> tuple[IntArray, IntArray, Bytes]:
+        """Encode new ids as keys, ends and bytes; ValueError if one is known or comes twice."""
+        keys, ends, letters = _encoded(labels)
         there = np.flatnonzero(self._find(keys, ends, letters) >= 0)
         if there.size:
-            raise ValueError(f"ids must be new, got {given.item(there[0])!r:.80} again")
+            raise ValueError(f"ids must be new, got {labels.item(there[0])!r:.80} again")
         if np.unique(keys).size < keys.size:  # or different ids of the same hash
-            again = np.flatnonzero(~first_of_each(given))
-            if again.size:
-                raise ValueError(f"ids must differ, got {given.item(again[0])!r:.80} twice")
+            repeated = np.flatnonzero(~first_of_each(labels))
+            if repeated.size:
+                raise ValueError(f"ids must differ, got {labels.item(repeated[0])!r:.80} twice")
         return keys, ends, letters
 
     def _write(self, rows: IntArray, keys: IntArray, ends: IntArray, letters: Bytes) -> None:
-        """Write the ids of rows."""
+        """Store encoded ids in rows, and add the rows to the hash table."""
         self._keys[rows] = keys
         if ends.size:
             self._spans[rows, 0] = self._written + ends[:-1]
@@ -212,14 +212,14 @@ class PageIds:
         insert(self._slots, self._keys, rows)
 
     def move(self, ids: ArrayLike, new_ids: ArrayLike) -> None:
-        """Give n rows other ids; ValueError as for :meth:`rows` and :meth:`add`, or of another n.
+        """Give n pages n new ids; ValueError as for :meth:`rows` and :meth:`add`.
 
-        Nothing has changed then.
+        After an error nothing has changed.
         """
-        rows, given = self.rows(ids), self._read(new_ids)
-        if given.size != rows.size or np.unique(rows).size != rows.size:
+        rows, labels = self.rows(ids), self._read(new_ids)
+        if labels.size != rows.size or np.unique(rows).size != rows.size:
             raise ValueError(f"new ids must be one for each of {rows.size} different ids")
-        keys, ends, letters = self._new(given)
+        keys, ends, letters = self._new(labels)
         self._make_room(0, letters.size)
         discard(self._slots, self._keys, rows)
         self._deleted += rows.size
@@ -231,12 +231,12 @@ class PageIds:
         Raises:
             ValueError: an id is unknown, unless skipped, or of another kind.
         """
-        given = self._read(ids)
-        rows = self._find(*_encoded(given))
+        labels = self._read(ids)
+        rows = self._find(*_encoded(labels))
         unknown = np.flatnonzero(rows < 0)
         if missing == "raise" and unknown.size:
-            others = f" and {unknown.size - 1} others" * (unknown.size > 1)
-            raise ValueError(f"ids must be known, got {given.item(unknown[0])!r:.80}{others}")
+            more = f" and {unknown.size - 1} others" * (unknown.size > 1)
+            raise ValueError(f"ids must be known, got {labels.item(unknown[0])!r:.80}{more}")
         return rows
 
     def remove(self, ids: ArrayLike) -> IntArray:
@@ -263,7 +263,7 @@ class PageIds:
         return np.array([text[first:last].tobytes().decode() for first, last in spans], object)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the table as plain arrays, for :meth:`from_arrays`."""
+        """Return the table as arrays by name, from which :meth:`from_arrays` builds it again."""
         used = slice(self._used)
         return {
             "keys": self._keys[used],
@@ -275,7 +275,7 @@ class PageIds:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> PageIds:
-        """Return a table with the arrays of another one."""
+        """Return a table from the arrays that :meth:`arrays` of another table returned."""
         table, used = cls(), arrays["keys"].size
         table._make_room(used, arrays["text"].size)
         table._keys[:used], table._spans[:used] = arrays["keys"], arrays["spans"]
@@ -289,26 +289,26 @@ class PageIds:
 
     def _read(self, ids: ArrayLike) -> NDArray[Any]:
         """Return ids as an array of int64, or of strings as objects."""
-        given = np.atleast_1d(as_array("ids", ids))
-        if given.size == 0:
+        array = np.atleast_1d(as_array("ids", ids))
+        if array.size == 0:
             return np.zeros(0, object if self._kind == "O" else np.int64)
-        kind = "i" if given.dtype.kind == "u" else given.dtype.kind
-        if given.ndim != 1 or kind not in ("i", "O") or kind != (self._kind or kind):
-            of = {"": "integers or strings", "i": "integers", "O": "strings"}[self._kind]
-            raise ValueError(f"ids must be an array of {of}, got {given.tolist()[0]!r:.80}")
+        kind = "i" if array.dtype.kind == "u" else array.dtype.kind
+        if array.ndim != 1 or kind not in ("i", "O") or kind != (self._kind or kind):
+            expected = {"": "integers or strings", "i": "integers", "O": "strings"}[self._kind]
+            raise ValueError(f"ids must be an array of {expected}, got {array.tolist()[0]!r:.80}")
         if kind == "O":
-            if "" in given.tolist():
+            if "" in array.tolist():
                 raise ValueError("ids must not be empty, got ''")
-            return given
-        if given.dtype.kind == "u" and given.max() > np.iinfo(np.int64).max:
-            raise ValueError(f"ids must be below 2**63, got {given.max()}")
-        return given.astype(np.int64)
+            return array
+        if array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
+            raise ValueError(f"ids must be below 2**63, got {array.max()}")
+        return array.astype(np.int64)
 
     def _find(self, keys: IntArray, ends: IntArray, letters: Bytes) -> IntArray:
         return find(self._slots, self._keys, self._spans, self._text, keys, ends, letters)
 
     def _make_room(self, ids: int, letters: int) -> None:
-        """Give room for more ids and their letters."""
+        """Enlarge the arrays for ``ids`` more ids that have ``letters`` bytes in all."""
         need = self._used + max(ids - self._num_free, 0)
         while self.capacity < need:
             self.capacity *= 2
@@ -330,21 +330,21 @@ class PageIds:
         return np.flatnonzero(~absent)
 
     def _gather_text(self, letters: int) -> None:
-        """Give room for more letters, and leave out those of removed ids."""
+        """Enlarge the text for ``letters`` more bytes, and delete the strings of removed ids."""
         rows = self.present()
         rows = rows[np.argsort(self._spans[rows, 0])]
         borders = np.zeros(self._written + 1, np.int8)
         borders[self._spans[rows, 0]] += 1
         borders[self._spans[rows, 1]] -= 1
-        known = self._text[: self._written][borders[:-1].cumsum(dtype=np.int8) > 0]
+        text = self._text[: self._written][borders[:-1].cumsum(dtype=np.int8) > 0]
         ends = np.concatenate([[0], np.cumsum(self._spans[rows, 1] - self._spans[rows, 0])])
         self._spans[rows, 0], self._spans[rows, 1] = ends[:-1], ends[1:]
-        self._text = grown(known, max(2 * (known.size + letters), 1024))
-        self._written = known.size
+        self._text = grown(text, max(2 * (text.size + letters), 1024))
+        self._written = text.size
 
 
 def first_of_each(entries: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which entries are the first of their kind, (n,)."""
+    """Return a mask, (n,), of the entries that have no equal entry before them."""
     places = dict(zip(entries[::-1].tolist(), range(entries.size - 1, -1, -1), strict=True))
     first = np.zeros(entries.size, np.bool_)
     first[np.fromiter(places.values(), np.int64, len(places))] = True
@@ -352,14 +352,14 @@ def first_of_each(entries: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def grown(array: NDArray[Any], length: int) -> NDArray[Any]:
-    """Return an array of another length that begins as this one does, with zeros after it."""
+    """Return a copy of an array that is extended by zeros to a length along its first axis."""
     longer = np.zeros((length, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer
 
 
 def _encoded(ids: NDArray[Any]) -> tuple[IntArray, IntArray, Bytes]:
-    """Return the keys of ids, and of strings where each begins and ends, and their bytes."""
+    """Encode ids: their keys (numbers or hashes), where each string ends, and all bytes."""
     if ids.dtype.kind != "O":
         return ids, np.zeros(0, np.int64), np.zeros(0, np.uint8)
     texts: list[Any] = ids.tolist()

@@ -1,4 +1,4 @@
-"""Change rates and signal quality of a scheduler's pages, learned from what fetches find.
+"""Learn change rates and signal quality of a scheduler's pages from the results of fetches.
 
 For every page there are Gamma beliefs about the rate of unsignalled changes, the evidence of a
 signal and the rate of signals (:mod:`policies.estimators.gamma_beliefs`), in 24 bytes. Pages share
@@ -31,26 +31,28 @@ from policies.live.scheduler.ids import grown
 from policies.live.scheduler.page_values import evidence_of
 
 LEARNED = ("change_rate", "recall", "false_signal_rate")
-GIVEN = 1.0
-"""Changes that a given rate counts for: a unit information prior (Kass and Wasserman 1995)."""
+PRIOR_CHANGES = 1.0
+"""Number of observed changes that a given rate stands for: a unit information prior (Kass and
+Wasserman 1995)."""
 MAX_AGE = 10.0
-"""Mean intervals between two fetches of a page, after which what was learned is forgotten."""
+"""Age of a copy, in mean intervals between fetches of a page, above which a page's learned
+rates are forgotten."""
 BEST_CHANGES = 1.793282
 """Expected changes since a copy at which a fetch is worth most, where exp(x) = 1 + x + x^2."""
 MOST_POOLED = 10_000
-"""Pages from which shared distributions are learned."""
+"""Most pages from whose data the shared distributions are learned."""
 PRIOR_PAGES = 10
-"""Pages without data that count among those from which shared distributions are learned."""
+"""Number of pages with the prior's data that are added when shared distributions are learned."""
 LEAST_SHARE = 1e-6
-"""Least share of the changes that a given recall leaves without a signal."""
+"""Least share of a page's changes without a signal, where its recall is given."""
 
 
 class PageLearner:
-    """Beliefs about pages in rows.
+    """Beliefs about the change rates and the signal quality of pages, one page per row.
 
     Args:
-        interval: mean time between two fetches of a page at first, > 0, for the scale of the first
-            distributions.
+        interval: mean time between two fetches of a page at the start, > 0, which scales the
+            prior.
         room: number of rows.
         num_sources: number of sources of signals, S.
 
@@ -58,8 +60,8 @@ class PageLearner:
         counts: numbers of changes and signals of the pages' data, (rows, 1 + 2 S) float32.
         exposures: exposures of the pages' data, (rows, 1 + 2 S) float32.
         shared: shapes and rates of the shared distributions, (2, 1 + 2 S).
-        fetches: fetches learned from, the number at which the distributions are learned, and rows
-            whose estimates follow the last ones already, (3,).
+        fetches: the number of fetches learned from, the number at which the distributions are
+            learned next, and the number of rows rewritten by the last distributions, (3,).
     """
 
     def __init__(self, interval: float, room: int, num_sources: int = 1) -> None:
@@ -79,29 +81,29 @@ class PageLearner:
             self.shared = self._prior()
 
     def _prior(self) -> FloatArray:
-        """Return shapes and rates of the prior: a change and half a signal in a mean interval."""
+        """Return shapes and rates of the prior: a change and half a signal per mean interval."""
         units = SMALLEST / self.least
         units[1 + units.size // 2 :] *= 2.0
         return np.stack([np.ones_like(units), units])
 
     def make_room(self, room: int) -> None:
-        """Give room for rows."""
+        """Enlarge the tables to a number of rows."""
         self.counts, self.exposures = grown(self.counts, room), grown(self.exposures, room)
 
     def first(self) -> dict[str, FloatArray]:
-        """Return the estimates of a page without data."""
+        """Return the rates and recall that are estimated for a page without data, by name."""
         none = np.zeros((1, self.least.size))
         return {name: x[..., 0] for name, x in self._columns(none, 0.0).items()}
 
     def begin(
         self, rows: IntArray, columns: Mapping[str, FloatArray], names: Collection[str]
     ) -> None:
-        """Forget what was learned of pages, and take the columns of some names for data.
+        """Reset the beliefs about pages; the columns that are given count as data.
 
         Args:
             rows: the pages, (n,).
             columns: all of ``LEARNED``, (n,) or (S, n) each.
-            names: those of them that are given; the others are assumptions.
+            names: names of the columns that count as data; the others are assumptions.
         """
         self.counts[rows] = self.exposures[rows] = 0.0
         if not names:
@@ -111,18 +113,18 @@ class PageLearner:
         (shape, rate), signals = shape_rate, recall * change + false
         missed = np.maximum(1.0 - recall.sum(axis=0), LEAST_SHARE)
         evidence = evidence_of({LEARNED[0]: change, **sources}).clip(max=-math.log(LEAST_SHARE))
-        given = np.concatenate([(missed * change)[None], evidence, signals]).T
-        given = np.maximum(given, self.least)
-        counts = np.maximum(GIVEN, given * rate)
+        values = np.concatenate([(missed * change)[None], evidence, signals]).T
+        values = np.maximum(values, self.least)
+        counts = np.maximum(PRIOR_CHANGES, values * rate)
         is_data = np.full(shape.size, any(name in names for name in LEARNED[1:]))
         is_data[0] = LEARNED[0] in names
-        exposures = np.maximum(np.exp(digamma(shape + counts)) / given - rate, 0.0)
+        exposures = np.maximum(np.exp(digamma(shape + counts)) / values - rate, 0.0)
         self.counts[rows], self.exposures[rows] = counts * is_data, exposures * is_data
 
     def learn(
         self, rows: IntArray, elapsed: FloatArray, signals: FloatArray, changed: BoolArray
     ) -> bool:
-        """Learn from fetches of distinct pages; return whether the estimates of all have changed.
+        """Update beliefs by fetches of distinct pages; return whether it is time for :meth:`share`.
 
         Args:
             rows: the pages, (n,).
@@ -136,27 +138,27 @@ class PageLearner:
         self.fetches[0] += rows.size
         return bool(self.fetches[0] >= self.fetches[1])
 
-    def next_rows(self, most: int) -> IntArray:
-        """Return the next rows whose estimates do not follow the shared distributions yet."""
+    def next_rows(self, count: int) -> IntArray:
+        """Return up to ``count`` rows whose estimates predate the last shared distributions."""
         begin = int(self.fetches[2])
-        rows = np.arange(begin, min(begin + most, len(self.counts)))
+        rows = np.arange(begin, min(begin + count, len(self.counts)))
         self.fetches[2] += rows.size
         return rows
 
     def rows_in_turn(self, count: int, num_pages: int) -> IntArray:
-        """Return rows to look at after fetches; all in turn, in as many fetches as pages."""
+        """Return rows to inspect after ``count`` fetches; ``num_pages`` fetches cover all rows."""
         room = len(self.counts)
         per_fetch = -(-room // max(num_pages, 1))
         end = per_fetch * int(self.fetches[0])
         return np.unique(np.arange(max(end - per_fetch * count, end - room), end) % room)
 
     def share(self, rows: IntArray) -> None:
-        """Learn the shared distributions from the beliefs about pages, those of fetched ones."""
+        """Learn the shared distributions from the data of those pages that were fetched."""
         fetched = rows[self.exposures[rows, -1] > 0.0]
-        known = fetched[:: max(1, -(-fetched.size // MOST_POOLED))]
+        sample = fetched[:: max(1, -(-fetched.size // MOST_POOLED))]
         shape, rate = self.shared[:, None]
         counts, exposures = (
-            np.concatenate([part[known], np.repeat(prior[None], PRIOR_PAGES, axis=0)])
+            np.concatenate([part[sample], np.repeat(prior[None], PRIOR_PAGES, axis=0)])
             for part, prior in zip(
                 (self.counts, self.exposures), self._prior() - self.shared, strict=True
             )
@@ -166,11 +168,11 @@ class PageLearner:
         self.fetches[1:] = max(2 * self.fetches[0], rows.size // 4), 0
 
     def columns(self, rows: IntArray) -> dict[str, FloatArray]:
-        """Return the estimates of pages, (n,) each, or (S, n) with several sources."""
+        """Return the estimated columns of pages by name, (n,), or (S, n) with several sources."""
         return self._columns(self.counts[rows].astype(np.float64), self.exposures[rows])
 
     def _columns(self, counts: FloatArray, exposures: Any) -> dict[str, FloatArray]:
-        """Return exp(E ln theta) of beliefs, as the parameters of pages."""
+        """Convert gamma beliefs to change rates, recalls and false signal rates by exp(E ln x)."""
         shape, rate = self.shared
         typical = (np.exp(digamma(shape + counts)) / (rate + exposures)).T
         alpha, (evidence, signals) = typical[0], np.split(typical[1:], 2)
@@ -184,13 +186,13 @@ class PageLearner:
         return dict(zip(LEARNED, (change, recall, false), strict=True))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the state as arrays, by name."""
+        """Return all arrays of this learner by name."""
         names = ("counts", "exposures", "shared", "least", "fetches")
         return {name: getattr(self, name) for name in names}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> PageLearner:
-        """Return a learner with the state of another one."""
+        """Return a learner from the arrays that :meth:`arrays` of another learner returned."""
         learner = cls(1.0, 0)
         for name, array in arrays.items():
             setattr(learner, name, array.copy())
@@ -208,7 +210,7 @@ def learn_rows(
     signals: FloatArray,
     changed: BoolArray,
 ) -> None:
-    """Update the beliefs about pages after a fetch of each."""
+    """Update the rows of pages in the tables of counts and exposures after one fetch of each."""
     own_counts, own_exposures = np.empty(counts.shape[1]), np.empty(counts.shape[1])
     for position in range(rows.size):
         row = rows[position]

@@ -1,4 +1,4 @@
-"""The pages and hosts of a scheduler: which there are, what is given of them, and limits."""
+"""Add, change and remove the pages of a scheduler, and limit its hosts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from policies.live.scheduler.states import NO_LIMIT, PARKED, SENT
 
 
 class Members(PacedScheduler):
-    """The calls that add, change and remove pages, and limit hosts."""
+    """The methods of a scheduler that add, change and remove pages, and limit hosts."""
 
     pages: PageTables
 
@@ -41,14 +41,14 @@ class Members(PacedScheduler):
     ) -> int:
         """Add pages, and return their number.
 
-        A page that is gone comes back, with what was learned of it, but not with ``skip``.
+        A gone page comes back with what was learned of it, except with ``known="skip"``.
 
         Args:
             ids: n new ids.
-            known: whether ids that are there already are an error, or skipped.
+            known: whether ids of existing pages are an error, or are skipped.
             importance: requests per unit of time or another weight, >= 0, (n,) or a number.
             host: the host of each page, any label, (n,) or one for all; None for no limits.
-            last_crawl: time of the copy that there is already; None, or NaN for some, if none.
+            last_crawl: time of an existing copy, (n,) or a number; None or NaN without a copy.
             least_interval: least time from a copy to the next fetch, >= 0, (n,) or a number.
             **columns: ``change_rate``, ``recall``, ``false_signal_rate``, ``complete``, as for
                 :class:`crawl_envs.Instance`; the policy says which it needs.
@@ -74,16 +74,17 @@ class Members(PacedScheduler):
         pages.write(rows, arrays, parameters)
         if pages.learner is not None:
             names = set(columns) & set(LEARNED)
-            again = rows[is_back & (not names)]  # with what was learned of them
-            pages.learner.begin(np.setdiff1d(rows, again) if again.size else rows, arrays, names)
-            if again.size:
-                pages.write_learned(again)
+            returning = rows[is_back & (not names)]  # with what was learned of them
+            fresh = np.setdiff1d(rows, returning) if returning.size else rows
+            pages.learner.begin(fresh, arrays, names)
+            if returning.size:
+                pages.write_learned(returning)
         self._write_visits(rows, visit_arrays)
         pages.admit(rows[np.argsort(-arrays["importance"], kind="stable")])
         return int(rows.size)
 
     def _write_visits(self, rows: IntArray, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Write the hosts, copies and least intervals of new pages."""
+        """Write the hosts, copy times and least intervals of new pages to the tables."""
         pages = self.pages
         codes = pages.host_codes(arrays["host"]) if "host" in arrays else -1
         copies = arrays.get("last_crawl", np.full(rows.size, math.nan))
@@ -97,19 +98,19 @@ class Members(PacedScheduler):
         """Change columns of pages, and ``least_interval``; ValueError as for :meth:`add`."""
         pages, rows = self.pages, self.pages.rows(ids)
         arrays = read(columns, rows.size, pages.num_sources)
-        least = arrays.pop("least_interval", None)
+        intervals = arrays.pop("least_interval", None)
         unknown = [name for name in arrays if name not in pages.columns]
         if unknown:
             raise ValueError(f"{', '.join(unknown)} must be given when pages are added")
         if arrays:
-            changed = pages.of(rows) | arrays
+            changed = pages.columns_at(rows) | arrays
             pages.write(rows, changed, pages.parameters(changed))
             if pages.learner is not None and set(arrays) & set(LEARNED):
                 pages.learner.begin(rows, changed, LEARNED)
             pages.weigh(rows)
-        if least is not None:
-            pages.choices.least[rows] = least
-        if pages.values.apart or least is not None:
+        if intervals is not None:
+            pages.choices.least[rows] = intervals
+        if pages.values.apart or intervals is not None:
             pages.admit(rows)
 
     def remove(self, ids: Ids) -> None:
@@ -119,7 +120,7 @@ class Members(PacedScheduler):
         self.pages.dismiss(rows, np.full(rows.size, self.time))
 
     def move(self, ids: Ids, new_ids: Ids, host: ArrayLike | None = None) -> None:
-        """Give pages other ids, as after a redirect, and perhaps another host; keep all else.
+        """Give pages new ids, as after a redirect, and new hosts if given; keep all other data.
 
         Raises:
             ValueError: an id is unknown, a new one is there already, or one of them is twice there;
@@ -134,10 +135,10 @@ class Members(PacedScheduler):
             pages.choices.host[rows] = pages.host_codes(labels)
 
     def revive(self, ids: Ids, wait: bool = False) -> int:
-        """Bring back pages that are gone, end the waits of failed ones; count unknown ids.
+        """Bring back gone pages, and end waits of failed ones; return the number of unknown ids.
 
-        A page that was gone keeps what was learned of it and its failures, of which being gone is
-        one; with ``wait`` it waits by them, from then on. Other pages have no failures any more.
+        A page that was gone keeps what was learned of it, and its failures; being gone counts as
+        one. With ``wait`` it waits after its failures as usual. Other pages lose their failures.
         """
         labels, pages = as_ids(ids), self.pages
         _, rows = pages.known(labels)
@@ -162,14 +163,14 @@ class Members(PacedScheduler):
     ) -> None:
         """Limit the fetches of hosts; a limit that is not given stays.
 
-        When a host opens, all its pages are compared again that came before their turn, so a host
-        with many more good pages than fetches costs time in proportion to them.
+        When a host opens, all pages that waited for it are compared again. So a host with many
+        more good pages than fetches costs time in proportion to these pages.
 
         Args:
-            hosts: labels of hosts; None for all, and for hosts to come.
+            hosts: labels of hosts; None for all present and future hosts.
             gap: least time from the end of a fetch of a host, and from its start, to the next.
-            most: most fetches of a host at once; ``inf`` for no limit, but one where there is a
-                gap.
+            most: most fetches of a host at once; ``inf`` for no limit, or for one fetch if the
+                host has a gap.
 
         Raises:
             ValueError: a limit is out of its range.
@@ -189,13 +190,13 @@ class Members(PacedScheduler):
         ready(reopen)(self.pages.arguments[0])
 
     def hold(self, host: ArrayLike, until: float) -> None:
-        """Ask a host, or some, not before a time, in place of an earlier one; ``inf`` for never."""
+        """Set the time before which hosts are not fetched from; ``inf`` for never."""
         until = until if until == math.inf else real("until", until)
         codes = self.pages.host_codes(host_labels("host", host))
         self.pages.choices.held[codes] = until
         ready(reopen)(self.pages.arguments[0])
 
     def opens(self, host: str) -> float:
-        """Return the time from which a host may be asked, by its gap and :meth:`hold`; or -inf."""
+        """Return when a host's gap and :meth:`hold` allow a fetch; -inf for an unknown host."""
         code, choices = self.pages.hosts.get(host), self.pages.choices
         return -math.inf if code is None else float(max(choices.opens[code], choices.held[code]))

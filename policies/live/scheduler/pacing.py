@@ -13,7 +13,7 @@ from crawl_envs.types.arguments import quantity, real, whole
 from policies.live.scheduler.calls import CHANGES, QUERIES, locked
 
 ROUNDING = 1e-6
-"""Share of a fetch by which the allowance may be short: times are rounded."""
+"""Share of a fetch by which the allowance may be too small, since times are rounded."""
 
 
 class Fetch(NamedTuple):
@@ -21,8 +21,8 @@ class Fetch(NamedTuple):
 
     Attributes:
         id: the page to fetch now; None if there is none.
-        ask_again: the earliest time at which the answer may be another; ``inf`` if that needs a
-            new page or a report.
+        ask_again: the earliest time at which the answer may change; ``inf`` if it can only
+            change by a new page or a report.
     """
 
     id: Any
@@ -34,14 +34,14 @@ class Pace:
 
     Args:
         bandwidth: fetches per unit of time, > 0.
-        start: time of the first call, at least.
+        start: where the clock starts; the first call has this time or a later one.
         burst: time for which unused bandwidth is saved, >= 0.
 
     Attributes:
         time: the clock, the largest time of the calls.
         clamped: calls whose time was before the clock.
-        empty: a time since which ``bandwidth`` has been allowed.
-        taken: fetches since then.
+        empty: a past time at which the allowance was 0; it grows by ``bandwidth`` since then.
+        taken: number of fetches since time ``empty``.
     """
 
     def __init__(self, bandwidth: float, start: float, burst: float) -> None:
@@ -52,12 +52,12 @@ class Pace:
 
     @property
     def allowance(self) -> float:
-        """The fetches that may be made now: those since time ``empty`` without ``taken`` ones."""
+        """The number of fetches that may be made now: those since ``empty`` less ``taken``."""
         return self.bandwidth * (self.time - self.empty) - self.taken
 
     @property
     def most_saved(self) -> float:
-        """The most fetches that may be saved."""
+        """The largest number of fetches that may be saved for later, with the next one."""
         return 1.0 + self.burst * self.bandwidth
 
     @property
@@ -69,13 +69,13 @@ class Pace:
         return ROUNDING + self.bandwidth * math.ulp(self.time)
 
     def advance(self, time: float) -> None:
-        """Move the clock to a time; an earlier one is counted."""
+        """Move the clock forward to a time; count a time before the clock and ignore it."""
         time = real("time", time)
         self.clamped += time < self.time
         self.time = max(self.time, time)
 
     def turn_back(self, time: float) -> float:
-        """Take the clock back to a time, and return by how much; what is saved is kept."""
+        """Set the clock back to a time; return the difference, and keep the saved fetches."""
         if real("time", time) >= self.time:
             raise ValueError(f"time must be before the clock, {self.time:g}, got {time:g}")
         by = self.time - time
@@ -83,7 +83,7 @@ class Pace:
         return by
 
     def change(self, time: float, bandwidth: float | None, burst: float | None) -> None:
-        """Advance the clock, and change the bandwidth from then on; what is saved is kept."""
+        """Advance the clock, then change the bandwidth and burst; keep the saved fetches."""
         if bandwidth is not None:
             bandwidth = quantity("bandwidth", bandwidth, above=0.0)
         burst = self.burst if burst is None else quantity("burst", burst)
@@ -94,12 +94,12 @@ class Pace:
             self._allow(allowance)
 
     def limit(self, fetches: float) -> None:
-        """Allow at most a number of fetches now."""
+        """Cut the number of fetches that may be made now to a number, if it is larger."""
         if self.allowance > fetches:
             self._allow(fetches)
 
     def _allow(self, fetches: float) -> None:
-        """Allow a number of fetches now."""
+        """Set the number of fetches that may be made now."""
         self.empty, self.taken = self.time - fetches / self.bandwidth, 0
 
     def allowed(self, count: int) -> int:
@@ -108,9 +108,9 @@ class Pace:
         return max(min(count, math.floor(self.allowance + self._rounding())), 0)
 
     def ask_again(self, next_chance: Callable[[], float]) -> float:
-        """Return the earliest time of a fetch if nothing else happens.
+        """Return the earliest time at which a fetch may be made if nothing else happens.
 
-        ``next_chance`` returns the earliest time at which there may be a page, with bandwidth.
+        ``next_chance`` returns the earliest time at which a page is available.
         """
         is_used_up = self.is_used_up
         time = self.empty + (self.taken + 1) / self.bandwidth if is_used_up else next_chance()
@@ -118,20 +118,20 @@ class Pace:
 
     @property
     def soon(self) -> float:
-        """The first time after the clock."""
+        """The next floating-point number after the clock's time."""
         return math.nextafter(self.time, math.inf)
 
     def state(self) -> dict[str, Any]:
-        """Return plain values for :meth:`restore`."""
+        """Return all attributes by name, for :meth:`restore`."""
         return dict(vars(self))
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take a state of :meth:`state`."""
+        """Load the attributes that :meth:`state` returned."""
         vars(self).update({name: state[name] for name in vars(self)})
 
 
 class PacedScheduler:
-    """Answers ``next`` and ``next_batch`` within a bandwidth; a subclass chooses the pages.
+    """The base of schedulers: hands out pages within a bandwidth; subclasses choose the pages.
 
     Threads may share it: its calls wait for each other.
 
@@ -139,8 +139,9 @@ class PacedScheduler:
         pace: the clock and the bandwidth.
 
     Attributes:
-        idle: time before which no page can be fetched, as far as is known.
-        watchers: functions that see each call that changes it: its name, arguments and answer.
+        idle: time before which it is known that no page can be fetched.
+        watchers: functions that are called with the name, arguments and answer of each call that
+            changes this scheduler.
     """
 
     def __init__(self, pace: Pace) -> None:
@@ -149,7 +150,7 @@ class PacedScheduler:
         self.idle = -math.inf
 
     def __init_subclass__(cls) -> None:
-        """Let the calls of a subclass wait for those of other threads."""
+        """Wrap the methods of a subclass so that they wait for calls of other threads."""
         for call in set(vars(cls)) & {*CHANGES, *QUERIES}:
             setattr(cls, call, locked(getattr(cls, call)))
 
@@ -197,7 +198,7 @@ class PacedScheduler:
 
     @locked
     def nothing_yet(self, time: float) -> Fetch | None:
-        """Return the answer of :meth:`next` if it is known to be none and to change nothing."""
+        """Return the answer of :meth:`next` if it is known that no page is due; None else."""
         self._advance(time)
         if self.pace.time < self.idle:
             return Fetch(None, self.idle)
@@ -231,9 +232,9 @@ class PacedScheduler:
         raise NotImplementedError
 
     def _take(self, count: int) -> NDArray[Any]:
-        """Return the ids of up to ``count`` pages to fetch now, as if there were bandwidth."""
+        """Return the ids of up to ``count`` pages to fetch now, whatever the bandwidth."""
         raise NotImplementedError
 
     def _next_chance(self) -> float:
-        """Return the earliest time at which there may be another page, with bandwidth."""
+        """Return the earliest time at which a page may be available, whatever the bandwidth."""
         raise NotImplementedError

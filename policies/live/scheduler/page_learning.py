@@ -1,4 +1,4 @@
-"""When a scheduler learns of its pages, forgets, and explores; beliefs are of :mod:`.learning`."""
+"""Decide when a scheduler learns, forgets and explores; :mod:`.learning` has the beliefs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from policies.live.scheduler.signal_log import signals_until
 from policies.live.scheduler.states import ABSENT, GONE, SENT
 
 REWRITTEN = 500
-"""Pages whose estimates follow new shared distributions with each report."""
+"""Number of pages whose estimates are updated to new shared distributions per report."""
 
 
 def mean_interval(pages: PageTables) -> float:
@@ -22,7 +22,7 @@ def mean_interval(pages: PageTables) -> float:
 
 
 def first_columns(pages: PageTables, count: int) -> dict[str, FloatArray]:
-    """Return what is assumed of the parameters of n new pages: nothing unless it is learned."""
+    """Return the columns to assume for ``count`` new pages by name; none without learning."""
     if pages.learner is None:
         return {}
     pages.learner.rescale((len(pages) + count) / pages.pace.bandwidth)
@@ -31,7 +31,7 @@ def first_columns(pages: PageTables, count: int) -> dict[str, FloatArray]:
 
 
 def learn(pages: PageTables, rows: IntArray, times: FloatArray, changed: BoolArray) -> None:
-    """Learn from the first fetch of each page that has a copy, and write its parameters."""
+    """Learn from each page's first fetch in a report, if it has a copy, and store its estimates."""
     learner = pages.learner
     if learner is None:
         return
@@ -52,14 +52,14 @@ def learn(pages: PageTables, rows: IntArray, times: FloatArray, changed: BoolArr
 
 
 def explore(pages: PageTables, rows: IntArray) -> None:
-    """Forget what was learned of pages without a fetch for long, and value them highly."""
+    """Forget what was learned of pages with very old copies, and give them a high crawl value."""
     assert pages.learner is not None
     ages = pages.pace.time - pages.lazy.pages["last_crawl"][rows]
     old = ages > MAX_AGE * mean_interval(pages)
     old &= ~np.isin(pages.choices.status[rows], (ABSENT, GONE, SENT))
     if not old.any():
         return
-    rows, columns = rows[old], pages.of(rows[old])
+    rows, columns = rows[old], pages.columns_at(rows[old])
     pages.learner.begin(rows, columns, ())
     columns |= {"change_rate": BEST_CHANGES / ages[old], "recall": 0.0 * columns["recall"]}
     pages.write(rows, columns, pages.parameters(columns))
@@ -68,7 +68,7 @@ def explore(pages: PageTables, rows: IntArray) -> None:
 
 
 def forget(pages: PageTables, since: float) -> None:
-    """Forget what was learned of the pages that have a copy since a time."""
+    """Forget what was learned of the pages whose copy is later than a time."""
     if pages.learner is None or not pages.columns:
         return
     copies = pages.lazy.pages["last_crawl"]

@@ -25,7 +25,7 @@ EVIDENCE = 1e-9, SATURATED
 
 
 def evidence_of(columns: Mapping[str, FloatArray]) -> FloatArray:
-    """Return ln(gamma_s / nu_s) of each source, (S, n), within ``EVIDENCE``; 0 without signals."""
+    """Return each source's evidence ln(signal rate / false signal rate), (S, n); 0 at recall 0."""
     true, false = columns["recall"] * columns["change_rate"], columns["false_signal_rate"]
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(true > 0.0, np.log1p(true / false).clip(*EVIDENCE), 0.0))
@@ -33,18 +33,18 @@ def evidence_of(columns: Mapping[str, FloatArray]) -> FloatArray:
 
 @compiled(SIGNAL_WEIGHT.signature)
 def count_alike(parameters: FloatArray, page: int, age: float, source: int) -> float:
-    """Count every signal as 1."""
+    """Return 1, the weight of every signal for a policy that weighs all signals alike."""
     return 1.0
 
 
 @compiled(VALUE.signature)
 def overdue(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return the crawls that a page has had too few, at its rate: from 1 on one is due."""
+    """Return how many crawls a page is behind its crawl rate; from 1 on a crawl is due."""
     return float(elapsed * parameters[page, 0] + parameters[page, 1])
 
 
 class Address(types.WrapperAddressProtocol):
-    """A compiled function with its address, which Numba else looks up at every call, in 20 us."""
+    """A compiled function that stores its address; Numba would else spend 20 us per call on it."""
 
     def __init__(self, function: Any, kind: Any) -> None:
         self.function, self.kind = ready(function), kind
@@ -68,11 +68,11 @@ address = functools.cache(Address)
 
 
 class PageValues:
-    """The compiled value of a policy, and its table of the pages' parameters.
+    """The compiled crawl value of a policy, and the table of the parameters that it takes.
 
     Args:
-        policy: the name of an index policy or of a policy that allocates rates, a class of these,
-            or such a policy.
+        policy: an index policy or a policy that allocates rates, as its name, its class or an
+            instance.
 
     Attributes:
         name: the policy's name, None if it was not given by name.
@@ -103,7 +103,7 @@ class PageValues:
 
         A page of GREEDY-NCIS has 14 columns with one source, and 181 + S with S of them.
 
-        Raises ValueError where the policy refuses them.
+        Raises ValueError where the policy refuses the columns.
         """
         known: dict[str, Any] = {name: columns[name] for name in COLUMNS if name in columns}
         if "complete" in known:
@@ -124,7 +124,7 @@ class PageValues:
         return np.ascontiguousarray(form.parameters)
 
     def signal_weights(self, parameters: FloatArray, num_sources: int) -> FloatArray:
-        """Return the weight of a signal of each source of pages with parameters, (S, n)."""
+        """Return the weight that one signal of each source has for each page, (S, n)."""
         if type(self.policy) is GreedyNCIS and num_sources > 1:
             return parameters[:, EVIDENCES : EVIDENCES + num_sources].T
         return np.ones((num_sources, len(parameters)))

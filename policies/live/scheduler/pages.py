@@ -1,4 +1,4 @@
-"""What a scheduler knows of its pages, in rows: arrays that grow, are saved and are restored."""
+"""The state of all pages of a scheduler, in arrays that grow, are saved and are restored."""
 
 from __future__ import annotations
 
@@ -39,34 +39,34 @@ from policies.live.scheduler.states import (
 OPTIONAL_ARRAYS = {f"columns.{name}" for name in COLUMNS} | {
     f"learner.{name}" for name in PageLearner(1.0, 0).arrays()
 }
-"""Arrays of a state that only some schedulers have."""
+"""Names of the arrays of a saved state that only some schedulers have."""
 
 
 @typeof_impl.register(Address)
 def _type_of(function: Address, context: Any) -> Any:
-    """Return the type of a compiled function, which Numba else makes anew for every call."""
+    """Return the stored type of a compiled function; Numba would else build it at every call."""
     return function.kind
 
 
 class PageTables:
-    """Pages in rows, and the search among them.
+    """The tables of a scheduler's pages, one page per row, and the search for the best page.
 
     Args:
         policy: as for :class:`CrawlScheduler`.
         num_sources: sources of signals, S.
         pace: the clock, and the bandwidth by which rates are allocated.
-        learns: whether change rates and signal quality are learned.
+        learns: whether change rates and signal quality are learned from fetches.
 
     Attributes:
         values: the crawl value.
-        ids: the rows of ids.
-        columns: what is known of pages by name, (rows,) or (S, rows) each.
+        ids: the table from ids to rows.
+        columns: the pages' columns by name, (rows,) or (S, rows) each.
         choices: the states of pages and hosts.
-        lazy: the search, with the parameters, copies and weights of signals of pages.
-        arguments: the tables of both, which compiled code takes.
-        hosts: numbers of hosts by label; ``host_limits`` are those of hosts to come.
-        gaps: since when and until when signals of a source were lost.
-        learner: beliefs of the pages; None if nothing is learned.
+        lazy: the search for the best page, with the pages' parameters, copies and signal weights.
+        arguments: the tables of ``choices`` and ``lazy`` that compiled code takes.
+        hosts: numbers of hosts by label; ``host_limits`` are the limits of future hosts.
+        gaps: by source, the time from which and until which signals were lost.
+        learner: beliefs about the pages; None if nothing is learned.
     """
 
     def __init__(self, policy: Any, num_sources: int, pace: Pace, learns: bool) -> None:
@@ -90,28 +90,28 @@ class PageTables:
 
     def __len__(self) -> int:
         """Return the number of pages that are not gone."""
-        kept = self.choices.lines["keep_gone"][0] > 0.0
-        return len(self.ids) - int(kept and (self.choices.status == GONE).sum())
+        keeps_gone = self.choices.lines["keep_gone"][0] > 0.0
+        return len(self.ids) - int(keeps_gone and (self.choices.status == GONE).sum())
 
     def rows(self, ids: Ids) -> IntArray:
         """Return the rows of pages; ValueError if one is unknown or gone."""
-        given = as_ids(ids)
-        rows = self.ids.rows(given)
-        gone = given[self.are_gone(rows)]
+        labels = as_ids(ids)
+        rows = self.ids.rows(labels)
+        gone = labels[self.are_gone(rows)]
         if gone.size:
             raise ValueError(f"ids must be known, {gone.item(0)!r:.80} is gone")
         return rows
 
     def known(self, ids: NDArray[Any], *, gone: bool = True) -> tuple[BoolArray, IntArray]:
-        """Return which of n ids are known, and the rows of these; perhaps not those gone."""
+        """Return a mask of the known ids, (n,), and their rows; ``gone`` pages may count too."""
         rows = self.ids.rows(ids, missing="skip")
-        known = rows >= 0
+        is_known = rows >= 0
         if not gone:
-            known[known] = ~self.are_gone(rows[known])
-        return known, rows[known]
+            is_known[is_known] = ~self.are_gone(rows[is_known])
+        return is_known, rows[is_known]
 
     def are_gone(self, rows: IntArray) -> BoolArray:
-        """Return which pages are gone."""
+        """Return a mask of the rows whose pages are gone, (n,)."""
         return np.asarray(self.choices.status[rows] == GONE)
 
     def living(self) -> IntArray:
@@ -119,10 +119,10 @@ class PageTables:
         return np.flatnonzero(~np.isin(self.choices.status, (ABSENT, GONE)))
 
     def place(self, ids: NDArray[Any]) -> tuple[IntArray, BoolArray]:
-        """Return the rows of pages that are new or gone, and which were gone; they are absent.
+        """Give new ids rows, and make gone pages absent; return all rows and a mask of the gone.
 
         Raises:
-            ValueError: one is there, or twice in the call.
+            ValueError: an id is of a page that is not gone, or comes twice.
         """
         rows = self.ids.rows(ids, missing="skip")
         back = rows >= 0
@@ -135,15 +135,15 @@ class PageTables:
         return rows, back
 
     def dismiss(
-        self, rows: IntArray, ends: FloatArray | None = None, kept: float = -np.inf
+        self, rows: IntArray, ends: FloatArray | None = None, until: float = -np.inf
     ) -> None:
-        """Mark pages whose fetches have ended as gone until a time, or as absent."""
+        """Mark pages whose fetches ended at ``ends`` as gone ``until`` a time, or as absent."""
         times = np.full(rows.size, -np.inf) if ends is None else ends
-        ready(dismiss)(*self.arguments, rows, times, kept)
+        ready(dismiss)(*self.arguments, rows, times, until)
         self.allocated &= self.values.apart
 
     def forget(self) -> None:
-        """Remove the pages that have been gone for long enough."""
+        """Remove the ids of pages that have been gone for longer than gone pages are remembered."""
         if self.choices.lines["num_forgotten"][0]:
             rows = np.flatnonzero((self.choices.status == GONE) & np.isinf(self.choices.due))
             self.ids.remove(self.ids.ids(rows))
@@ -158,14 +158,14 @@ class PageTables:
         return int(rows[0])
 
     def set_timeout(self, timeout: float) -> None:
-        """Set the time after which fetches are lost, also of those under way."""
+        """Set the time after which a fetch counts as lost, also for fetches that are under way."""
         choices = self.choices
         choices.due[choices.status == SENT] += timeout - choices.lines["timeout"][0]
         choices.lines["timeout"] = timeout
         sort_heap(choices.due, choices.due_page, choices.due_place)
 
     def turn_back(self, by: float) -> None:
-        """Take all times back that are not of copies and signals; these are at most now."""
+        """Move the waits and limits of pages and hosts back by a time; cap copies at the clock."""
         now = self.pace.time
         choices, copies = self.choices, self.lazy.pages["last_crawl"]
         names = "opens", "held", "opening", "retry_at", "failure_time", "due"
@@ -173,38 +173,38 @@ class PageTables:
             times -= by
         copies[:] = np.where(np.isfinite(copies), np.minimum(copies, now), copies)
         waits = choices.status == WAITING
-        least = np.where(np.isfinite(copies), copies + choices.least, -np.inf)
-        choices.due[waits] = np.maximum(choices.retry_at, least)[waits]
+        earliest = np.where(np.isfinite(copies), copies + choices.least, -np.inf)
+        choices.due[waits] = np.maximum(choices.retry_at, earliest)[waits]
         sort_heap(choices.due, choices.due_page, choices.due_place)
         sort_heap(choices.opening, choices.opening_host, choices.opening_place)
         self.gaps = {k: (min(since, now), min(end, now)) for k, (since, end) in self.gaps.items()}
         self.restore(*self.state())
 
     def host_codes(self, labels: NDArray[Any]) -> IntArray:
-        """Return the numbers of hosts, (n,)."""
-        known, names = len(self.hosts), labels.tolist()
+        """Return the number of each host label, (n,); unknown labels get new numbers."""
+        count, names = len(self.hosts), labels.tolist()
         self.hosts |= {
-            name: known + k for k, name in enumerate(sorted({*names}.difference(self.hosts)))
+            name: count + k for k, name in enumerate(sorted({*names}.difference(self.hosts)))
         }
         self.make_room()
         for name, limit in self.host_limits.items():
-            getattr(self.choices, name)[known : len(self.hosts)] = limit
+            getattr(self.choices, name)[count : len(self.hosts)] = limit
         return np.array([self.hosts[name] for name in names], np.int64)
 
     # Columns and values
 
-    def of(self, rows: IntArray) -> dict[str, FloatArray]:
-        """Return the columns of pages."""
+    def columns_at(self, rows: IntArray) -> dict[str, FloatArray]:
+        """Return the columns of the pages in some rows by name."""
         return {name: column[..., rows] for name, column in self.columns.items()}
 
     def parameters(self, columns: Mapping[str, FloatArray]) -> FloatArray | None:
-        """Return the parameters of values, (n, P); None if they depend on other pages."""
+        """Return the parameters of the pages' crawl values, (n, P); None if pages interact."""
         return self.values.table(columns, self.pace.bandwidth) if self.values.apart else None
 
     def write(
         self, rows: IntArray, columns: Mapping[str, FloatArray], parameters: FloatArray | None
     ) -> None:
-        """Write columns of pages, and the parameters of their values."""
+        """Store columns of pages, and the parameters of their crawl values, in some rows."""
         for name, column in columns.items():
             room = (*column.shape[:-1], self.choices.status.size)
             self.columns.setdefault(name, np.zeros(room))[..., rows] = column
@@ -217,30 +217,30 @@ class PageTables:
         self.lazy.parameters[rows, parameters.shape[1] :] = 0.0
 
     def write_learned(self, rows: IntArray) -> None:
-        """Write the learned parameters of pages; those that are ready must be admitted after it."""
+        """Store the learned estimates of pages; the caller must then admit the ready ones."""
         assert self.learner is not None
-        columns = self.of(rows) | self.learner.columns(rows)
+        columns = self.columns_at(rows) | self.learner.columns(rows)
         self.write(rows, columns, self.parameters(columns))
         self.weigh(rows)
 
     def admit(self, rows: IntArray, *, only_ready: bool = False) -> None:
-        """Let absent pages be chosen, or place ready ones again after a change of any kind."""
+        """Enter pages into the search for the next page, or update those that it has."""
         if only_ready:
             rows = rows[self.choices.status[rows] == READY]
         ready(admit)(*self.arguments, self.values.value, rows, self.pace.time)
 
     def allocate(self) -> None:
-        """Solve for the rates of all pages again, where they depend on each other."""
+        """Compute the crawl rates of all pages, if the policy allocates rates and pages changed."""
         if self.values.apart or self.allocated or len(self.ids) == 0:
             return
         rows = np.flatnonzero(self.choices.status != ABSENT)
         self.make_room(width=2)
-        rates = self.values.table(self.of(rows), self.pace.bandwidth)[:, 0]
+        rates = self.values.table(self.columns_at(rows), self.pace.bandwidth)[:, 0]
         self.lazy.parameters[rows, 0], self.allocated = rates, True
         self.admit(rows, only_ready=True)
 
     def carry(self, rows: IntArray, times: FloatArray) -> None:
-        """Carry what pages had too few or too many crawls, at most one, to their next interval."""
+        """Carry each page's missing or surplus crawls, at most one, over to its next interval."""
         order = np.argsort(times, kind="stable")  # of a page that is there twice, its newest copy
         rows, times = rows[order], times[order]
         elapsed = times - self.lazy.pages["last_crawl"][rows]
@@ -253,39 +253,39 @@ class PageTables:
 
     @property
     def last_gap(self) -> float:
-        """The latest time up to which signals were lost."""
+        """The end of the latest gap in which signals were lost; -inf without gaps."""
         return max((end for _, end in self.gaps.values()), default=-np.inf)
 
     def lost(self, rows: IntArray, copies: FloatArray) -> FloatArray:
-        """Return the changes whose signals gaps have lost since copies of pages, (S, n)."""
+        """Return the expected number of signals that gaps lost since each copy, (S, n)."""
         lost = np.zeros((self.num_sources, rows.size))
         if copies.min(initial=np.inf) < self.last_gap and "recall" in self.columns:
-            known = self.of(rows)
+            columns = self.columns_at(rows)
             for source, (since, until) in self.gaps.items():
                 time = np.maximum(until - np.maximum(copies, since), 0.0)
-                rate = np.atleast_2d(known["recall"])[source] * known["change_rate"]
+                rate = np.atleast_2d(columns["recall"])[source] * columns["change_rate"]
                 lost[source] = time * rate
         return lost
 
     def missed(self, rows: IntArray, copies: FloatArray) -> FloatArray:
-        """Return the weights of the signals that gaps have lost since copies of pages, (n,)."""
+        """Return the weight that the signals lost in gaps add to each page since its copy, (n,)."""
         lost = self.lost(rows, copies)
         if not lost.any():
             return np.zeros(rows.size)
-        evidence = np.atleast_2d(evidence_of(self.of(rows)))
+        evidence = np.atleast_2d(evidence_of(self.columns_at(rows)))
         signal = self.values.signal_weights(self.lazy.parameters[rows], self.num_sources)
         some = np.divide(lost * signal, evidence, out=np.zeros_like(lost), where=evidence > 0.0)
         weights: FloatArray = some.sum(axis=0)
         return weights
 
     def signal_counts(self, rows: IntArray) -> FloatArray:
-        """Return the number of signals of each source that count for the copies, (n, S)."""
+        """Return how many signals of each source the pages got since their copies, (n, S)."""
         counts = np.zeros((rows.size, self.num_sources))
         ready(signals_until)(self.arguments[0], rows, np.full(rows.size, np.inf), counts)
         return counts
 
     def weigh(self, rows: IntArray) -> None:
-        """Count the signals of pages again, where their weights may have changed."""
+        """Sum the weights of the pages' signals again, where the weights may have changed."""
         if self.num_sources > 1 or self.gaps:
             missed = self.missed(rows, self.lazy.pages["last_crawl"][rows])
             ready(weigh)(*self.arguments, self.values.signal_weight, rows, missed)
@@ -293,15 +293,15 @@ class PageTables:
     # Room and state
 
     def make_room(self, *, width: int = 0, signals: int = 0) -> None:
-        """Give room for all ids and hosts, for parameters of a width, and for more signals."""
+        """Enlarge the tables for all ids and hosts, ``width`` parameters and more signals."""
         choices, (rows, columns) = self.choices, self.lazy.parameters.shape
         room, events = self.ids.capacity, int(choices.lines["num_events"][0]) + signals
-        held = {"m": choices.status.size, "H": choices.gap.size, "E": choices.event_next.size}
+        sizes = {"m": choices.status.size, "H": choices.gap.size, "E": choices.event_next.size}
         needed = {"m": room, "H": len(self.hosts), "E": events}
-        more = {axis: max(n, 2 * held[axis]) for axis, n in needed.items() if n > held[axis]}
+        more = {axis: max(n, 2 * sizes[axis]) for axis, n in needed.items() if n > sizes[axis]}
         if not more and width <= columns:
             return
-        self.choices = with_room(choices, more | {"Q": more.get("H", held["H"]) + 1})
+        self.choices = with_room(choices, more | {"Q": more.get("H", sizes["H"]) + 1})
         if "m" in more or width > columns:
             self.lazy = lazy_with_room(self.lazy, room, max(width, columns))
         self.arguments = choices_table(self.choices), lazy_table(self.lazy)
@@ -313,7 +313,7 @@ class PageTables:
                 self.learner.make_room(room)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return plain values and arrays that :meth:`restored` needs; arrays are shared."""
+        """Return values and arrays by name for :meth:`restore`; the arrays are no copies."""
         values: dict[str, Any] = {"policy": self.values.name, "hosts": list(self.hosts)}
         values |= {"host_limits": self.host_limits, "gaps": list(self.gaps.items())}
         pages = self.lazy.pages
@@ -327,11 +327,11 @@ class PageTables:
         return values, arrays
 
     def restore(self, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take the state of other tables of the same policy; the search begins anew."""
+        """Load the values and arrays that :meth:`state` of tables with the same policy returned."""
         groups: dict[str, dict[str, NDArray[Any]]] = defaultdict(dict)
         for name, array in arrays.items():
-            group, _, own = name.partition(".")
-            groups[group][own] = array.copy()
+            group, _, field = name.partition(".")
+            groups[group][field] = array.copy()
         self.hosts = {name: code for code, name in enumerate(values["hosts"])}
         self.host_limits = dict(values["host_limits"])
         self.gaps = {source: (since, until) for source, (since, until) in values["gaps"]}
@@ -343,7 +343,7 @@ class PageTables:
         rows = np.flatnonzero(self.choices.status != ABSENT)
         parameters = np.zeros((0, 1))
         if rows.size:
-            parameters = self.values.table(self.of(rows), self.pace.bandwidth)
+            parameters = self.values.table(self.columns_at(rows), self.pace.bandwidth)
         width, start = parameters.shape[1], self.pace.time
         self.lazy = new_lazy_argmax(np.zeros((room, width)), room, start, grows=True)
         self.lazy.parameters[rows], self.allocated = parameters, bool(rows.size)

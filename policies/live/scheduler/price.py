@@ -1,4 +1,4 @@
-"""The crawl value from which on a page is granted that is asked for at a time of its own."""
+"""The price of a fetch: the crawl value from which a page that a loop asks for is granted."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import math
 from policies.live.scheduler.pacing import Pace
 
 LAG = 5.0
-"""Most by which the logarithm of the price is below that of a value that was granted."""
+"""Most by which the price's logarithm may be below the logarithm of a granted crawl value."""
 
 
 class Price:
-    """Grants as many fetches as a bandwidth allows, those of the largest crawl values.
+    """A price that crawl values must reach, so that fetches use the bandwidth for the best pages.
 
-    With f the share of the fetches that may be saved that is left, a page is granted if its value
-    is at least exp(p + 1 - 2 f), or if f is 1, since bandwidth is lost then. While pages are asked
-    for, p rises by 1 - 2 f in the ``span`` of time in which all that may be saved is, at most once
-    that between two of them; and p is at least the logarithm of a granted value less LAG. So p
-    goes where half of the saved fetches stays, and neither silence nor closed hosts drive it away.
+    Let f be the share of the largest saving that is left now. A page is granted if its value is
+    at least exp(p + 1 - 2 f), or if f is 1, since bandwidth is lost then. ``span`` is the time in
+    which the largest saving builds up. While pages are asked for, p rises by 1 - 2 f per span, and
+    at most by that between two questions. p is at least the logarithm of a granted value less LAG.
+    So p settles where half of the saving is left; silence and closed hosts do not drive it away.
 
-    Pages without a copy are granted by a credit: each other grant earns ``new_share`` over 1 -
-    ``new_share`` of one. Where no other page was asked for during ``span``, all are.
+    Pages without a copy are granted by a credit: each grant of another page earns ``new_share``
+    / (1 - ``new_share``). If no other page was asked for during ``span``, all are granted.
 
     Args:
         pace: the clock, and the fetches that may be made and saved.
@@ -29,37 +29,37 @@ class Price:
     Attributes:
         log: p; None before the first page is asked for.
         time: when p was changed last.
-        asked: when a page with a copy was asked for last, None for never.
-        credit: pages without a copy that may be granted.
+        last_ask: when a page with a copy was asked for last, None for never.
+        credit: number of pages without a copy that may be granted.
     """
 
-    STATE = ("log", "time", "asked", "credit")
+    STATE = ("log", "time", "last_ask", "credit")
 
     def __init__(self, pace: Pace, new_share: float) -> None:
         self.log: float | None = None
-        self.asked: float | None = None
+        self.last_ask: float | None = None
         self.pace, self.time, self.credit = pace, pace.time, 0.0
         self.earned = 1.0 if new_share == 1.0 else new_share / (1.0 - new_share)
 
     @property
     def span(self) -> float:
-        """The time in which all fetches that may be saved are."""
+        """The time in which an unused bandwidth fills the largest saving."""
         return self.pace.most_saved / self.pace.bandwidth
 
     @property
     def fill(self) -> float:
-        """The share f, beyond one fetch, in [0, 1]."""
+        """The share of the largest saving that is left beyond one fetch, in [0, 1]."""
         share = (self.pace.allowance - 1.0) / (self.pace.most_saved - 1.0)
         return min(max(share, 0.0), 1.0)
 
     @property
     def value(self) -> float:
-        """The value from which on a page is granted; 0 before the first one."""
+        """The crawl value from which on a page is granted; 0 before the first question."""
         return 0.0 if self.log is None else math.exp(self.log + 1.0 - 2.0 * self.fill)
 
     def takes(self, value: float) -> bool:
-        """Return whether a page with a copy and a crawl value is granted; it may be fetched now."""
-        now = self.asked = self.pace.time
+        """Return whether a page with a copy is granted by its crawl value, and update the price."""
+        now = self.last_ask = self.pace.time
         passed, self.time = min((now - self.time) / self.span, 1.0), now
         if not value > 0.0:
             return False
@@ -73,23 +73,23 @@ class Price:
         return True
 
     def takes_new(self) -> bool:
-        """Return whether a page without a copy is granted, which may be fetched now."""
+        """Return whether a page without a copy is granted, and spend its credit."""
         now = self.pace.time
-        if self.credit < 1.0 and self.asked is not None and now < self.asked + self.span:
+        if self.credit < 1.0 and self.last_ask is not None and now < self.last_ask + self.span:
             return False
         self.credit = max(self.credit - 1.0, 0.0)
         return True
 
     def turn_back(self, by: float) -> None:
-        """Take all times back."""
+        """Move the times of the last change and question back by a time."""
         self.time -= by
-        self.asked = None if self.asked is None else self.asked - by
+        self.last_ask = None if self.last_ask is None else self.last_ask - by
 
     def state(self) -> list[float | None]:
-        """Return what changes."""
+        """Return the values that change, for :meth:`restore`."""
         return [getattr(self, name) for name in self.STATE]
 
     def restore(self, state: list[float | None]) -> None:
-        """Take a state of :meth:`state`."""
+        """Load the values that :meth:`state` returned."""
         for name, value in zip(self.STATE, state, strict=True):
             setattr(self, name, value)

@@ -1,4 +1,4 @@
-"""Arguments of a scheduler's calls, read and checked before anything is changed."""
+"""Read and check the arguments of a scheduler's calls before anything is changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from policies.live.scheduler.page_values import COLUMNS
 
 Ids: TypeAlias = ArrayLike
 ROUNDING = 1e-12
-"""Tolerance of sums of recalls above 1, as in the tables of crawl values."""
+"""Amount by which a sum of recalls may exceed 1, as in the tables of crawl values."""
 
 
 def as_ids(ids: Ids) -> NDArray[Any]:
@@ -29,7 +29,7 @@ def as_ids(ids: Ids) -> NDArray[Any]:
 def numbers(
     name: str, value: ArrayLike, count: int, *_: int, least: float = -math.inf, gaps: bool = False
 ) -> FloatArray:
-    """Return finite numbers that are at least ``least``, (n,); with ``gaps``, or NaN for none."""
+    """Read finite numbers, each at least ``least``, as (n,); ``gaps`` allows NaN for no number."""
     array = floats(name, value)
     wrong = np.isinf(array) if gaps else ~np.isfinite(array)
     if array.shape not in ((), (count,)) or wrong.any():
@@ -40,16 +40,16 @@ def numbers(
 
 
 def column_of(name: str, value: ArrayLike, count: int, num_sources: int) -> FloatArray:
-    """Return a column of the pages in its range, (n,), or (S, n) for several sources."""
+    """Read a column of pages, (n,) or (S, n) for several sources; ValueError if out of range."""
     several = num_sources > 1 and name in ("recall", "false_signal_rate")
     shape = (num_sources, count) if several else (count,)
     array = floats(name, value, flags=name == "complete")
     if array.shape not in ((), shape):
         raise ValueError(f"{name} must be a number or of shape {shape}, got {array.shape}")
-    most = 1.0 if name in ("recall", "complete") else math.inf
-    sound = np.isfinite(array) & (array >= 0.0) & (array <= most)
+    largest = 1.0 if name in ("recall", "complete") else math.inf
+    sound = np.isfinite(array) & (array >= 0.0) & (array <= largest)
     if not sound.all():
-        raise ValueError(f"{name} must lie in [0, {most:g}], got {array[~sound].flat[0]}")
+        raise ValueError(f"{name} must lie in [0, {largest:g}], got {array[~sound].flat[0]}")
     if name in QUANTITIES:
         check_domain(name, array)
     column = np.array(np.broadcast_to(array, shape))
@@ -60,7 +60,7 @@ def column_of(name: str, value: ArrayLike, count: int, num_sources: int) -> Floa
 
 
 def labels(name: str, value: Any, count: int, *_: int) -> NDArray[Any]:
-    """Return labels of hosts, (n,)."""
+    """Read one host label per page, or one label for all, as (n,)."""
     array = host_labels(name, value)
     if array.size != 1 and array.shape != (count,):
         raise ValueError(f"{name} must be a label or {count} labels, got {array.shape}")
@@ -68,7 +68,7 @@ def labels(name: str, value: Any, count: int, *_: int) -> NDArray[Any]:
 
 
 def host_labels(name: str, value: Any) -> NDArray[Any]:
-    """Return labels of hosts, strings or whole numbers, as an array of one axis."""
+    """Read host labels, strings or whole numbers, as an array of one axis."""
     array = np.atleast_1d(as_array(name, value))
     if array.size and (array.dtype.kind not in "Oiu" or array.ndim != 1):
         raise ValueError(f"{name} must be strings or whole numbers, got {value!r:.80}")
@@ -76,7 +76,7 @@ def host_labels(name: str, value: Any) -> NDArray[Any]:
 
 
 def sources(name: str, value: ArrayLike, count: int, num_sources: int) -> NDArray[np.int64]:
-    """Return sources of signals, (n,)."""
+    """Read the number of each signal's source, or one for all, as (n,)."""
     array = np.asarray(value)
     sound = array.dtype.kind in "iu" and array.shape in ((), (count,))
     if not sound or np.any((array < 0) | (array >= num_sources)):
@@ -88,12 +88,12 @@ def sources(name: str, value: ArrayLike, count: int, num_sources: int) -> NDArra
 
 
 def outcomes(name: str, value: Any, count: int, *_: int) -> BoolArray:
-    """Return truth values, (n,)."""
+    """Read one truth value per page, (n,)."""
     return truths(name, value, (count,))
 
 
 amounts = partial(numbers, least=0.0)
-"""Return finite numbers >= 0, (n,)."""
+"""Read finite numbers >= 0 as (n,)."""
 READERS: dict[str, Callable[..., NDArray[Any]]] = {
     **dict.fromkeys(COLUMNS, column_of),
     "host": labels,
@@ -105,37 +105,37 @@ READERS: dict[str, Callable[..., NDArray[Any]]] = {
     "source": sources,
     "changed": outcomes,
 }
-"""The arguments that are per page, and how they are read."""
+"""The functions that read and check the arguments that have one entry per page."""
 
 OPTIONAL = "host", "last_crawl", "ended", "retry_at", "changed"
-"""Those that may be None."""
+"""Names of the arguments per page that may be None."""
 
 
 def read(arguments: Mapping[str, Any], count: int, num_sources: int) -> dict[str, NDArray[Any]]:
-    """Return those arguments of n pages that are not None as arrays, (.., n).
+    """Read the arguments of n pages that are not None as arrays by name, (.., n).
 
     Raises:
         ValueError: one is out of its range, of another shape, unknown, or None but not optional.
     """
     for name in set(arguments) - set(READERS):
         raise ValueError(f"columns must be among {', '.join(COLUMNS)}, got {name!r}")
-    given = {name: value for name, value in arguments.items() if value is not None}
-    for name in set(arguments) - {*given, *OPTIONAL}:
+    present = {name: value for name, value in arguments.items() if value is not None}
+    for name in set(arguments) - {*present, *OPTIONAL}:
         raise ValueError(f"{name} must be given, got None")
-    return {name: READERS[name](name, value, count, num_sources) for name, value in given.items()}
+    return {name: READERS[name](name, value, count, num_sources) for name, value in present.items()}
 
 
 def check_names(
-    given: Mapping[str, Any], needed: tuple[str, ...], before: Mapping[str, Any]
+    columns: Mapping[str, Any], needed: tuple[str, ...], before: Mapping[str, Any]
 ) -> None:
-    """Raise ValueError unless new pages have the columns that are needed, and those of others."""
-    for name in given.keys() - {*COLUMNS}:
+    """Raise ValueError unless new pages have the needed columns, and the same as earlier pages."""
+    for name in columns.keys() - {*COLUMNS}:
         raise ValueError(f"columns must be among {', '.join(COLUMNS)}, got {name!r}")
-    missing = [name for name in needed if name not in given]
+    missing = [name for name in needed if name not in columns]
     if missing:
         way_out = "scripts.estimate writes it for the pages of a crawl log; RoundRobin needs none"
         raise ValueError(f"{', '.join(missing)} must be given: the policy needs it; {way_out}")
-    if before and set(given) != set(before):
+    if before and set(columns) != set(before):
         raise ValueError(
-            f"columns must be {', '.join(before)} as in earlier calls, got {', '.join(given)}"
+            f"columns must be {', '.join(before)} as in earlier calls, got {', '.join(columns)}"
         )

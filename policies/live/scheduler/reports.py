@@ -1,4 +1,4 @@
-"""What fetches found, compiled: new copies, failures, and pages that are no more."""
+"""Apply the results of fetches, compiled: new copies, failures, and pages that are gone."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def give_back(
     more: FloatArray,
     now: float,
 ) -> int:
-    """Take note of new copies, and return the number of old ones, which change nothing.
+    """Record new copies of pages; return the number of older copies, which are ignored.
 
-    ``times`` are those of the copies, ``ends`` those at which the fetches ended, and ``more`` the
-    weights that are added to those of the signals after the copies, (n,).
+    ``times`` are the times of the copies, and ``ends`` the times at which the fetches ended.
+    ``more`` is a weight per page that is added to that of the signals after the copy, (n,).
     """
     choices, lazy, ignored = choices_at(table), lazy_at(search), 0
     for position in range(pages.shape[0]):
@@ -79,10 +79,10 @@ def fail(
     counts: bool,
     now: float,
 ) -> int:
-    """Take note of fetches that have no copy; return the number of old ones, which change nothing.
+    """Record fetches that brought no copy; return the number of older reports, which are ignored.
 
-    Pages wait until ``retry_at`` at least. ``counts`` says whether the fetches are failures, by
-    which pages wait as well; else they are lost.
+    Pages wait at least until ``retry_at``. If ``counts``, each fetch is a failure, after which
+    its page waits as well; else it counts as lost.
     """
     choices, lazy, ignored = choices_at(table), lazy_at(search), 0
     for position in range(pages.shape[0]):
@@ -106,19 +106,19 @@ def fail(
 
 @compiled(types.void(_ROWS, _ROWS, _ROWS, _TIMES, types.float64))
 def dismiss(
-    table: IntArray, search: IntArray, pages: IntArray, ends: FloatArray, kept: float
+    table: IntArray, search: IntArray, pages: IntArray, ends: FloatArray, until: float
 ) -> None:
-    """Mark pages in any state as gone until a time, or remove them, if it is -inf."""
+    """Mark pages in any state as gone until a time; if the time is -inf, remove them."""
     choices, lazy = choices_at(table), lazy_at(search)
     for position in range(pages.shape[0]):
         page = pages[position]
         leave_state(choices, lazy, page, ends[position])
         forget_signals(choices, page)
         choices.failure_time[page] = -math.inf
-        if kept > -math.inf:
+        if until > -math.inf:
             count_failure(choices, page, ends[position])
             choices.status[page] = GONE
-            set_due(due_pages(choices), page, kept)
+            set_due(due_pages(choices), page, until)
         else:
             choices.fails[page], choices.retry_at[page] = 0, -math.inf
             choices.least[page] = 0.0
@@ -128,7 +128,7 @@ def dismiss(
 def revive(
     table: IntArray, search: IntArray, value: Any, pages: IntArray, waits: bool, now: float
 ) -> None:
-    """Let gone pages be chosen, perhaps after waits; forget the failures and waits of others."""
+    """Bring gone pages back, after a wait if ``waits``; end the failures and waits of others."""
     choices, lazy = choices_at(table), lazy_at(search)
     for page in pages:
         status = choices.status[page]
@@ -143,7 +143,7 @@ def revive(
 
 @compiled(types.void(_ROWS))
 def reopen(table: IntArray) -> None:
-    """Let hosts with parked pages open, where their limits have changed."""
+    """Schedule the opening times of all hosts with parked pages again, after limits changed."""
     choices = choices_at(table)
     for host in range(choices.gap.shape[0]):
         expect(choices, host)

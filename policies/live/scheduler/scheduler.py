@@ -21,9 +21,9 @@ from policies.live.scheduler.reading import amounts, as_ids
 from policies.live.scheduler.warming import warm
 
 BURST = 0.01
-"""Time for which unused bandwidth is saved, over the timeout, if it is not given."""
+"""Default ``burst``, as a fraction of the timeout."""
 LONGEST_RETRY = 1024.0
-"""The longest wait after a failure, over the first one, if it is not given."""
+"""Default ``most_retry``, as a multiple of ``retry``."""
 
 
 class CrawlScheduler(Members, Events, Asking):
@@ -36,8 +36,8 @@ class CrawlScheduler(Members, Events, Asking):
     there is no Python object per page.
     Threads may share a scheduler: calls wait for each other.
 
-    The page of the largest crawl value is found exactly, with several sources of signals but for
-    rounding, without evaluating all pages (:mod:`crawl_envs.compiled.lazy_argmax`), and ties go to
+    The page of the largest crawl value is found exactly, up to rounding with several sources of
+    signals, without evaluating all pages (:mod:`crawl_envs.compiled.lazy_argmax`), and ties go to
     the page added first where ids are not removed. Pages that are handed out are not handed out
     again until they are reported, or until ``timeout`` has passed. Pages without a copy come first,
     by importance within one call of :meth:`add`; they take ``new_share`` of the fetches while other
@@ -67,8 +67,8 @@ class CrawlScheduler(Members, Events, Asking):
             (``changed`` of :meth:`report`), for index policies. Columns that are given are where a
             page starts from.
         retry: wait after a failed fetch, > 0, which doubles with each further failure in a row;
-            None for the timeout. A lost fetch counts, but for the first since the copy if nothing
-            failed before it.
+            None for the timeout. A lost fetch counts as failed, except the first since the copy if
+            nothing failed before it.
         most_retry: the longest such wait; None for 1024 times ``retry``.
         skew: difference between the clocks of sources and of this crawler, >= 0.
         resolution: the unit to which times of signals are rounded down, >= 0, one number or (S,).
@@ -142,12 +142,12 @@ class CrawlScheduler(Members, Events, Asking):
         lines["most_retry"] = np.maximum(lines["most_retry"], lines["retry"])
 
     def reset_clock(self, time: float) -> None:
-        """Take the clock back, where it was wrong; ValueError if that is not before it.
+        """Set a wrong clock back to a time; ValueError if the time is not before the clock.
 
-        Copies and signals of the future count as of the new time, and what waits has as long to
-        wait as before. Waits that are over stay over, and forgotten pages stay forgotten. If it is
-        more than a mean interval, what was learned of the pages fetched since the new time, and
-        the rates given for them, are forgotten: their intervals were as wrong as the clock.
+        Copies and signals of the future count as of the new time. Waits keep their remaining
+        length; waits that are over stay over, and forgotten pages stay forgotten. If the clock
+        goes back by more than a mean interval, learned and given rates of the pages fetched since
+        the new time are forgotten, as the intervals between their fetches were wrong.
         """
         by = self.pace.turn_back(time)
         if by > mean_interval(self.pages):
@@ -156,21 +156,21 @@ class CrawlScheduler(Members, Events, Asking):
         self.pages.turn_back(by)
 
     def warm(self) -> None:
-        """Compile what calls need, and look at all pages, so that no call waits for it."""
+        """Compile the code that calls need and evaluate all pages, so that later calls are fast."""
         warm(self.pages)
 
     def state(self) -> Record:
-        """Return what :meth:`from_state` needs to give the same answers; arrays are shared."""
+        """Return the state as a record for :meth:`from_state`; its arrays are no copies."""
         values, arrays = self.pages.state()
         values |= {"num_sources": self.num_sources, "learns": self.learns}
         return Record(values | self.pace.state() | {"price": self.price.state()}, arrays)
 
     @classmethod
     def from_state(cls, state: Record, policy: Any = None) -> CrawlScheduler:
-        """Return a scheduler with the state of another one.
+        """Return a scheduler that gives the same answers as the one whose state is given.
 
-        ``policy`` is needed where that one's policy has no name in the registry: a state names no
-        code that would be imported.
+        ``policy`` is needed if the state's policy has no name in the registry, since a state
+        never names code to import.
 
         Raises:
             ValueError: the state has other names than this version's, or needs a ``policy``.

@@ -1,4 +1,4 @@
-"""A scheduler in shards: each has a part of the pages, and a share of the bandwidth."""
+"""A scheduler in shards; each has some of the pages and a share of the bandwidth."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from policies.live.scheduler.scheduler import CrawlScheduler
 from policies.live.scheduler.workers import BACKENDS, Answer, Workers, check_folder
 
 UNLIMITED = 1e9
-"""Time for which a shard may save bandwidth: the bandwidth is limited here, not there."""
+"""The ``burst`` of each shard: shards need no limit, as their common scheduler limits calls."""
 
 
 class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedScheduler):
@@ -117,7 +117,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self._ask_all("save")
 
     def close(self) -> None:
-        """End the workers, and leave the folder to others; calls raise ValueError then."""
+        """End the workers and release the folder for other processes; later calls are errors."""
         self._workers.close()
 
     def __exit__(self, *error: object) -> None:
@@ -137,38 +137,38 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     def add(self, ids: Ids, *, known: Literal["raise", "skip"] = "raise", **columns: Any) -> int:
         """Add pages, and return their number; see :meth:`CrawlScheduler.add`."""
-        given = as_ids(ids)
-        arrays = read({"importance": 1.0, **columns}, given.size, self.num_sources)
+        labels = as_ids(ids)
+        arrays = read({"importance": 1.0, **columns}, labels.size, self.num_sources)
         if one_of("known", known, ("raise", "skip")) == "skip":
-            new = first_of_each(given) & (self.ids.rows(given, missing="skip") < 0)
-            given, arrays = given[new], {name: array[..., new] for name, array in arrays.items()}
-        if given.size == 0:
+            new = first_of_each(labels) & (self.ids.rows(labels, missing="skip") < 0)
+            labels, arrays = labels[new], {name: array[..., new] for name, array in arrays.items()}
+        if labels.size == 0:
             return 0
         names = {name: None for name in arrays if name in COLUMNS}
         check_names(names, self._values.needs, self._columns)
-        where = shards_of(arrays.get("host", given), self._sizes.size)
-        self._place(given, where)
+        where = shards_of(arrays.get("host", labels), self._sizes.size)
+        self._place(labels, where)
         try:
-            self._route("add", where, {"ids": given, **arrays})
+            self._route("add", where, {"ids": labels, **arrays})
         except ValueError:
             late = {"times": sys.float_info.max, "status": "gone"}  # later than any copy
-            self._route("report", where, {"ids": given}, **late)
-            self._leave(given)
+            self._route("report", where, {"ids": labels}, **late)
+            self._leave(labels)
             raise
         self._columns = names
-        return int(given.size)
+        return int(labels.size)
 
     def remove(self, ids: Ids) -> None:
         """Remove pages; see :meth:`CrawlScheduler.remove`."""
-        given = as_ids(ids)
-        self._route("remove", self._leave(given), {"ids": given})
+        labels = as_ids(ids)
+        self._route("remove", self._leave(labels), {"ids": labels})
 
     def move(self, ids: Ids, new_ids: Ids) -> None:
         """Give pages other ids; their hosts stay; see :meth:`CrawlScheduler.move`."""
-        given, others = as_ids(ids), as_ids(new_ids)
-        where = self._where[self.ids.rows(given)]
-        self.ids.move(given, others)
-        self._route("move", where, {"ids": given, "new_ids": others})
+        labels, new_labels = as_ids(ids), as_ids(new_ids)
+        where = self._where[self.ids.rows(labels)]
+        self.ids.move(labels, new_labels)
+        self._route("move", where, {"ids": labels, "new_ids": new_labels})
 
     def configure(
         self,
@@ -196,7 +196,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self._exchange = None
 
     def source_gap(self, source: int, since: float) -> None:
-        """Take note of lost signals; see :meth:`CrawlScheduler.source_gap`."""
+        """Record that a source's signals were lost; see :meth:`CrawlScheduler.source_gap`."""
         self._set_shares()  # lets the time pass
         self._ask_all("source_gap", source=source, since=since)
 
@@ -209,7 +209,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     warm = passed_on(CrawlScheduler.warm)
 
     def _call(self, call: str, arguments: dict[str, Any]) -> Any:
-        """Make a call of the shards of its pages or hosts, or of all; return the joined answer."""
+        """Call a method on the shards of the given pages or hosts, or on all; join the answers."""
         if "ids" in arguments:
             return self._call_pages(call, as_ids(arguments.pop("ids")), arguments)
         for name in {"hosts", "host"} & set(arguments):
@@ -222,22 +222,22 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         return None
 
     def _call_pages(self, call: str, labels: NDArray[Any], arguments: dict[str, Any]) -> Any:
-        """Make a call of the shards of pages; return the joined answer."""
+        """Call a method on the shards that have the given pages; return the joined answer."""
         rows = self.ids.rows(labels, missing="raise" if call == "update" else "skip")
         per_page = {key: arguments.pop(key) for key in {*arguments} - {"status", "wait"}}
         arrays = {"ids": labels, **read(per_page, labels.size, self.num_sources)}
-        known = rows >= 0
-        arrays = {key: array[..., known] for key, array in arrays.items()}
-        where = self._where[rows[known]]
+        is_known = rows >= 0
+        arrays = {key: array[..., is_known] for key, array in arrays.items()}
+        where = self._where[rows[is_known]]
         answers = self._route(call, where, arrays, **arguments)
-        results, unknown = [answer.result for answer in answers.values()], labels[~known]
+        results, unknown = [answer.result for answer in answers.values()], labels[~is_known]
         if call == "signal":
             return Noted(sum(result.ignored for result in results), unknown)
         if call == "update":
             return None
         ignored = int(sum(results))
         if arguments.get("status") == "gone":
-            reported, first = np.unique(labels[known], return_index=True)
+            reported, first = np.unique(labels[is_known], return_index=True)
             if ignored:  # a page stays after an old report
                 calls = zip(where[first].tolist(), reported.tolist(), strict=True)
                 stays = [self._ask(shard, "__contains__", page_id=page) for shard, page in calls]
@@ -251,8 +251,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         if rows.size != 1:
             raise ValueError(f"page_id must be the id of a page, got {page_id!r:.80}")
         shard = int(self._where[rows[0]])
-        known: dict[str, Any] = self._ask(shard, "describe", page_id=page_id, time=time)
-        return known
+        facts: dict[str, Any] = self._ask(shard, "describe", page_id=page_id, time=time)
+        return facts
 
     @property
     def ahead(self) -> int:
@@ -277,14 +277,14 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         super()._advance(time)
 
     def _take(self, count: int) -> NDArray[Any]:
-        """Return up to ``count`` pages; what one shard cannot give, the others do."""
+        """Return the ids of up to ``count`` pages; shards with pages replace those without."""
         if count == 0:
             return self.ids.ids(np.zeros(0, np.int64))
         self._pass_exchange()
-        asked, parts, missing = np.flatnonzero(self._sizes), list[NDArray[Any]](), count
-        while missing and asked.size:
-            counts = self._balance.split(missing, asked)
-            some = {int(k): int(n) for k, n in zip(asked, counts, strict=True) if n}
+        shards, parts, missing = np.flatnonzero(self._sizes), list[NDArray[Any]](), count
+        while missing and shards.size:
+            counts = self._balance.split(missing, shards)
+            some = {int(k): int(n) for k, n in zip(shards, counts, strict=True) if n}
             calls = {shard: {"time": self.time, "count": n} for shard, n in some.items()}
             for shard, answer in self._workers.ask("next_batch", calls).items():
                 parts.append(answer.result)
@@ -292,16 +292,16 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
                 if answer.level > 0.0:
                     self._balance.note(shard, answer.level, answer.result.size)
             missing = sum(some.values())
-            asked = np.array([k for k in asked if some.get(int(k), 0) == 0])
+            shards = np.array([k for k in shards if some.get(int(k), 0) == 0])
         return np.concatenate(parts)
 
     def overview(self, time: float | None = None) -> dict[str, Any]:
-        """Return those of the shards by their number; see :meth:`CrawlScheduler.overview`."""
+        """Return the overview of each shard by its number; see :meth:`CrawlScheduler.overview`."""
         answers = self._ask_all("overview", time=time).items()
         return {str(shard): answer.result for shard, answer in answers}
 
     def ask(self, time: float, page_id: Any) -> NoReturn:
-        """Raise ValueError: the price of :meth:`CrawlScheduler.ask` is of one scheduler."""
+        """Raise ValueError: only a single scheduler has the price of :meth:`CrawlScheduler.ask`."""
         raise ValueError("ask is a call of one scheduler, not of shards: call next")
 
     def _next_chance(self) -> float:
@@ -310,7 +310,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         return min((answer.result.ask_again for answer in answers), default=math.inf)
 
     def _pass_exchange(self) -> None:
-        """Exchange shares when it is time; values of the first half of a period are not used."""
+        """Exchange shares at the end of each period, by crawl values of its second half."""
         if not self._balances or self._period == math.inf:
             return
         period = self._period or 0.5 * len(self.ids) / self.bandwidth
@@ -326,7 +326,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     # Pages and shares of the shards
 
     def _open(self, answers: Mapping[int, Answer]) -> None:
-        """Take the pages, the time and the bandwidths of the shards."""
+        """Load the pages, the clock and the bandwidths of shards that were just opened."""
         states = [answer.result for answer in answers.values()]
         for shard, state in enumerate(states):
             if state["ids"].size:
@@ -337,7 +337,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self.pace.bandwidth, self._balance = float(shares.sum()), Balance(shares)
 
     def _place(self, ids: NDArray[Any], where: IntArray | int) -> None:
-        """Take note of the shards of new pages."""
+        """Store the shard of each new page."""
         rows = self.ids.add(ids)
         if self._where.size < self.ids.capacity:
             self._where = np.resize(self._where, self.ids.capacity)
@@ -351,7 +351,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         return where
 
     def _set_shares(self) -> None:
-        """Give shards their bandwidths, from now on."""
+        """Set each shard's bandwidth to its current share of the bandwidth."""
         parts = enumerate((self.bandwidth * self.shares).tolist())
         calls = {shard: {"time": self.time, "bandwidth": part} for shard, part in parts}
         self._workers.ask("configure", calls)
@@ -359,25 +359,26 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     # Calls of shards
 
     def _ask(self, shard: int, call: str, **values: Any) -> Any:
-        """Make a call of a shard, and return its result."""
+        """Call a method on one shard, and return its result."""
         return self._workers.ask(call, {shard: values})[shard].result
 
     def _ask_all(self, call: str, **values: Any) -> dict[int, Answer]:
-        """Make a call of all shards."""
+        """Call a method on all shards, and return their answers by shard."""
         return self._workers.ask(call, dict.fromkeys(range(self._sizes.size), values))
 
     def _route(
         self, call: str, where: IntArray, arrays: Mapping[str, Any], **values: Any
     ) -> dict[int, Answer]:
-        """Make a call with each shard's part of some arrays, of last axis n; where is (n,).
+        """Call a method on each shard with its part of some arrays, (.., n); return the answers.
 
-        One shard is asked even if n is 0: it checks what is not in the arrays.
+        ``where`` has the shard of each entry, (n,). One shard is called even if n is 0, so that
+        the other arguments are checked.
         """
         order = np.argsort(where.astype(np.int16), kind="stable")
         sorted_arrays = {name: array[..., order] for name, array in arrays.items()}
         ends = np.concatenate([[0], np.cumsum(np.bincount(where, minlength=self._sizes.size))])
-        calls, asked = {}, np.flatnonzero(np.diff(ends)).tolist()
-        for shard in asked or [int(self._sizes.argmax())]:
+        calls, shards = {}, np.flatnonzero(np.diff(ends)).tolist()
+        for shard in shards or [int(self._sizes.argmax())]:
             part = slice(ends[shard], ends[shard + 1])
             parts = {name: array[..., part] for name, array in sorted_arrays.items()}
             calls[shard] = {**parts, **values}

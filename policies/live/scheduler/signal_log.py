@@ -1,4 +1,4 @@
-"""The signals of each page since its copy, compiled: what is counted, and what came before.
+"""Count the signals of each page since its copy, compiled, and store earlier ones.
 
 A list per page, the latest first. Each signal has the time that its source gave, which tells
 whether it is a new one, and the latest time at which its change can have been: that plus the
@@ -20,14 +20,14 @@ from crawl_envs.types import FloatArray, IntArray
 from policies.live.scheduler.states import ABSENT, GONE, Choices, choices_at
 
 MOST_LOGGED = 256
-"""Signals that a page keeps; older ones are taken for known."""
+"""Most signals that are kept per page; older signals that come later count as known."""
 
 _ROWS, _TIMES = types.int64[::1], types.float64[::1]
 
 
 @inlined()
 def drop(choices: Choices, page: int, before: int, event: int) -> int:
-    """Remove a signal from the list of a page, after the one before it, and return the next one."""
+    """Remove signal ``event``, which follows ``before``, from a page's list; return the next."""
     following = choices.event_next[event]
     if before < 0:
         choices.newest[page] = following
@@ -42,7 +42,7 @@ def drop(choices: Choices, page: int, before: int, event: int) -> int:
 
 @inlined()
 def put(choices: Choices, page: int, before: int, following: int) -> int:
-    """Put an entry into the list of a page between two others, -1 for none, and return it."""
+    """Insert a new entry into a page's list between two entries, -1 for none, and return it."""
     lines = choices.lines[0]
     event = lines.free_event
     if event >= 0:
@@ -62,11 +62,11 @@ def put(choices: Choices, page: int, before: int, following: int) -> int:
 
 @inlined()
 def log_signal(choices: Choices, page: int, time: float, latest: float, source: int) -> bool:
-    """Put a signal into the list of its page, which has room; return whether it is a new one."""
+    """Insert a signal into its page's list, sorted by time; return False if it is known already."""
     before, event, place = -1, choices.newest[page], 0
     while event >= 0 and choices.event_time[event] >= time:
-        other = choices.event_source[event]
-        if choices.event_time[event] == time and max(other, ~other) == source:
+        stored = choices.event_source[event]
+        if choices.event_time[event] == time and max(stored, ~stored) == source:
             return False
         before, event, place = event, choices.event_next[event], place + 1
     if place == MOST_LOGGED:
@@ -83,7 +83,7 @@ def log_signal(choices: Choices, page: int, time: float, latest: float, source: 
 
 @inlined()
 def pass_copy(choices: Choices, page: int, copy: float) -> None:
-    """Mark the signals up to a copy as spent, and forget those that cannot be told again."""
+    """Mark a page's signals up to a copy as spent, and drop those that cannot be reported again."""
     before, event = -1, choices.newest[page]
     while event >= 0:
         source = max(choices.event_source[event], ~choices.event_source[event])
@@ -97,13 +97,13 @@ def pass_copy(choices: Choices, page: int, copy: float) -> None:
 
 @inlined(forceinline=True)
 def weighs(choices: Choices, age: float) -> bool:
-    """Return whether signals of an age since the copy have a weight."""
+    """Return whether a signal that came ``age`` after the copy has a weight."""
     return bool(choices.lines[0].window == 0.0 or age > choices.lines[0].window)
 
 
 @inlined()
 def weight_of(choices: Choices, lazy: LazyArgmax, signal_weight: Any, page: int) -> float:
-    """Return the weight of the signals that count for the copy of a page."""
+    """Return the summed weight of a page's signals since its copy."""
     total, event, copy = 0.0, choices.newest[page], lazy.pages[page].last_crawl
     while event >= 0:
         age, source = choices.event_latest[event] - copy, choices.event_source[event]
@@ -132,9 +132,9 @@ def count_signals(
     sources: IntArray,
     now: float,
 ) -> int:
-    """Add signals, for which there is room, and return how many were ignored.
+    """Add signals to the lists of their pages; return how many were ignored.
 
-    Ignored are those of pages without a copy, from before the copy, and known ones.
+    Signals of absent or gone pages or without a copy, from before the copy, or known are ignored.
     """
     choices, lazy, ignored = choices_at(table), lazy_at(search), 0
     lines = choices.lines[0]
@@ -143,8 +143,8 @@ def count_signals(
         copy = lazy.pages[page].last_crawl
         latest = min(time + choices.slack[source], max(time, now, copy))
         age = latest - copy
-        known = age >= 0.0 and choices.status[page] not in (ABSENT, GONE)
-        if not known or not log_signal(choices, page, time, latest, source):
+        counts = age >= 0.0 and choices.status[page] not in (ABSENT, GONE)
+        if not counts or not log_signal(choices, page, time, latest, source):
             ignored += 1
             continue
         lines.latest_signal = max(lines.latest_signal, latest)
@@ -156,7 +156,7 @@ def count_signals(
 
 @compiled(types.void(_ROWS, _ROWS, _TIMES, types.float64[:, ::1]))
 def signals_until(table: IntArray, pages: IntArray, times: FloatArray, counts: FloatArray) -> None:
-    """Add the numbers of signals that count for the copies, up to times, by source, (n, S)."""
+    """Add to ``counts`` the pages' signals by source since their copies, up to times, (n, S)."""
     choices = choices_at(table)
     for position in range(pages.shape[0]):
         event = choices.newest[pages[position]]
@@ -171,7 +171,7 @@ def signals_until(table: IntArray, pages: IntArray, times: FloatArray, counts: F
 def weigh(
     table: IntArray, search: IntArray, signal_weight: Any, pages: IntArray, more: FloatArray
 ) -> None:
-    """Count the signals of pages again, by new weights, and ``more``, (n,)."""
+    """Set each page's weight of signals to the sum by present weights plus ``more``, (n,)."""
     choices, lazy = choices_at(table), lazy_at(search)
     for position in range(pages.shape[0]):
         page = pages[position]

@@ -34,7 +34,7 @@ ABSENT, READY, SENT, WAITING, PARKED, NEW, GONE = range(7)
 STATES = "absent", "ready", "sent", "waiting", "parked", "new", "gone"
 NO_LIMIT = int(np.iinfo(np.int32).max)
 LINE = 0
-"""The queue of new pages; that of the parked pages of host h is h + 1."""
+"""Number of the queue of new pages; queue h + 1 has the parked pages of host h."""
 
 SETTINGS = np.dtype(
     [
@@ -69,7 +69,7 @@ SETTINGS = np.dtype(
 
 
 class Choices(NamedTuple):
-    """The states of m pages and H hosts."""
+    """The tables of the states of m pages and H hosts."""
 
     lines: Annotated[Records, SETTINGS, "1"]
     status: Annotated[SmallArray, np.int8, "m"]
@@ -121,7 +121,7 @@ INITIAL = {
 
 
 def new_choices(lengths: Mapping[str, int]) -> Choices:
-    """Return the states of absent pages, and of hosts without limits."""
+    """Return tables in which all pages are absent and no host has limits."""
     choices = Choices(*zeros(FIELDS, lengths, INITIAL))
     lines = choices.lines
     lines["latest_signal"] = lines["latest_copy"] = -math.inf
@@ -130,17 +130,17 @@ def new_choices(lengths: Mapping[str, int]) -> Choices:
 
 
 def with_room(choices: Choices, lengths: Mapping[str, int]) -> Choices:
-    """Return the same states with room for more pages, hosts or signals."""
+    """Return the tables with the same states, enlarged for more pages, hosts or signals."""
     return Choices(*resized(choices, FIELDS, lengths, INITIAL))
 
 
 def choices_table(choices: Choices) -> IntArray:
-    """Return the table of the states; see :mod:`crawl_envs.compiled.array_tables`."""
+    """Return the array by which compiled code reads the states; see ``choices_at``."""
     return table_of(choices, lengths_of(choices, FIELDS))
 
 
 def _choices_at(typing_context: Any, table: Any) -> Any:
-    """Turn a table into the states of compiled code."""
+    """Generate the code that reads ``Choices`` from the array of :func:`choices_table`."""
     return read_table(CHOICES, table)
 
 
@@ -150,7 +150,7 @@ choices_at: Any = intrinsic(_choices_at)
 
 @inlined(forceinline=True)
 def opening_hosts(choices: Choices) -> IndexedHeap:
-    """Return the hosts with parked pages, by the time at which they open."""
+    """Return the heap of hosts with parked pages, ordered by the time at which each opens."""
     return IndexedHeap(
         choices.opening, choices.opening_host, choices.opening_place, choices.opening_size
     )
@@ -158,12 +158,12 @@ def opening_hosts(choices: Choices) -> IndexedHeap:
 
 @inlined(forceinline=True)
 def due_pages(choices: Choices) -> IndexedHeap:
-    """Return the sent, waiting and gone pages, by the time at which that ends."""
+    """Return the heap of sent, waiting and gone pages, ordered by when that state ends."""
     return IndexedHeap(choices.due, choices.due_page, choices.due_place, choices.due_size)
 
 
 def sort_heap(due: FloatArray, entries: IntArray, place: IntArray) -> None:
-    """Order an IndexedHeap again after changes of its due times, none of which became infinite."""
+    """Restore the order of an IndexedHeap after due times changed, none of them to infinity."""
     rows = np.flatnonzero(np.isfinite(due))
     rows = rows[np.argsort(due[rows], kind="stable")]
     entries[: rows.size], place[rows] = rows, np.arange(rows.size)
@@ -171,7 +171,7 @@ def sort_heap(due: FloatArray, entries: IntArray, place: IntArray) -> None:
 
 @inlined()
 def join_queue(choices: Choices, page: int, queue: int) -> None:
-    """Put a page at the end of a queue."""
+    """Append a page to the queue of new pages or of a host's parked pages."""
     first = choices.first[queue]
     if first < 0:
         choices.first[queue] = first = page
@@ -183,7 +183,7 @@ def join_queue(choices: Choices, page: int, queue: int) -> None:
 
 @inlined()
 def leave_queue(choices: Choices, page: int, queue: int) -> None:
-    """Take a page out of a queue."""
+    """Remove a page from the queue of new pages or of a host's parked pages."""
     before, after = choices.preceding[page], choices.following[page]
     choices.following[before], choices.preceding[after] = after, before
     if choices.first[queue] == page:

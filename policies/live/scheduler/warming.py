@@ -1,4 +1,4 @@
-"""Compile what the calls of a scheduler need, so that no call waits for it."""
+"""Compile all functions that a scheduler calls, so that no call waits for the compiler."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from crawl_envs.compiled.compiling import ready
-from policies.live.scheduler.choices import admit, hand_out, look, take, worth
+from policies.live.scheduler.choices import admit, hand_out, look, take, value_now
 from policies.live.scheduler.ids import PageIds
 from policies.live.scheduler.learning import LEARNED, PageLearner
 from policies.live.scheduler.page_values import PageValues
@@ -18,7 +18,7 @@ from policies.live.scheduler.signal_log import count_signals, signals_until, wei
 
 KERNELS: tuple[Any, ...] = (
     *(admit, count_signals, dismiss, fail, give_back, hand_out, look, reopen, revive),
-    *(signals_until, take, weigh, worth),
+    *(signals_until, take, weigh, value_now),
 )
 """Kernels that the calls of a scheduler use on the tables of its pages."""
 

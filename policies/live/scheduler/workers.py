@@ -1,4 +1,4 @@
-"""Shards of a scheduler: where they run, in this process or in actors of Ray; and their folder."""
+"""Run the shards of a scheduler in this process or in Ray actors, and manage their folder."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from policies.live.scheduler.files import Record
 from policies.live.scheduler.scheduler import CrawlScheduler
 
 RESTORE = "restore it from a backup, or begin with another folder"
-"""What to do when files of a folder are missing."""
+"""The advice of error messages about a folder with missing files."""
 
 
 class Answer(NamedTuple):
     """The answer of a shard to a call.
 
     Attributes:
-        result: the result of the call; None with an error.
+        result: the result of the call; None if it raised an error.
         error: the error that the call raised, or None.
         calls: calls that were ever written to the shard's journal.
-        level: the value of the last page chosen by value.
+        level: the crawl value of the page that was chosen last by its value.
     """
 
     result: Any
@@ -35,16 +35,16 @@ class Answer(NamedTuple):
 
 
 class Shard:
-    """A shard in this process: a scheduler, with a journal where it has a folder.
+    """A shard in this process: a scheduler, which writes a journal if it has a folder.
 
     Args:
-        policy: its policy.
-        state: the state to begin with.
+        policy: the policy of its scheduler.
+        state: the scheduler's state if the folder holds none.
         durable: as for :class:`DurableScheduler`.
-        folder: its folder; None for none.
+        folder: the folder of its journal; None for no journal.
 
     Attributes:
-        died: the error of a call of a shard that has died.
+        died: the class of error that a call raises after a shard has died.
     """
 
     died: Any = ()
@@ -54,9 +54,9 @@ class Shard:
         self.scheduler: Any = None
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        """Make a call of the scheduler, or ``open`` it, or return the answer to its ``last`` call.
+        """Call a method of the scheduler; ``open`` opens it, ``last`` repeats its last answer.
 
-        The last call is that which the journal ended with when it was opened.
+        The last answer is that to the call with which the journal ended when it was opened.
         """
         result = error = None
         try:
@@ -76,7 +76,7 @@ class Shard:
         return Answer(result, error, getattr(self.scheduler, "total", 0), level)
 
     def _open(self) -> dict[str, Any]:
-        """Start the scheduler, or resume that of the folder; return its state as far as needed."""
+        """Start the scheduler or resume the folder's; return time, bandwidth, columns and ids."""
         policy, state, durable, folder = self.arguments
         if folder is not None and DurableScheduler.holds(folder):
             self.scheduler = DurableScheduler(folder, policy=policy, durable=durable)
@@ -90,18 +90,18 @@ class Shard:
         return {**clock, "columns": names, "ids": ids}
 
     def begin(self, call: str, arguments: Mapping[str, Any]) -> Callable[[], Answer]:
-        """Make a call; return a function that returns its answer."""
+        """Make a call at once; return a function that returns the answer."""
         answer = self.call(call, arguments)
         return lambda: answer
 
     def close(self) -> None:
-        """Release the folder."""
+        """Release the folder for other processes."""
         if isinstance(self.scheduler, DurableScheduler):
             self.scheduler.close()
 
 
 class RayShard:
-    """A shard in an actor of Ray, which is started on this machine if it does not run yet."""
+    """A shard in an actor of Ray; Ray is started on this machine if it does not run yet."""
 
     def __init__(self, *arguments: Any) -> None:
         ray: Any = importlib.import_module("ray")
@@ -124,16 +124,16 @@ class RayShard:
 
 
 BACKENDS: dict[str, type[Any]] = {"local": Shard, "ray": RayShard}
-"""Shards by the name of where they run."""
+"""Classes of shards by the name of their backend."""
 
 
 class Workers:
     """The workers of a scheduler's shards.
 
-    A worker that has died is started again from its folder, and its call is made exactly once.
+    A worker that has died is started again from its folder; its call takes effect exactly once.
 
     Args:
-        start: returns a new worker of a shard of a folder.
+        start: function of a folder that returns a new worker for it.
         folders: the folder of each shard, None for none.
     """
 
@@ -143,7 +143,7 @@ class Workers:
         self.workers = [start(folder) for folder in folders]
 
     def ask(self, call: str, arguments: Mapping[int, Mapping[str, Any]]) -> dict[int, Answer]:
-        """Make a call of some shards at the same time; return their answers.
+        """Call a method on some shards at the same time; return their answers by shard.
 
         Raises:
             ValueError: the workers are closed.
@@ -165,7 +165,7 @@ class Workers:
         return answers
 
     def _retry(self, shard: int, call: str, arguments: Mapping[str, Any]) -> Answer:
-        """Return the answer of a new worker to a call whose worker has died."""
+        """Start a new worker for a call whose worker has died, and return its answer."""
         folder, failure = self._folders[shard], f"shard {shard} has died twice in one call"
         if folder is None:
             failure = (
@@ -197,11 +197,11 @@ class Workers:
 
 
 def check_folder(folder: Path, shards: int, scheduler: CrawlScheduler) -> list[Path]:
-    """Make the folder of shards with the settings of a scheduler; return the folders of shards.
+    """Create or check a folder for shards with a scheduler's settings; return the shards' folders.
 
     Raises:
-        ValueError: it is of other settings or of another version, or they cannot be read; it holds
-            one scheduler, or some of its shards are missing.
+        ValueError: the folder has other settings or another version, or cannot be read; it holds
+            a single scheduler, or some shards are missing.
     """
     if DurableScheduler.holds(folder):
         raise ValueError(
@@ -219,21 +219,21 @@ def check_folder(folder: Path, shards: int, scheduler: CrawlScheduler) -> list[P
         "resolution": (slack - lines["skew"]).tolist(),
     }
     if not path.exists():
-        if held := [part.name for part in folder.glob("shard-*") if DurableScheduler.holds(part)]:
-            raise ValueError(f"{path} must be there, as {held[0]} is: {RESTORE}")
+        if count := [part.name for part in folder.glob("shard-*") if DurableScheduler.holds(part)]:
+            raise ValueError(f"{path} must be there, as {count[0]} is: {RESTORE}")
         for part in parts:  # before the file, so that none is missing later
             part.mkdir(parents=True, exist_ok=True)
         with replacing(path) as unfinished:
             unfinished.write_text(json.dumps(settings) + "\n")
     try:
-        held = json.loads(path.read_text())
+        count = json.loads(path.read_text())
     except ValueError as error:
         raise ValueError(f"{path} must hold JSON, it cannot be read: {error}") from error
-    if not isinstance(held, dict) or set(held) != set(settings):
+    if not isinstance(count, dict) or set(count) != set(settings):
         raise ValueError(f"{path} must hold {', '.join(settings)}; it is of another version")
     for name, value in settings.items():
-        if value != held[name]:
-            raise ValueError(f"{name} must be {held[name]} as in {folder}, got {value}")
+        if value != count[name]:
+            raise ValueError(f"{name} must be {count[name]} as in {folder}, got {value}")
     empty = [part for part in parts if not DurableScheduler.holds(part)]
     if len(empty) == len(parts):  # no pages yet, after a crash at the start
         empty = [part for part in parts if not part.exists()]

@@ -4,9 +4,9 @@ Signals to most pages of a group at one instant share a cause, a broadcast. In t
 independent signals (Busa-Fekete et al., section 3) each leaves its page fresh with probability
 exp(-b), independently of the others. Here that is exp(-b z), with a weight z of the broadcast that
 all its pages share: Gamma distributed around the weight of its class, and learned from every crawl
-of one of them. The estimate is (k + observed) / (k + expected), which replaces the posterior mean,
-with the changes attributed to the broadcast and those expected from its class. Classes are known at
-once: by the number of groups touched at that instant, and whether there were signals to single
+of these pages. The estimate is (k + observed) / (k + expected), which replaces the posterior mean,
+with the changes attributed to the broadcast and those expected from its class. The class follows
+from the number of groups touched at that instant, and from whether there were signals to single
 pages too. The weights of classes are learned in the same way.
 """
 
@@ -42,7 +42,7 @@ from policies.ncis.belief.layout import (
 
 @inlined()
 def class_of(touched: int, accompanied: bool) -> int:
-    """Return the class of a broadcast: by the number of groups, and by single signals beside it."""
+    """Return the class of a broadcast that ``touched`` groups, with or without single signals."""
     size = 0 if touched <= 1 else 1 if touched <= 3 else 2 if touched <= 9 else 3
     return 2 * size + accompanied
 
@@ -51,8 +51,8 @@ def class_of(touched: int, accompanied: bool) -> int:
 def broadcast(
     row: FloatArray, events: FloatArray, shared: FloatArray, source: int, kind: int, now: float
 ) -> float:
-    """Add a new broadcast to the ring of its group, and return its weight."""
-    at, number = places(shared), int(shared[EVENT])
+    """Add a new broadcast to the ring of its group, and return its initial weight."""
+    columns, number = places(shared), int(shared[EVENT])
     shared[EVENT] += 1.0
     event = events[number % EVENTS]
     among = events[EVENTS + kind]
@@ -62,29 +62,29 @@ def broadcast(
     event[OBSERVED], event[EXPECTED] = 0.0, 0.0
     event[BASE], event[WEIGHT] = base, base
     event[SOURCE], event[CLASS] = source, kind
-    place = int(row[at.broadcasts])
-    row[at.listed + place % RING] = number
-    fade = math.exp(-(now - row[at.paced]) / shared[PACE_MEMORY])
-    row[at.paced] = now
-    for other in range(at.sources):
-        first = at.sums + other * RING
-        added = event[WEIGHT] if other == source else 0.0
+    place = int(row[columns.broadcasts])
+    row[columns.listed + place % RING] = number
+    fade = math.exp(-(now - row[columns.paced]) / shared[PACE_MEMORY])
+    row[columns.paced] = now
+    for s in range(columns.sources):
+        first = columns.sums + s * RING
+        added = event[WEIGHT] if s == source else 0.0
         row[first + (place + 1) % RING] = row[first + place % RING] + added
-        row[at.pace + other] = fade * row[at.pace + other] + added
-    row[at.broadcasts] = place + 1
+        row[columns.pace + s] = fade * row[columns.pace + s] + added
+    row[columns.broadcasts] = place + 1
     return float(base)
 
 
 @inlined()
-def broadcast_weight_since(row: FloatArray, at: Places, source: int, before: float) -> float:
-    """Return the total weight of a group's broadcasts from number ``before`` on, of one source."""
-    last = int(row[at.broadcasts])
+def broadcast_weight_since(row: FloatArray, columns: Places, source: int, before: float) -> float:
+    """Return the total weight of a group's broadcasts of one source from number ``before`` on."""
+    last = int(row[columns.broadcasts])
     count = last - int(before)
     if count <= 0:
         return 0.0
-    first, kept = at.sums + source * RING, min(count, RING - 1)
-    total = row[first + last % RING] - row[first + (last - kept) % RING]
-    return float(max(total * count / kept, 0.0))
+    first, stored = columns.sums + source * RING, min(count, RING - 1)
+    total = row[first + last % RING] - row[first + (last - stored) % RING]
+    return float(max(total * count / stored, 0.0))
 
 
 @inlined()
@@ -97,23 +97,24 @@ def update_weights(
     certain: float,
     changed: bool,
 ) -> None:
-    """Update a group's broadcasts from number ``before`` on after a crawl of one of its pages.
+    """Update the weights of a group's broadcasts by the result of a crawl of one of its pages.
 
-    ``evidence`` (S,) is the evidence of a broadcast of weight 1 about the page, and ``certain`` the
-    probability that the page had changed for any reason.
+    Broadcasts from number ``before`` on came since the page's last crawl. ``evidence`` (S,) is the
+    evidence of a broadcast of weight 1 about the page, and ``certain`` the probability that the
+    page had changed for any reason.
     """
-    at = places(shared)
-    last = int(row[at.broadcasts])
-    shift = np.zeros(at.sources)
+    columns = places(shared)
+    last = int(row[columns.broadcasts])
+    shift = np.zeros(columns.sources)
     for place in range(last - min(last - int(before), RING - 1), last):
-        number = int(row[at.listed + place % RING])
+        number = int(row[columns.listed + place % RING])
         if number > shared[EVENT] - EVENTS:
             event = events[number % EVENTS]
             source = int(event[SOURCE])
-            own = evidence[source]
-            shift[source] += update_weight(event, events, shared, own, certain, changed)
-        for source in range(at.sources):
-            row[at.sums + source * RING + (place + 1) % RING] += shift[source]
+            source_evidence = evidence[source]
+            shift[source] += update_weight(event, events, shared, source_evidence, certain, changed)
+        for source in range(columns.sources):
+            row[columns.sums + source * RING + (place + 1) % RING] += shift[source]
 
 
 @inlined()
@@ -125,7 +126,7 @@ def update_weight(
     certain: float,
     changed: bool,
 ) -> float:
-    """Update one broadcast, and return the change of its weight."""
+    """Update the weight of one broadcast by the result of a crawl; return the weight's change."""
     before = event[WEIGHT]
     observed = evidence * before / max(certain, 1e-9) if changed else 0.0
     among = events[EVENTS + int(event[CLASS])]
@@ -139,55 +140,55 @@ def update_weight(
 
 
 @inlined()
-def count_together(
+def count_signals(
     groups: FloatArray, shared: FloatArray, group: IntArray, page: IntArray, source: IntArray
 ) -> int:
-    """Count the signals of one instant by group and source, and return the number of groups."""
-    at, touched = places(shared), 0
+    """Count the signals of one instant by group and source; return how many groups they reach."""
+    columns, touched = places(shared), 0
     shared[INSTANT] += 1.0
     for k in range(page.shape[0]):
-        own = groups[group[page[k]]]
-        if own[at.instant] != shared[INSTANT]:
-            own[at.instant] = shared[INSTANT]
-            own[at.counted : at.counted + at.sources] = 0.0
+        group_row = groups[group[page[k]]]
+        if group_row[columns.instant] != shared[INSTANT]:
+            group_row[columns.instant] = shared[INSTANT]
+            group_row[columns.counted : columns.counted + columns.sources] = 0.0
             touched += 1
-        own[at.counted + source[k]] += 1.0
+        group_row[columns.counted + source[k]] += 1.0
     return touched
 
 
 @compiled()
-def together(own: FloatArray, at: Places, source: int) -> bool:
-    """Return whether the counted signals of a source reach most pages of a group."""
-    count = own[at.counted + source]
-    return bool(count > 1.0 and 2.0 * count > own[at.size])
+def is_broadcast(group: FloatArray, columns: Places, source: int) -> bool:
+    """Return whether the signals counted for a source reach most pages of a group."""
+    count = group[columns.counted + source]
+    return bool(count > 1.0 and 2.0 * count > group[columns.size])
 
 
 @inlined()
 def on_signals_together(memory: Memory, page: IntArray, source: IntArray, now: float) -> None:
-    """Update the belief on the signals of one instant.
+    """Update the belief by the signals that came at one instant.
 
-    Signals to most pages of a group are one broadcast. It is not counted for a page with a signal
-    of its own at that instant: the own signal is the better explanation.
+    Signals to most pages of a group are one broadcast. It does not count for a page with a single
+    signal at that instant, which is the better explanation.
     """
     pages, groups, events, shared, group = memory
-    at, singles = places(shared), 0
-    touched = count_together(groups, shared, group, page, source)
+    columns, singles = places(shared), 0
+    touched = count_signals(groups, shared, group, page, source)
     for k in range(page.shape[0]):
-        own = groups[group[page[k]]]
-        singles += not together(own, at, source[k])
+        group_row = groups[group[page[k]]]
+        singles += not is_broadcast(group_row, columns, source[k])
     kind = class_of(touched, singles > 0)
     for k in range(page.shape[0]):
-        own = groups[group[page[k]]]
-        if together(own, at, source[k]):
-            weight = broadcast(own, events, shared, source[k], kind, now)
-            own[at.counted + source[k]] = -weight - 1.0  # negative: a broadcast, by its weight
+        group_row = groups[group[page[k]]]
+        if is_broadcast(group_row, columns, source[k]):
+            weight = broadcast(group_row, events, shared, source[k], kind, now)
+            group_row[columns.counted + source[k]] = -weight - 1.0  # negative: a broadcast
     for k in range(page.shape[0]):
-        own, row = groups[group[page[k]]], pages[page[k]]
-        if own[at.counted + source[k]] < 0.0:
+        group_row, row = groups[group[page[k]]], pages[page[k]]
+        if group_row[columns.counted + source[k]] < 0.0:
             continue
         accompanied = False
-        for other in range(at.sources):
-            if own[at.counted + other] < 0.0:
+        for s in range(columns.sources):
+            if group_row[columns.counted + s] < 0.0:
                 accompanied = True
-                row[at.excluded + other] += -own[at.counted + other] - 1.0
-        row[at.signals + source[k] + accompanied * at.sources] += 1.0
+                row[columns.excluded + s] += -group_row[columns.counted + s] - 1.0
+        row[columns.signals + source[k] + accompanied * columns.sources] += 1.0

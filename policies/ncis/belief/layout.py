@@ -1,27 +1,27 @@
-"""The array layout of a belief about staleness.
+"""The array layout of a belief about staleness: rows of pages and groups, and their columns.
 
 Each signal belongs to a channel. Without groups, each of the S sources is one channel. With groups
-each source has three: signals to one page of a group alone; signals to one page at the instant of a
-broadcast to its group; and broadcasts, signals to most pages of a group at one instant. Of the C
-channels, the first ``Places.own`` are of single pages.
+each source has three: signals to one page of a group; signals to one page at the instant of a
+broadcast to its group; and broadcasts, signals to most pages of a group at one instant. The first
+``Places.own`` of the C channels are signals to single pages.
 
 A page has D = 1 + C + own kinds of numbers: the rate of unsignalled changes (alpha), the evidence
-of a signal of each channel (b), and the rates of signals to single pages (gamma).
+of a signal by channel (b), and the rates of signals to single pages (gamma).
 
 A page's row, ``Memory.pages`` (m, K), contains for each kind the data of its crawls (a count and an
-exposure), the estimate, and the scale; then the signals since its last crawl by channel of single
-pages; by source, the weights of broadcasts that do not count for it; the number of broadcasts of
-its group before that crawl; its importance; whether it exists; its rate of changes without those
-of broadcasts, its rate of signals to it alone, and the rate of changes that these report; the
-probability that it was active at its last crawl; and, by source, the probability that a broadcast
-of weight 1 changed it.
+exposure), the estimate, and the scale. Then follow the single signals since its last crawl, by
+channel; the weights of broadcasts that do not count for it, by source; the number of broadcasts of
+its group before that crawl; its importance; whether it exists; its rate of changes without those of
+broadcasts, the rate of its single signals, and the rate of changes that these report; the
+probability that it was active at its last crawl; and the probability that a broadcast of weight 1
+changed it, by source.
 
 A group's row, ``Memory.groups`` (G, L), contains for each kind the shape and the rate of the
-distribution that its pages share, in units of their scales; then the number of its broadcasts so
-far, the instant that was last counted, the number of its pages that exist, and the signals counted
-in it by source; the recent weight of its broadcasts, by source, and the time of the last one; how
-many of its pages stopped, and for how long its pages were active; then a ring of the last RING
-broadcasts, by their numbers among all events, and rings of the sums of their weights, by source.
+distribution that its pages share, in units of their scales. Then follow the number of its
+broadcasts so far, the instant that was last counted, the number of its pages that exist, and the
+signals at that instant by source; the recent weight of its broadcasts, by source, and the time of
+the last one; how many of its pages stopped, and how long its pages were active; then a ring of the
+last RING broadcasts, by number of the event, and rings of the sums of their weights, by source.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import FloatArray
 
 RING = 128
-"""Number of stored broadcasts of a group; older ones count with the mean weight of these."""
+"""Number of stored broadcasts of a group; older ones count with the mean weight of the stored."""
 EVENTS = 8192
 """Number of stored broadcasts of all groups."""
 CLASSES = 8
@@ -51,7 +51,7 @@ NUM_SHARED = 15
 
 
 class Places(NamedTuple):
-    """Columns of the rows of pages and groups, for a number of sources."""
+    """Column numbers in the rows of pages and groups, for a given number of sources."""
 
     sources: int
     channels: int
@@ -85,20 +85,20 @@ class Places(NamedTuple):
 
 @compiled(inline="always")
 def places_of(sources: int, grouped: bool) -> Places:
-    """Return the columns for a number of sources, with or without groups."""
+    """Return the column numbers for a number of sources, with groups of pages or without."""
     channels = 3 * sources if grouped else sources
-    own = 2 * sources if grouped else sources
-    kinds = 1 + channels + own
+    page_channels = 2 * sources if grouped else sources
+    kinds = 1 + channels + page_channels
     signals = 4 * kinds
-    before = signals + own + sources
+    before = signals + page_channels + sources
     broadcasts = 2 * kinds
     counted = broadcasts + 3
     chances = sources if grouped else 0
     paced = counted + 2 * sources
     listed = paced + 3
     return Places(
-        sources, channels, own, kinds, 2 * kinds, 3 * kinds,
-        signals, signals + own, before, before + 1, before + 2, before + 3, before + 4,
+        sources, channels, page_channels, kinds, 2 * kinds, 3 * kinds,
+        signals, signals + page_channels, before, before + 1, before + 2, before + 3, before + 4,
         before + 5, before + 6, before + 7, before + 7 + chances,
         broadcasts, broadcasts + 1, broadcasts + 2, counted, counted + sources, paced,
         paced + 1, paced + 2, listed, listed + RING, listed + (1 + sources) * RING,
@@ -107,5 +107,5 @@ def places_of(sources: int, grouped: bool) -> Places:
 
 @compiled(inline="always")
 def places(shared: FloatArray) -> Places:
-    """Return the columns for the number of sources in ``shared``."""
+    """Return the column numbers for the number of sources stored in ``shared``."""
     return places_of(int(shared[NUM_SOURCES]), shared[GROUPED] > 0.0)

@@ -1,10 +1,10 @@
 """Warm start of a belief from a recorded history, as if pages were crawled at all their events.
 
-A site's earlier days give change rates, the evidence of signals of each channel, and the share of
-pages that a broadcast changes. They are learned with the functions that learn from crawls. An
-unsignalled change has a known time, so it counts as a change after an interval without any: with
-its likelihood, alpha exp(-alpha tau), a Gamma belief about alpha stays a Gamma distribution. At the
-end of the history, every page that exists is crawled once more.
+A site's earlier days give change rates, the evidence of signals by channel, and the share of pages
+that a broadcast changes. The functions that learn from crawls learn them. An unsignalled change has
+a known time, so it counts as a change after an interval without any: with its likelihood,
+alpha exp(-alpha tau), a Gamma belief about alpha stays a Gamma distribution. At the end of the
+history, every page that exists is crawled once more.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ BIRTH, DEATH, CHANGE, SIGNAL = range(4)
 class History(NamedTuple):
     """The events of m pages in order of time; pages are numbered as in the episodes.
 
-    ``scripts.experiments.measures.recorded.past`` makes one of a part of a recorded trace. Lists
+    ``scripts.experiments.measures.recorded.past`` makes it from a part of a recorded trace. Lists
     may replace arrays: a policy uses the history that ``checked`` returns.
 
     Attributes:
-        time: time of each event, in [0, duration], not decreasing, (n,).
-        page: page of each event, (n,) int64.
+        time: times of the events, in [0, duration], not decreasing, (n,).
+        page: pages of the events, (n,) int64.
         kind: BIRTH, DEATH, CHANGE, or SIGNAL plus the number of its source, (n,) int64.
         alive: whether each page existed at time 0, (m,) bool.
         duration: length of the history, > 0.
@@ -68,15 +68,15 @@ class History(NamedTuple):
             raise ValueError(
                 f"history time must not decrease and lie in [0, {duration:g}], got {time}"
             )
-        for name, values, most in (("page", page, alive.size), ("kind", kind, math.inf)):
-            if values.size and (values.min() < 0 or values.max() >= most):
-                bound = f"in [0, {most})" if most < math.inf else ">= 0"
+        for name, values, limit in (("page", page, alive.size), ("kind", kind, math.inf)):
+            if values.size and (values.min() < 0 or values.max() >= limit):
+                bound = f"in [0, {limit})" if limit < math.inf else ">= 0"
                 span = f"{values.min()} to {values.max()}"
                 raise ValueError(f"history {name} must be {bound}, got {span}")
         return History(time, page, kind, alive, duration)
 
     def check(self, problem: Problem) -> None:
-        """Raise ValueError unless a checked history has the pages and sources of a problem."""
+        """Raise ValueError unless the history fits a problem's numbers of pages and sources."""
         sources = int(self.kind.max(initial=SIGNAL)) - SIGNAL
         if self.alive.shape != (problem.num_pages,) or sources >= problem.num_sources:
             raise ValueError(
@@ -85,12 +85,12 @@ class History(NamedTuple):
             )
 
 
-def _array(name: str, given: Any, kinds: str, dtype: type[Any]) -> NDArray[Any]:
-    """Return ``given`` as an array of ``dtype``; ValueError unless it has one of the kinds."""
+def _array(name: str, value: Any, kinds: str, dtype: type[Any]) -> NDArray[Any]:
+    """Return ``value`` as an array of ``dtype``; ValueError unless it has one of ``kinds``."""
     try:
-        array = np.asarray(given)
+        array = np.asarray(value)
     except ValueError:
-        raise ValueError(f"history {name} must be an array, got {given!r}") from None
+        raise ValueError(f"history {name} must be an array, got {value!r}") from None
     if array.ndim != 1 or (array.size and array.dtype.kind not in kinds):
         raise ValueError(
             f"history {name} must be an array of {np.dtype(dtype).name}, got dtype {array.dtype} "
@@ -110,10 +110,10 @@ def crawl_pages(
     changed: BoolArray,
     signalled: BoolArray,
 ) -> None:
-    """Crawl the pages of one instant's events just before it; updates ``last``, (m,)."""
+    """Crawl the pages of events ``start`` to ``end - 1`` just before them, and update ``last``."""
     pages, groups, _, shared, group = memory
-    at, now = places(shared), history.time[start]
-    signals = np.zeros(at.sources)
+    columns, now = places(shared), history.time[start]
+    signals = np.zeros(columns.sources)
     for k in range(start, end):
         number = history.page[k]
         if alive[number] and history.kind[k] >= CHANGE and last[number] < now:
@@ -122,18 +122,18 @@ def crawl_pages(
             last[number] = now
             if changed[number] and not signalled[number]:
                 pages[number, 0] += 1.0
-                found_active(pages[number], groups[group[number]], shared, at)
-                renew_page(pages[number], groups[group[number]], at)
+                found_active(pages[number], groups[group[number]], shared, columns)
+                renew_page(pages[number], groups[group[number]], columns)
 
 
 @compiled()
 def replay_history(memory: Memory, history: History) -> None:
-    """Update a belief on a history; after it every page is fresh, and time is 0."""
+    """Update a belief by a history of events; afterwards every page is fresh, and time is 0."""
     pages, groups, _, shared, group = memory
     time, page, kind, first, duration = history
-    at, alive, last = places(shared), first.copy(), np.zeros(first.shape)
+    columns, alive, last = places(shared), first.copy(), np.zeros(first.shape)
     changed, signalled = np.zeros(first.shape, np.bool_), np.zeros(first.shape, np.bool_)
-    signals, start = np.zeros(at.sources), 0
+    signals, start = np.zeros(columns.sources), 0
     for number in range(alive.shape[0]):
         on_birth_or_death(memory, number, 0.0, alive[number])
     while start < time.shape[0]:
@@ -165,5 +165,5 @@ def replay_history(memory: Memory, history: History) -> None:
         if alive[number] and last[number] < duration:
             learn(memory, number, duration, duration - last[number], signals, False)
     for number in range(alive.shape[0]):
-        forget(pages[number], groups[group[number]], at)
-    groups[:, at.paced] -= duration
+        forget(pages[number], groups[group[number]], columns)
+    groups[:, columns.paced] -= duration

@@ -11,9 +11,9 @@ from policies.solvers.noisy_signals.sources import Sources
 
 
 class Mixed:
-    """Pages of several sources, where some pages have one source with recall, or none.
+    """Pages of several sources, solved as :class:`OneSource` where at most one has recall.
 
-    Arguments, methods and points are those of :class:`OneSource` and :class:`Sources`.
+    The other pages are solved as :class:`Sources`. Both classes document arguments and states.
     """
 
     def __init__(self, *parameters: FloatArray) -> None:
@@ -34,14 +34,14 @@ class Mixed:
             self.alpha[rows], self.signal_rate[rows] = pages.alpha, pages.signal_rate
 
     def spend(self, price: float, state: FloatArray, rates: FloatArray) -> None:
-        """Fill in the rates at a multiplier; ``state`` is the start of the search."""
+        """Fill in crawl rates and states at a multiplier ``price``; searches start at ``state``."""
         for pages, rows in self._parts:
             states, spent = state[rows], rates[rows]
             pages.spend(price, states, spent)
             state[rows], rates[rows] = states, spent
 
     def settle(self, state: FloatArray, rates: FloatArray) -> None:
-        """Move each page to the point of its rate."""
+        """Move the state of each page to the point at which its crawl rate equals ``rates``."""
         for pages, rows in self._parts:
             states = state[rows]
             pages.settle(states, rates[rows])
@@ -52,7 +52,7 @@ class Mixed:
         return sum(pages.freshness(state[rows], rates[rows]) for pages, rows in self._parts)
 
     def levels(self, state: FloatArray, rates: FloatArray) -> Levels:
-        """Return the crawl conditions of the pages."""
+        """Return the conditions under which pages are crawled: levels, signals, probabilities."""
         levels = Levels(*(np.empty(len(rates)) for _ in Levels._fields))
         for pages, rows in self._parts:
             for array, part in zip(levels, pages.levels(state[rows], rates[rows]), strict=True):

@@ -30,12 +30,12 @@ time_of_length = length_search(cycle_length_value)
 
 
 class OneSource:
-    """Pages that change and have importance, of one source of signals.
+    """Pages with one source of signals, which change and have importance, for the solver.
 
-    A point of a page is a pair (``elapsed`` t, ``signals`` n) with effective elapsed time
-    t + n beta. The two are separate because the sum would lose t where beta is much longer than the
-    time between signals (a recall close to 1), and is undefined where beta is infinite. The
-    ``state`` of a search, (k, 3), has t, n and the mean cycle.
+    A point of a page is a pair (``elapsed`` t, ``signals`` n) with effective elapsed time t + n
+    beta. The two are separate because the sum would lose t where beta is much longer than the time
+    between signals (a recall close to 1), and is undefined where beta is infinite. The ``state`` of
+    a search, (k, 3), has t, n and the mean cycle.
 
     Args:
         importance: shares of all importance, (k,).
@@ -60,19 +60,19 @@ class OneSource:
         self.alpha, self.signal_rate = self._values[:, ALPHA], self._values[:, GAMMA]
 
     def spend(self, price: float, state: FloatArray, rates: FloatArray) -> None:
-        """Fill in the rates at a multiplier; ``state`` is the start of the search."""
+        """Fill in crawl rates and states at a multiplier ``price``; searches start at ``state``."""
         _spend(self._values, self._lengths, price, pieces(), state, rates)
 
     def settle(self, state: FloatArray, rates: FloatArray) -> None:
-        """Move each page to the point of its rate."""
+        """Move the state of each page to the point at which its crawl rate equals ``rates``."""
         _settle(self._values, self._lengths, state, rates)
 
     def freshness(self, state: FloatArray, rates: FloatArray) -> float:
-        """Return the sum of mu~ w / psi = rate V + mu~ exp(-y), valid also between two steps."""
+        """Return the freshness sum mu~ w / psi = rate V + mu~ exp(-y), also valid between steps."""
         return _freshness(self._values, self.parameters[0], state, rates)
 
     def levels(self, state: FloatArray, rates: FloatArray) -> Levels:
-        """Return the crawl conditions of the pages."""
+        """Return the conditions under which pages are crawled: levels, signals, probabilities."""
         elapsed, received, _ = state.T
         values, crawled = self._values, rates > 0.0
         evidence, alpha, signal_rate = values[:, EVIDENCE], values[:, ALPHA], values[:, GAMMA]
@@ -220,11 +220,11 @@ def _without_time(
 
 @inlined()
 def _point_of_length(values: FloatArray, lengths: FloatArray, page: int, length: float) -> Point:
-    """Return the point whose mean cycle is ``length`` > 0, or the last one with a shorter cycle.
+    """Return the time and signals at which the mean cycle of a page is ``length`` > 0.
 
-    With recall 1 cycles last an integer number of signals, rounded down (at least 1). Without false
-    signals no cycle exceeds 1 / gamma: longer ones are at infinity. Signals of a page that never
-    changes have no effect.
+    If none has this length, it is the last one with a shorter cycle. With recall 1 cycles last an
+    integer number of signals, rounded down (at least 1). Without false signals no cycle exceeds 1 /
+    gamma: longer ones are at infinity. Signals of a page that never changes have no effect.
     """
     alpha: float = values[page, ALPHA]
     gamma: float = values[page, GAMMA]

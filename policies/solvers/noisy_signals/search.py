@@ -26,9 +26,9 @@ STEPS = 200
 
 
 class Levels(NamedTuple):
-    """Crawl conditions of pages, arrays of shape (k,); see :class:`policies.solvers.Allocation`.
+    """Conditions under which k pages are crawled, (k,) each, as in ``Allocation``.
 
-    ``signals`` are those of one source.
+    ``signals`` are numbers of signals of one source.
     """
 
     thresholds: FloatArray
@@ -38,7 +38,7 @@ class Levels(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A point of a page, and the mean time psi to reach it."""
+    """A state of a page, elapsed time and signals, and the mean time psi to reach it."""
 
     elapsed: float
     signals: float
@@ -46,7 +46,7 @@ class Point(NamedTuple):
 
 
 class Slope(NamedTuple):
-    """The slope of a page's crawl value by time.
+    """Constants of the slope of a page's crawl value by time, V'.
 
     V' = ``scale`` alpha exp(-y) psi with y = ``alpha`` t + ``evidence`` n, and V(inf) = ``top``.
     """
@@ -58,7 +58,10 @@ class Slope(NamedTuple):
 
 
 def value_search(value_at: Any, length_at: Any) -> Any:
-    """Return a function that finds the time of a value; the kernels are those of the tables."""
+    """Return a compiled search for the time at which a page's crawl value reaches a price.
+
+    ``value_at`` and ``length_at`` are kernels for the value and the cycle length of a page.
+    """
 
     @inlined()
     def time_of_value(
@@ -71,10 +74,10 @@ def value_search(value_at: Any, length_at: Any) -> Any:
         high: float,
         pieces: FloatArray,
     ) -> float:
-        """Return the time t at which the value is ``price``, given the signals of ``start``.
+        """Return the time at which a page's value is ``price``, after the signals of ``start``.
 
-        Newton's method in the bracket from 0 to ``high``. ``start`` is the first guess if its time
-        is within, and its length if that is positive.
+        Newton's method in the bracket from 0 to ``high``. ``start`` has the first guess of the
+        time, if it lies within, and the cycle length there, if positive.
         """
         scale, alpha, evidence, top = slope
         elapsed, signals, length = start
@@ -115,7 +118,7 @@ def value_search(value_at: Any, length_at: Any) -> Any:
 
 @compiled()
 def _between(low: float, high: float) -> float:
-    """Return the midpoint of a bracket, or of its logarithm if it is wide."""
+    """Return the midpoint of a bracket, or its geometric mean if the bracket is wide."""
     return 0.5 * (low + high) if high < 4.0 * low or low == 0.0 else math.sqrt(low * high)
 
 
@@ -123,7 +126,7 @@ def _between(low: float, high: float) -> float:
 def _newton_step(
     value: float, price: float, slope: float, top: float, elapsed: float, signals: float
 ) -> float:
-    """Return the next time: a Newton step along a nearly straight curve.
+    """Return the next time of a search, by Newton's method along a nearly straight curve.
 
     The curve is ln V against ln t where V is small, and ln(mu/Delta - V) against t where it is
     large.
@@ -136,7 +139,7 @@ def _newton_step(
 
 
 def length_search(length_at: Any) -> Any:
-    """Return a function that finds the time of a cycle length; the kernel is that of the table."""
+    """Return a compiled search for the time at which a page's mean cycle reaches a length."""
 
     @inlined()
     def time_of_length(
@@ -147,7 +150,7 @@ def length_search(length_at: Any) -> Any:
         high: float,
         stepped: bool,
     ) -> float:
-        """Return the time, given ``signals``, at which the mean cycle reaches ``length``.
+        """Return the time at which a page's mean cycle, after ``signals`` signals, is ``length``.
 
         Regula falsi from a guess of the upper end, with bisection if cycles may rise in steps.
         """

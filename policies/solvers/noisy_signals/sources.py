@@ -32,9 +32,10 @@ effect: thresholds of time would be below rounding."""
 
 
 def evidence_margin(level: FloatArray, evidence: FloatArray) -> FloatArray:
-    """Return the difference from a level, (k,), below which evidence counts as equal to it, (k,).
+    """Return how close evidence must be to a level, (k,), to count as equal to it, (k,).
 
-    It covers rounding, and is at most a quarter of the least ``evidence`` of a signal, (S, k).
+    The margin covers rounding. It is at most a quarter of the least ``evidence`` of a signal, (S,
+    k).
     """
     weakest = np.where(evidence > 0.0, evidence, np.inf).min(axis=0)
     margin: FloatArray = np.minimum(1e-6 * level, 0.25 * weakest)
@@ -75,18 +76,18 @@ class Sources:
         self._unit, self._shortest = 1.0 / change_rate, shortest
 
     def spend(self, price: float, state: FloatArray, rates: FloatArray) -> None:
-        """Fill in the rates at a multiplier; ``state`` is filled in too."""
+        """Fill in the crawl rates and the states of pages at a multiplier ``price``."""
         _spend(self._table, self._unit, self._shortest, price, pieces(), state, rates)
 
     def settle(self, state: FloatArray, rates: FloatArray) -> None:
-        """Move each page to the point of its rate."""
+        """Move the state of each page to the point at which its crawl rate equals ``rates``."""
         _settle(self._table, self._unit, self.certain_rate, state, rates)
         every = (self.alpha == 0.0) & (rates >= self.signal_rate)
         lowest = np.where(self.evidence > 0.0, self.evidence, math.inf).min(axis=0)
         state[every, 0] = lowest[every]
 
     def freshness(self, state: FloatArray, rates: FloatArray) -> float:
-        """Return the sum of mu~ w / psi = rate V + mu~ exp(-y), valid also between two steps.
+        """Return the freshness sum mu~ w / psi = rate V + mu~ exp(-y), also valid between steps.
 
         A page is always fresh if all changes are signalled and it is crawled at every signal.
         """
@@ -95,7 +96,7 @@ class Sources:
         return rest + float(importance[every].sum())
 
     def levels(self, state: FloatArray, rates: FloatArray) -> Levels:
-        """Return the crawl conditions of the pages."""
+        """Return the conditions under which pages are crawled: levels and probabilities."""
         crawled = rates > 0.0
         alpha, certain_rate = self.alpha, self.certain_rate
         level = np.where(crawled, state[:, 0], math.inf)
@@ -132,7 +133,7 @@ def _spend(
     state: FloatArray,
     rates: FloatArray,
 ) -> None:
-    """Fill in the rates at a multiplier, 0 where the value never reaches it.
+    """Fill in crawl rates at a multiplier ``price``, 0 where the value never reaches it.
 
     Mean cycles are in units of ``unit``, and at least ``shortest``. No search has a first guess, so
     that a price at a step of the length always has the same point.
@@ -155,7 +156,7 @@ def _settle(
     state: FloatArray,
     rates: FloatArray,
 ) -> None:
-    """Move each page to the point of its rate.
+    """Move the state of each page to the point at which its crawl rate equals ``rates``.
 
     No cycle is longer than the mean time between certain signals: longer ones are at infinity.
     """

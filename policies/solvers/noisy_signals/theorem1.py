@@ -6,12 +6,14 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray, Instance, IntArray, Problem
 from crawl_envs.types.arguments import check_domain, quantity
 from crawl_envs.types.evidence import signal_evidence
 from policies.solvers.allocation import Allocation, normalised, source_parameters
 from policies.solvers.binary_periodic import solve_periodic
+from policies.solvers.crawl_cost import columns_and_cost, in_crawls
 from policies.solvers.multiplier import root
 from policies.solvers.noisy_signals.mixed import Mixed
 from policies.solvers.noisy_signals.one_source import OneSource
@@ -30,7 +32,7 @@ Pages = OneSource | Mixed
 
 
 class _Solution(NamedTuple):
-    """A multiplier with the state and the crawl rate of each page."""
+    """A multiplier, with the state and the crawl rate of each page at this multiplier."""
 
     multiplier: float
     state: FloatArray
@@ -39,16 +41,20 @@ class _Solution(NamedTuple):
 
 
 def ncis(
-    problem: Instance | Problem, bandwidth: float | None = None, *, floor: float = 0.0
+    problem: Instance | Problem,
+    bandwidth: float | None = None,
+    *,
+    floor: float = 0.0,
+    cost: ArrayLike | None = None,
 ) -> Allocation:
     r"""Return optimal thresholds of continuous crawling with noisy signals (Theorem 1).
 
     Maximises the importance-weighted freshness ``sum mu~ w(iota) / psi(iota)`` over thresholds of
-    the effective elapsed time, with crawl rates ``f(iota) = 1 / psi(iota)`` that sum to the
-    bandwidth: no policy with this long-run crawl rate is better. For a multiplier Lambda each
-    page is crawled where its value V reaches Lambda.
+    the effective elapsed time, with crawl rates ``f(iota) = 1 / psi(iota)`` that spend the
+    bandwidth: no policy with this long-run spending is better. For a multiplier Lambda each page
+    is crawled where its value V reaches Lambda c, with c the cost of a crawl.
 
-    A page whose value never reaches the multiplier, V(inf) <= Lambda, has rate 0. A ``floor`` is
+    A page whose value never reaches this price, V(inf) <= Lambda c, has rate 0. A ``floor`` is
     the least rate of every page, and the rate of pages that never change or have no importance.
 
     Two kinds of pages are crawled on signals at any time (``thresholds`` inf, ``signals`` finite).
@@ -72,8 +78,10 @@ def ncis(
 
     Args:
         problem: an instance, or a problem that reveals the parameters of its pages.
-        bandwidth: crawls per unit time, > 0; that of ``problem`` by default.
+        bandwidth: cost of all crawls per unit time, > 0; that of ``problem`` by default.
         floor: least crawl rate of each page, >= 0 and in the supported domain.
+        cost: c, the cost of a crawl of each page, > 0, shape (m,), or a scalar; None for that of
+            ``problem`` if it has one, else 1.
 
     Returns:
         The allocation, with ``thresholds``, ``signals`` and ``evidence``. The multiplier is 0, and
@@ -81,31 +89,34 @@ def ncis(
 
     Raises:
         ValueError: the change rates are unknown, all importance is zero, the bandwidth is not
-            positive, the floor is negative or more than the bandwidth allows.
+            positive, the floor is negative or more than the bandwidth allows, a cost is not > 0.
     """
     weight, change_rate, recall, false_rate = source_parameters(problem)
     recall = np.where(recall < SILENT, 0.0, recall)
-    weight = normalised(weight)
     bandwidth = problem.bandwidth if bandwidth is None else bandwidth
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    floor = _checked_floor(floor, len(weight), bandwidth)
+    cost = getattr(problem, "cost", None) if cost is None else cost
+    weight, costs = columns_and_cost(cost, importance=weight)
+    weight = normalised(weight)
+    change_rate, false_rate = change_rate * costs, false_rate * costs
+    floor = _checked_floor(floor, float(costs.sum()), bandwidth)
     useful = np.flatnonzero((weight > 0.0) & (change_rate > 0.0))
     columns = [array[..., useful] for array in (weight, change_rate, recall, false_rate)]
     pages = _pages(*columns)
-    available = bandwidth - floor * (len(weight) - len(useful))
-    solution = _spend(pages, floor, available)
+    available = bandwidth - floor * float(np.delete(costs, useful).sum())
+    solution = _spend(pages, floor * costs[useful], available)
     levels = pages.levels(solution.state, solution.rates)
-    waiting = 1.0 / floor if floor > 0.0 else math.inf
+    waiting = 1.0 / (floor * costs) if floor > 0.0 else math.inf
     thresholds, evidence, probabilities, signals = (
         _place(array, useful, np.full(len(weight), default))
         for array, default in zip(levels, (waiting, math.inf, 1.0, math.inf), strict=True)
     )
-    rates = _place(solution.rates, useful, np.full(len(weight), floor))
+    rates = _place(solution.rates, useful, floor * costs)
     if problem.recall is not None and problem.recall.ndim > 1:
         signals = _signals_needed(evidence, signal_evidence(change_rate, recall, false_rate))
         signals[:, np.isinf(evidence) & ((rates == 0.0) | (weight == 0.0))] = math.inf
     static = float(weight[change_rate == 0.0].sum())
-    return Allocation(
+    allocation = Allocation(
         rates=rates,
         probabilities=probabilities,
         multiplier=solution.multiplier,
@@ -116,22 +127,23 @@ def ncis(
         signals=signals,
         evidence=evidence,
     )
+    return in_crawls(allocation, costs, floor)
 
 
 def _pages(*parameters: FloatArray) -> Pages:
-    """Return pages by importance and change rate, (k,), recall and false-signal rate, (S, k)."""
+    """Return pages for importance and change rate, (k,), recall and false-signal rate, (S, k)."""
     return OneSource(*parameters) if len(parameters[2]) == 1 else Mixed(*parameters)
 
 
 def _freshness(pages: Pages, solution: _Solution) -> float:
-    """Return the freshness; crawls beyond signals do not help where every change is signalled."""
+    """Return the freshness; crawls beyond signals do not count where every change is signalled."""
     rates = solution.rates
     useful = np.where(pages.alpha == 0.0, np.minimum(rates, pages.signal_rate), rates)
     return pages.freshness(solution.state, useful)
 
 
 def _signals_needed(evidence: FloatArray, single: FloatArray) -> FloatArray:
-    """Return how many signals of one source add up to ``evidence`` (m,), (S, m)."""
+    """Return how many signals of each source, worth ``single``, reach ``evidence`` (m,); (S, m)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         margin = evidence_margin(evidence, single)
         number = np.maximum(np.ceil((evidence - margin) / single), 1.0)
@@ -139,10 +151,11 @@ def _signals_needed(evidence: FloatArray, single: FloatArray) -> FloatArray:
     return np.where(certain, 1.0, np.where(single > 0.0, number, math.inf))
 
 
-def _checked_floor(floor: float, num_pages: int, bandwidth: float) -> float:
-    if not (math.isfinite(floor) and 0.0 <= floor * num_pages <= bandwidth * (1.0 + 1e-12)):
+def _checked_floor(floor: float, total_cost: float, bandwidth: float) -> float:
+    if not (math.isfinite(floor) and 0.0 <= floor * total_cost <= bandwidth * (1.0 + 1e-12)):
         raise ValueError(
-            f"floor must lie in [0, bandwidth / pages = {bandwidth / num_pages:g}], got {floor!r}"
+            f"floor must lie in [0, bandwidth / cost of all pages = {bandwidth / total_cost:g}], "
+            f"got {floor!r}"
         )
     check_domain("floor", floor)
     return float(floor)
@@ -153,28 +166,28 @@ def _place(values: FloatArray, useful: IntArray, array: FloatArray) -> FloatArra
     return array
 
 
-def _start(pages: Pages, floor: float, bandwidth: float) -> float:
-    """Return a first guess of the multiplier: that without signals, or of a sample of pages."""
+def _start(pages: Pages, floor: FloatArray, bandwidth: float) -> float:
+    """Return a first multiplier: the optimum without signals, or the one of a sample of pages."""
     importance, change_rate = pages.parameters[:2]
     count = len(importance)
     if count > SAMPLED_ABOVE:
         step = count // SAMPLE
         sample = _pages(*(np.ascontiguousarray(array[..., ::step]) for array in pages.parameters))
         share = bandwidth * len(sample.parameters[0]) / count
-        solution = _spend(sample, floor, share)
+        solution = _spend(sample, floor[::step], share)
         if solution.multiplier > 0.0:
             return solution.multiplier
     allocation = solve_periodic(normalised(importance), change_rate, bandwidth)
     return allocation.multiplier * float(importance.sum())
 
 
-def _spend(pages: Pages, floor: float, bandwidth: float) -> _Solution:
-    """Return the multiplier at which the pages spend the bandwidth, their states and rates.
+def _spend(pages: Pages, floor: FloatArray, bandwidth: float) -> _Solution:
+    """Return the multiplier at which pages spend the bandwidth, with their states and rates.
 
     Rates jump at the steps of a page whose every change is signalled, or where pages drop out.
     """
     importance, change_rate = pages.parameters[:2]
-    state, rates = np.zeros((len(importance), 3)), np.full(len(importance), floor)
+    state, rates = np.zeros((len(importance), 3)), floor.copy()
     every = np.maximum(pages.signal_rate, floor)
     multiplier = float((importance / change_rate).max(initial=0.0))
     iterations = 0

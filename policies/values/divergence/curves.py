@@ -44,20 +44,20 @@ class DivergenceCurves(Protocol):
         """Limit of the utility, U(inf), (m,); inf if it is unbounded."""
 
     def divergence(self, elapsed: ArrayLike) -> FloatArray:
-        """Return the expected divergence D*, (m,), >= 0."""
+        """Return the expected divergence D* of pages from their copies, (m,), >= 0."""
 
     def area(self, elapsed: ArrayLike) -> FloatArray:
         """Return the integral of D* from 0 to ``elapsed``, (m,), >= 0."""
 
     def utility(self, elapsed: ArrayLike) -> FloatArray:
-        """Return the utility of a crawl, U of eq. 4, (m,), >= 0 and nondecreasing."""
+        """Return the utility U of a crawl at ``elapsed`` (eq. 4), (m,), >= 0 and nondecreasing."""
 
     def period(self, threshold: ArrayLike) -> FloatArray:
         """Return the least time at which the utility reaches the threshold, (m,), or inf."""
 
 
 def per_page(name: str, value: ArrayLike, num_pages: int) -> FloatArray:
-    """Return numbers for each page, (m,), for kernels; raise ValueError unless in [0, inf]."""
+    """Return ``value`` as a contiguous array (m,) for kernels; ValueError unless in [0, inf]."""
     array = floats(name, value)
     if array.shape not in ((), (num_pages,)):
         raise ValueError(
@@ -70,7 +70,7 @@ def per_page(name: str, value: ArrayLike, num_pages: int) -> FloatArray:
 
 
 def area_below(elapsed: FloatArray, divergence: FloatArray, utility: FloatArray) -> FloatArray:
-    """Return the integral of D* by eq. 4, t D* - U, (m,); 0 where there is no divergence."""
+    """Return the integral of D* up to ``elapsed``, t D* - U by eq. 4, (m,); 0 where D* is 0."""
     with np.errstate(invalid="ignore"):
         area = elapsed * divergence - utility
     return np.where(divergence > 0.0, np.maximum(area, 0.0), 0.0)
@@ -109,7 +109,7 @@ class HolisticCurves:
         return area_below(time, self._changed(time), self.utility(time))
 
     def utility(self, elapsed: ArrayLike) -> FloatArray:
-        """Return the utility of a crawl, (m,), in [0, 1 / Delta]; 0 where nothing changes."""
+        """Return the utility U of a crawl (eq. 4), (m,), in [0, 1 / Delta]; 0 without changes."""
         time = per_page("elapsed", elapsed, self.num_pages)
         table = tables.greedy_table(1.0, self.change_rate)
         return values.evaluate(kernels.greedy_value, table, (1.0, self.change_rate), time, 0.0)
@@ -129,7 +129,7 @@ class HolisticCurves:
 def _waits(
     target: FloatArray, change_rate: FloatArray, ceiling: FloatArray, table: FloatArray
 ) -> FloatArray:
-    """Return the time at which the utility of each page reaches ``target``, (m,)."""
+    """Return the time from a crawl until the utility of each page reaches ``target``, (m,)."""
     waits = np.empty(target.size)
     for i in range(target.size):
         root = math.sqrt(2.0) * math.sqrt(target[i]) * math.sqrt(change_rate[i])

@@ -29,7 +29,7 @@ HALVINGS = 200
 
 @inlined()
 def poisson_tail(count: int, mean: float, chance: float) -> float:
-    """Return P(N >= count) for a ``mean`` below SHORT, given P(N = count) as ``chance``."""
+    """Return P(N >= count), N ~ Poisson(mean), mean < SHORT, given ``chance`` = P(N = count)."""
     total, term, k = chance, chance, count
     while term > 1e-17 * total:
         k += 1
@@ -40,7 +40,7 @@ def poisson_tail(count: int, mean: float, chance: float) -> float:
 
 @inlined()
 def step_sizes(items: int, share: float, steps: FloatArray, slopes: FloatArray) -> None:
-    """Write e_j and its derivative by the share, (K,) each."""
+    """Write e_j, the staleness that each further lost item adds, and de_j / d(share), (K,) each."""
     before = float(items)
     for j in range(items):
         after = items + share * (j + 1.0)
@@ -54,10 +54,10 @@ def step_sizes(items: int, share: float, steps: FloatArray, slopes: FloatArray) 
 def divergence_and_slopes(
     steps: FloatArray, slopes: FloatArray, updates: float
 ) -> tuple[float, float, float]:
-    """Return D after ``updates`` = l t expected updates, dD / d(l t) and dD / d(share).
+    """Return the divergence D after ``updates`` = l t expected updates, dD / d(l t) and dD / d(s).
 
-    ``steps`` and ``slopes`` are those of :func:`step_sizes`. D is a difference of probabilities,
-    with an absolute, not relative, error of 1e-16.
+    ``steps`` and ``slopes`` are results of :func:`step_sizes`, and s is the share of the region. D
+    is a difference of probabilities, with an absolute, not relative, error of 1e-16.
     """
     chance = math.exp(-updates)  # of j updates
     tail = -math.expm1(-updates)  # of j + 1 or more
@@ -73,7 +73,7 @@ def divergence_and_slopes(
 
 @compiled()
 def region_divergence(items: int, share: float, updates: float) -> float:
-    """Return D after ``updates`` = l t expected updates by :func:`divergence_and_slopes`."""
+    """Return the divergence D of a page after ``updates`` = l t expected updates of its region."""
     steps, slopes = np.empty(items), np.empty(items)
     step_sizes(items, share, steps, slopes)
     return divergence_and_slopes(steps, slopes, updates)[0]
@@ -81,7 +81,7 @@ def region_divergence(items: int, share: float, updates: float) -> float:
 
 @inlined()
 def region_utility(items: int, share: float, rate: float, elapsed: float) -> float:
-    """Return U after ``elapsed`` >= 0, which may be infinite."""
+    """Return the utility U of a crawl after ``elapsed`` >= 0, possibly infinite, since the last."""
     if share <= 0.0 or rate <= 0.0:
         return 0.0
     updates = rate * elapsed
@@ -103,7 +103,7 @@ def region_utility(items: int, share: float, rate: float, elapsed: float) -> flo
 
 @inlined()
 def region_period(items: int, share: float, rate: float, threshold: float) -> float:
-    """Return the time at which U reaches ``threshold`` > 0; inf if it never does."""
+    """Return the time at which the utility U reaches ``threshold`` > 0; inf if it never does."""
     if region_utility(items, share, rate, math.inf) <= threshold:
         return math.inf
     low, high = 0.0, items / rate
@@ -124,6 +124,6 @@ def region_period(items: int, share: float, rate: float, threshold: float) -> fl
 def region_utilities(
     items: IntArray, share: FloatArray, rate: FloatArray, elapsed: FloatArray, out: FloatArray
 ) -> None:
-    """Write U of every page to ``out``, all (m,)."""
+    """Write the utility U of a crawl of every page to ``out``; all arrays have shape (m,)."""
     for page in range(out.size):
         out[page] = region_utility(items[page], share[page], rate[page], elapsed[page])

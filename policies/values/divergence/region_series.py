@@ -47,7 +47,7 @@ MAX_PRODUCTS = 2**24
 
 
 class Terms(NamedTuple):
-    """The g sums of m pages.
+    """Finite sums that give divergence and utility of m pages, g sums in total.
 
     Attributes:
         first: page i has the sums ``first[i]`` to ``first[i + 1] - 1``, (m + 1,) int64.
@@ -63,7 +63,7 @@ class Terms(NamedTuple):
 
 
 class _Dynamic(NamedTuple):
-    """Changing regions, first in each row: their number, (m,), K, c / n and l, (m, G)."""
+    """Changing regions, first in each row: number, (m,); items K, share c / n, rate l, (m, G)."""
 
     number: IntArray
     items: IntArray
@@ -72,14 +72,14 @@ class _Dynamic(NamedTuple):
 
 
 class _Quadrature(NamedTuple):
-    """Nodes u and their weights, (NODES,)."""
+    """Nodes u of the Gauss-Laguerre quadrature and their weights, shape (NODES,) each."""
 
     nodes: FloatArray
     shares: FloatArray
 
 
 class _Work(NamedTuple):
-    """a_k and b_k of all sums of a page at each node, and a row of binomial probabilities."""
+    """Work space: a_k and b_k of all sums of a page at each node, and binomial probabilities."""
 
     level: FloatArray
     drop: FloatArray
@@ -87,7 +87,7 @@ class _Work(NamedTuple):
 
 
 def region_terms(regions: Regions) -> Terms:
-    """Return the terms of pages.
+    """Return the finite sums that give divergence and utility of pages with known regions.
 
     Raises:
         ValueError: a page has more than MAX_REGIONS changing regions, or its items need more than
@@ -131,7 +131,7 @@ def _quadrature() -> _Quadrature:
 
 
 def _check_sizes(regions: Regions, dynamic: BoolArray) -> None:
-    """Raise ValueError if a page has too many terms."""
+    """Raise ValueError if a page has too many changing regions, or too many terms."""
     count = dynamic.sum(axis=1)
     spare = np.where(dynamic, regions.items - 1, 0).astype(np.float64)
     terms = 2.0**count - 1.0 + 2.0 ** np.maximum(count - 1, 0) * spare.sum(axis=1)
@@ -152,7 +152,7 @@ def _check_sizes(regions: Regions, dynamic: BoolArray) -> None:
 
 @compiled()
 def _sum_lengths(first: IntArray, count: IntArray, items: IntArray, lengths: IntArray) -> None:
-    """Write the number of terms of each sum, (g,): one, and K - 1 more for each of its regions."""
+    """Write the number of terms of each sum, (g,): 1, plus K - 1 for each region in the sum."""
     for page in range(count.size):
         for subset in range(1, 1 << count[page]):
             length = 1
@@ -164,7 +164,7 @@ def _sum_lengths(first: IntArray, count: IntArray, items: IntArray, lengths: Int
 
 @compiled()
 def _fill(terms: Terms, dynamic: _Dynamic, rule: _Quadrature, work: _Work) -> None:
-    """Write rates and weights of all sums, by increasing number of regions."""
+    """Write the rates and weights of all sums of all pages, by increasing number of regions."""
     for page in range(dynamic.number.size):
         for subset in range(1, 1 << dynamic.number[page]):
             top = 0
@@ -194,9 +194,10 @@ def _fill_one(
     subset: int,
     top: int,
 ) -> tuple[int, int]:
-    """Write rate, a_k and b_k of the regions in ``subset``, with last region ``top``.
+    """Write rate, a_k and b_k of the sum for one set of regions of a page.
 
-    Return their first row and the row after their last.
+    The bits of ``subset`` name the regions, and ``top`` is the last one. Returns the first row of
+    the sum and the row after its last.
     """
     first = terms.first[page]
     rows = terms.start[first : terms.first[page + 1] + 1] - terms.start[first]
@@ -228,7 +229,7 @@ def _fill_one(
 def _fill_region(
     items: int, share: float, nodes: FloatArray, level: FloatArray, drop: FloatArray
 ) -> None:
-    """Write a_k = phi(k) and b_k of one region, (K, nodes)."""
+    """Write a_k = phi(k) and b_k of a sum for one region only, shape (K, nodes) each."""
     for q in range(nodes.size):
         drop[0, q] = -np.expm1(-nodes[q] * share)
         survival = np.exp(-nodes[q] * share)
@@ -244,9 +245,10 @@ def _fill_region(
 def _add_region(
     rest: _Work, region: _Work, share: float, rest_share: float, level: FloatArray, drop: FloatArray
 ) -> None:
-    """Write a_k and b_k of a set of regions and one more, whose share of events is ``share``.
+    """Write a_k and b_k of a set of regions, from its first ones (``rest``) and its last one.
 
-    ``binomial[j]`` is the probability that j of k events are in the last region, by Pascal's rule.
+    ``share`` is the last region's share of events, and ``binomial[j]`` the probability that j of k
+    events are in it, by Pascal's rule.
     """
     binomial = rest.binomial
     binomial[0] = 1.0

@@ -71,7 +71,7 @@ class RegionCurves:
         return area_below(time, divergence, utility)
 
     def utility(self, elapsed: ArrayLike) -> FloatArray:
-        """Return the utility of a crawl, (m,)."""
+        """Return the utility U of a crawl at ``elapsed`` (eq. 4), (m,)."""
         _, _, utility = self._measures(elapsed)
         return utility
 
@@ -83,7 +83,7 @@ class RegionCurves:
         return periods
 
     def _measures(self, elapsed: ArrayLike) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return D*, its derivative by time, and U, (m,) each."""
+        """Return the divergence D*, its derivative by time, and the utility U, (m,) each."""
         time = per_page("elapsed", elapsed, self.num_pages)
         measures: FloatArray = np.empty((3, self.num_pages))
         _measure_all(self.terms, time, measures)
@@ -98,7 +98,7 @@ def _measure_all(terms: Terms, elapsed: FloatArray, measures: FloatArray) -> Non
 
 @inlined()
 def _measure(terms: Terms, page: int, elapsed: float) -> tuple[float, float, float]:
-    """Return D*, its derivative and U of a page."""
+    """Return the divergence D*, its derivative by time, and the utility U of one page."""
     divergence = slope = utility = 0.0
     for s in range(terms.first[page], terms.first[page + 1]):
         rate = terms.rate[s]
@@ -148,7 +148,7 @@ def mean_of_sums(weight: FloatArray, x: float) -> tuple[float, float, float]:
 
 @inlined()
 def _upper_tail(mass: float, share: float, index: int, x: float) -> float:
-    """Return P(N > index), given P(N <= index) and P(N = index)."""
+    """Return P(N > index), N ~ Poisson(x), given ``mass`` P(N <= index), ``share`` P(N = index)."""
     if 2.0 * x > index:
         return 1.0 - mass
     tail = 0.0
@@ -161,7 +161,7 @@ def _upper_tail(mass: float, share: float, index: int, x: float) -> float:
 
 @inlined()
 def _mean_around(weight: FloatArray, x: float) -> tuple[float, float, float]:
-    """Return :func:`mean_of_sums` over the N within 12 standard deviations of a large mean."""
+    """Return :func:`mean_of_sums` for a large mean x, from the N within 12 standard deviations."""
     spread = 12.0 * math.sqrt(x)
     divergence = slope = utility = mass = reached = gained = 0.0
     share = 1.0
@@ -194,7 +194,7 @@ def _periods(
 
 @inlined()
 def _wait(terms: Terms, page: int, target: float, pace: float, ceiling: float) -> float:
-    """Return the time at which the utility is ``target``, by Newton's method in a bracket.
+    """Return the time at which a page's utility reaches ``target`` (Newton's method in a bracket).
 
     D* is concave, so that U <= D*'(0) t^2 / 2, and U' = t D*'.
     """
@@ -229,9 +229,10 @@ def _middle(low: float, high: float) -> float:
 
 @compiled()
 def _newton(elapsed: float, utility: float, target: float, slope: float, ceiling: float) -> float:
-    """Return the next iterate: a Newton step in coordinates in which the curve is nearly straight.
+    """Return the next time of Newton's method, in coordinates where the utility is nearly straight.
 
-    These are ln U against ln t if U is small, and ln(U(inf) - U) against t if it is large.
+    The coordinates are ln U against ln t if U is small, and ln(U(inf) - U) against t if it is
+    large.
     """
     if not slope > 0.0:
         return math.inf

@@ -18,11 +18,11 @@ MAX_VERSIONS = 4096
 
 
 class TabulatedCurves:
-    """Divergence at some ages, interpolated linearly from (0, 0) on.
+    """Divergence of pages given at some ages, interpolated linearly between them from (0, 0) on.
 
-    Their running maximum makes the numbers nondecreasing first. Beyond the last age divergence is
-    constant. Area, utility and period are exact for the interpolation. Where divergence is
-    constant, so is the utility, and the period is the start of such a stretch.
+    Numbers that fall with age are first replaced by their running maximum. Beyond the last age
+    divergence is constant. Area, utility and period are exact for the interpolation. Where
+    divergence is constant, so is the utility, and the period is the start of such a stretch.
 
     Args:
         ages: times since the last crawl, (A,), > 0 and rising.
@@ -64,9 +64,9 @@ class TabulatedCurves:
     def of_contents(cls, contents: Contents, interval: float, duration: float) -> Self:
         """Return curves of the mean divergence between versions of a page, by their time apart.
 
-        Versions are sampled at every whole multiple of ``interval`` in (0, ``duration``]; the
-        divergence at an age is the mean Jaccard distance of all pairs of versions at that distance,
-        as for FS-S (section 3.4). Two versions without fragments do not differ.
+        Versions are sampled at every whole multiple of ``interval`` in (0, ``duration``]. The
+        divergence at an age is the mean Jaccard distance of all pairs of versions of this age
+        difference (section 3.4, FS-S). Two versions without fragments do not differ.
 
         Args:
             contents: contents of the pages.
@@ -92,7 +92,7 @@ class TabulatedCurves:
         return len(self.table)
 
     def divergence(self, elapsed: ArrayLike) -> FloatArray:
-        """Return the divergence D*, (m,)."""
+        """Return the divergence D* of pages from their copies at ``elapsed``, (m,)."""
         time = per_page("elapsed", elapsed, self.num_pages)
         return self._interpolate(time)[0]
 
@@ -102,7 +102,7 @@ class TabulatedCurves:
         return area_below(time, *self._interpolate(time))
 
     def utility(self, elapsed: ArrayLike) -> FloatArray:
-        """Return the utility of a crawl, (m,)."""
+        """Return the utility U of a crawl at ``elapsed`` (eq. 4), (m,)."""
         time = per_page("elapsed", elapsed, self.num_pages)
         return self._interpolate(time)[1]
 
@@ -121,7 +121,7 @@ class TabulatedCurves:
         return periods
 
     def _interpolate(self, elapsed: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return D* and U, (m,) each."""
+        """Return divergence D* and utility U of each page at its elapsed time, (m,) each."""
         rows = np.arange(self.num_pages)
         time = np.minimum(elapsed, self.ages[-1])
         after = np.clip(np.searchsorted(self.ages, time), 1, self.ages.size - 1)
@@ -133,7 +133,7 @@ class TabulatedCurves:
 
 
 def mean_divergence(contents: Contents, times: FloatArray) -> FloatArray:
-    """Return the mean Jaccard distance of versions of each page 1, 2, ... apart in ``times``.
+    """Return each page's mean Jaccard distance of versions with 1, 2, ... steps of time between.
 
     Args:
         contents: contents of m pages.
@@ -156,7 +156,7 @@ def _mean_divergence(
     end: IntArray,
     versions: int,
 ) -> FloatArray:
-    """Return :func:`mean_divergence`; spell s is in versions ``begin[s]`` to ``end[s] - 1``."""
+    """Return :func:`mean_divergence`; versions ``begin[s]`` to ``end[s] - 1`` contain spell s."""
     means = np.zeros((start.size - 1, versions - 1))
     shared = np.empty((versions + 1, versions + 1), np.int64)
     for page in range(start.size - 1):
@@ -181,7 +181,7 @@ def _mean_divergence(
 
 @inlined()
 def _add(table: IntArray, row: int, row_end: int, column: int, column_end: int, size: int) -> None:
-    """Add the differences whose cumulative sums (:func:`_sum_up`) add ``size`` to a rectangle."""
+    """Add differences that :func:`_sum_up` turns into ``size`` in every cell of a rectangle."""
     table[row, column] += size
     table[row_end, column] -= size
     table[row, column_end] -= size
@@ -190,7 +190,7 @@ def _add(table: IntArray, row: int, row_end: int, column: int, column_end: int, 
 
 @inlined()
 def _sum_up(table: IntArray, count: int) -> None:
-    """Replace each entry by the sum of all above and to the left of it."""
+    """Replace each entry of a table by the sum of all entries above and to the left of it."""
     for a in range(count):
         run = 0
         for b in range(count):

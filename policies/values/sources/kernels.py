@@ -1,10 +1,10 @@
 """Compiled values of pages with several sources of signals, and the evidence of a signal.
 
-The state is the time since the last crawl and the evidence: the sum of :func:`source_evidence`,
-b_s in nats, over all signals since then. Row ``page`` of a table of
+The state of a page is the time since its last crawl and the evidence of a change: the sum of
+:func:`source_evidence`, b_s in nats, over all signals since then. Row ``page`` of a table of
 :mod:`policies.values.sources.tables` has the columns TOP, ALPHA and those below, then K knots: all
-x = exp(-y), all shares of the value, all cycle lengths. Before the first knot there is only the
-summand n = 0.
+x = exp(-y), all shares u of the value's limit, all cycle lengths. Levels y below the first knot
+need only the summand n = 0, which has a closed form.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ PACE, CERTAIN = 5, 6  # slope of the cycle length above the knots; its limit is 
 EVIDENCES = 7  # b_s for each source
 
 Ends = tuple[float, float, float, float, float, float]
-"""x of both ends of an interval, u of both, and -du / dx of both."""
+"""An interval between two knots: x at both ends, the value's share u at both, -du / dx at both."""
 
 
 @inlined()
 def first_share(y: float, alpha: float, rate: float) -> float:
-    """Return the summand n = 0 of the share, for signals at rate ``rate``."""
+    """Return the value's share of its limit from the summand n = 0 only; signals have ``rate``."""
     return first_term(1.0 / (alpha + rate), y, rate * (y / alpha), alpha / rate)
 
 
 @inlined()
 def first_length(y: float, alpha: float, rate: float) -> float:
-    """Return the summand n = 0 of the cycle length."""
+    """Return the cycle length from the summand n = 0 only, for signals at ``rate``."""
     if rate == 0.0:
         return y / alpha
     return -math.expm1(-rate * (y / alpha)) / rate
@@ -43,7 +43,7 @@ def first_length(y: float, alpha: float, rate: float) -> float:
 
 @inlined()
 def cubic_share(x: float, ends: Ends) -> float:
-    """Return u by the cubic of the values and slopes at both ends."""
+    """Return the value's share u at x, by the cubic through values and slopes at both ends."""
     high, low, start, end, first, last = ends
     width = high - low
     t = (high - x) / width
@@ -53,16 +53,16 @@ def cubic_share(x: float, ends: Ends) -> float:
 
 @inlined()
 def tangent_share(x: float, ends: Ends) -> float:
-    """Return u by the larger of the tangents at both ends."""
+    """Return the value's share u at x, by the larger of the tangents at both ends."""
     high, low, start, end, first, last = ends
     return max(start + first * (high - x), end - last * (x - low))
 
 
 @inlined()
 def _interval(knots: Any, x: float) -> tuple[Ends, bool]:
-    """Return the ends of the interval around x > 0, below the first knot, and whether it bends.
+    """Return the two knots around x > 0 (below the first knot), and whether u bends between them.
 
-    ``knots`` has shape (3 K,).
+    ``knots`` has shape (3 K,): all x, all shares, all cycle lengths.
     """
     number = knots.size // 3
     low, high = 0, number - 1
@@ -79,7 +79,7 @@ def _interval(knots: Any, x: float) -> tuple[Ends, bool]:
 
 @inlined()
 def _share(parameters: FloatArray, page: int, knots: Any, y: float) -> float:
-    """Return the share of the value at a level > 0."""
+    """Return the value's share of its limit, in [0, 1], at a level of evidence y > 0."""
     x = math.exp(-y)
     if x >= knots[0]:
         return first_share(y, parameters[page, DRIFT], parameters[page, TOTAL])
@@ -89,7 +89,7 @@ def _share(parameters: FloatArray, page: int, knots: Any, y: float) -> float:
 
 @compiled(SIGNAL_WEIGHT.signature)
 def source_evidence(parameters: FloatArray, page: int, age: float, source: int) -> float:
-    """Return b_s = ln(gamma_s / nu_s), added to the level by a signal of ``source`` at any age."""
+    """Return b_s = ln(gamma_s / nu_s), the evidence of one signal of ``source`` at any age."""
     evidence: float = parameters[page, EVIDENCES + source]
     return evidence
 
@@ -98,7 +98,7 @@ def source_evidence(parameters: FloatArray, page: int, age: float, source: int) 
 def greedy_ncis_sources_value(
     parameters: FloatArray, page: int, elapsed: float, signals: float
 ) -> float:
-    """Return V_GREEDY_NCIS of several sources; ``signals`` is the total evidence of signals."""
+    """Return V_GREEDY_NCIS with several sources; ``signals`` is the total evidence of signals."""
     top: float = parameters[page, TOP]
     y = parameters[page, ALPHA] * elapsed + signals
     if y >= SATURATED:
@@ -111,7 +111,7 @@ def greedy_ncis_sources_value(
 
 @compiled(VALUE.signature)
 def level_value(parameters: FloatArray, page: int, elapsed: float, signals: float) -> float:
-    """Return the value at the level ``elapsed``, from a table for cycle lengths."""
+    """Return the crawl value at a level of evidence ``elapsed``, from a row of ``level_table``."""
     top: float = parameters[page, TOP]
     if elapsed >= SATURATED:
         return top
@@ -123,7 +123,7 @@ def level_value(parameters: FloatArray, page: int, elapsed: float, signals: floa
 
 @inlined()
 def _longer(length: float, gap: float, slope: FloatArray) -> float:
-    """Return the cycle length ``gap`` above the knots, where it is ``length``."""
+    """Return the cycle length at ``gap`` above the last finite knot, where it equals ``length``."""
     pace, certain = slope
     more = gap * pace
     if certain > 0.0:
@@ -135,7 +135,7 @@ def _longer(length: float, gap: float, slope: FloatArray) -> float:
 def cycle_length_sources_value(
     parameters: FloatArray, page: int, elapsed: float, signals: float
 ) -> float:
-    """Return the cycle length psi, in units of 1 / Delta, at the level ``elapsed``."""
+    """Return psi, the mean time to the level of evidence ``elapsed``, in units of 1 / Delta."""
     if not elapsed > 0.0:
         return 0.0
     x = math.exp(-elapsed)

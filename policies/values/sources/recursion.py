@@ -1,14 +1,14 @@
-"""The cycle length of a page with several sources, solved on a grid and kept at a few knots.
+"""Solves for the cycle length of a page with several sources, and keeps it at a few knots.
 
-The equation of psi (:mod:`policies.values.sources`) is solved upwards from the least jump, below
-which it has an exact form. The grid has the sums n . b at which psi bends, small cells after each
-of them, where psi rises within alpha / Gamma, and wider ones elsewhere. A step is exact for delayed
-terms that are cubic in a cell, however small alpha is. Cubics are bounded so that psi never
-decreases.
+The cycle length psi(y), by level of evidence y, follows a delay equation
+(:mod:`policies.values.sources`). It is solved upwards from the least jump, below which psi has an
+exact form. The grid has the sums n . b at which psi bends, small cells after each of them, where
+psi rises within alpha / Gamma, and wider ones elsewhere. A step is exact for delayed terms that are
+cubic in a cell, however small alpha is. Cubics are bounded so that psi never decreases.
 
 Of this solution a page keeps knots in x = exp(-y), in which the share u of the value is convex,
-with du / dx = -psi. Each interval has the better one of two forms: the cubic of both ends' values
-and slopes, or the two tangents, which are exact where it has one bend.
+with du / dx = -psi. Each interval has the better of two forms. One is the cubic of both ends'
+values and slopes; the other the two tangents, which are exact where u has one bend.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ SHARE_TOLERANCE = 1e-9
 
 
 class Equation(NamedTuple):
-    """alpha psi' = 1 - total psi + sum_s rates_s psi(y - jumps_s), in units of 1 / Delta.
+    """The delay equation alpha psi' = 1 - total psi + sum_s rates_s psi(y - jumps_s) of a page.
 
-    ``rates`` and ``jumps`` have shape (sources,), with jumps from MIN_JUMP to END. ``total`` is
-    Gamma, ``pace`` is 1 / (alpha + sum gamma_s b_s), the limit of psi' without certain signals, and
-    ``certain`` is the rate of certain signals, whose b is infinite.
+    It is in units of 1 / Delta. ``rates`` and ``jumps`` have shape (sources,), with jumps from
+    MIN_JUMP to END. ``total`` is Gamma, ``pace`` is 1 / (alpha + sum gamma_s b_s), the limit of
+    psi' without certain signals. ``certain`` is the rate of certain signals, whose b is infinite.
     """
 
     alpha: float
@@ -77,12 +77,12 @@ LEVEL, FRESH, LENGTH, RISE, SHARE = 0, 1, 2, 3, 4
 """Columns of the nodes: y, exp(-y), psi, psi' and u."""
 
 Term = tuple[float, float]
-"""1 + sum_s rates_s psi(y - jumps_s), and its slope."""
+"""The sum 1 + sum_s rates_s psi(y - jumps_s) at a level y, and its slope by y."""
 
 
 @inlined()
 def equation_of(recall: FloatArray, noise: FloatArray) -> Equation:
-    """Return the equation of a page with recalls and false-signal rates in units of Delta, (S,)."""
+    """Return a page's equation from recalls and false-signal rates over Delta by source, (S,)."""
     alpha, total, weak = max(0.0, 1.0 - recall.sum()), 0.0, 0.0
     drift, certain = alpha, 0.0
     rates, jumps = np.empty(recall.size + 1), np.empty(recall.size + 1)
@@ -113,7 +113,7 @@ def equation_of(recall: FloatArray, noise: FloatArray) -> Equation:
 
 @inlined()
 def bends(equation: Equation) -> FloatArray:
-    """Return 0 and the sums n . b at which psi may rise steeply, in ascending order."""
+    """Return 0 and the levels n . b where the cycle length may rise steeply, in ascending order."""
     levels, weights = np.zeros(MAX_BENDS), np.zeros(MAX_BENDS)
     weights[0] = 1.0
     smoothing = min(1.0, MIN_WIDTH * equation.total / equation.alpha)
@@ -143,7 +143,7 @@ def bends(equation: Equation) -> FloatArray:
 
 @inlined()
 def _cubic(start: float, end: float, first: float, last: float) -> tuple[float, ...]:
-    """Return c_1 .. c_3 of the cubic in [0, 1] of two values and slopes, bounded to increase."""
+    """Return c_1 .. c_3 of the cubic on [0, 1] by two values and slopes, bounded to increase."""
     rise = max(0.0, end - start)
     first, last = max(0.0, min(first, 3.0 * rise)), max(0.0, min(last, 3.0 * rise))
     return first, 3.0 * rise - 2.0 * first - last, first + last - 2.0 * rise
@@ -151,7 +151,7 @@ def _cubic(start: float, end: float, first: float, last: float) -> tuple[float, 
 
 @inlined()
 def _moments(z: float) -> tuple[float, ...]:
-    """Return the integrals of exp(-z (1 - t)) t^k over [0, 1], k = 0 .. 3."""
+    """Return the four integrals of exp(-z (1 - t)) t^k over t in [0, 1], for k = 0, 1, 2, 3."""
     if z < 1.0:
         third = 1.0
         for j in range(14, 4, -1):
@@ -170,10 +170,9 @@ def _moments(z: float) -> tuple[float, ...]:
 def _delayed(
     equation: Equation, nodes: FloatArray, count: int, places: IntArray, y: float
 ) -> tuple[float, float]:
-    """Return 1 + sum_s rates_s psi(y - jumps_s) and its slope just below y.
+    """Return 1 + sum_s rates_s psi(y - jumps_s), the delayed terms at y, and its slope below y.
 
-    ``nodes`` are the ``count`` nodes below y; ``places`` has the cell of each source at the last
-    call.
+    ``nodes`` has the solution up to row ``count - 1``, and ``places`` a cell by source.
     """
     alpha, gamma = equation.alpha, equation.total
     total, slope = 1.0, 0.0
@@ -200,7 +199,7 @@ def _delayed(
 
 @inlined()
 def _next_node(equation: Equation, y: float, bend: float, following: float) -> float:
-    """Return the end of the cell from y, where ``bend`` is the last one and ``following`` next."""
+    """Return the end of the cell that starts at y, given the last bend and the following one."""
     steep = equation.alpha / equation.total
     past = y - bend
     width = max(steep, past if past > 50.0 * steep else 0.5 * past)
@@ -214,7 +213,7 @@ def _next_node(equation: Equation, y: float, bend: float, following: float) -> f
 
 @inlined()
 def _step(equation: Equation, nodes: FloatArray, count: int, start: Term, end: Term) -> None:
-    """Fill in node ``count``, given delayed terms and slopes at the start and the end of a cell."""
+    """Fill in row ``count`` of ``nodes`` by a step, given delayed terms at both ends of it."""
     (before, first), (after, last) = start, end
     alpha, total = equation.alpha, equation.total
     y, later = nodes[count - 1, LEVEL], nodes[count, LEVEL]
@@ -235,7 +234,7 @@ def _step(equation: Equation, nodes: FloatArray, count: int, start: Term, end: T
 
 @inlined()
 def march(equation: Equation) -> FloatArray:
-    """Return the nodes from the least jump to END, (nodes, 5)."""
+    """Solve the equation from the least jump to END, and return its nodes, shape (nodes, 5)."""
     alpha, total, jumps = equation.alpha, equation.total, equation.jumps
     corners = bends(equation)
     y = corners[1] if corners.size > 1 else END
@@ -264,7 +263,7 @@ def march(equation: Equation) -> FloatArray:
 
 @inlined()
 def _between(x: FloatArray, nodes: FloatArray, i: int, j: int) -> tuple[float, int, bool]:
-    """Return the error of the interval from node i to j, where to cut it, and whether it bends.
+    """Return the error of the interval of nodes i to j, where to cut it, and whether it bends.
 
     The cut is where psi reaches its mean: at the bend, if there is one.
     """
@@ -287,11 +286,11 @@ def _between(x: FloatArray, nodes: FloatArray, i: int, j: int) -> tuple[float, i
 def fill_knots(
     recall: FloatArray, noise: FloatArray, out: FloatArray
 ) -> tuple[float, float, float, float]:
-    """Fill in the knots of a page, and return alpha, Gamma, pace and certain of its equation.
+    """Fill in the knots of one page; return alpha, Gamma, pace and certain of its equation.
 
-    ``out``, (3, K), has x, u and psi by descending x, the last one at x = 0; psi is negative at the
-    start of an interval of two tangents. ``recall`` and ``noise``, in units of Delta, have shape
-    (S,).
+    ``out``, (3, K), has x, u and psi by descending x, the last one at x = 0. A negative psi marks
+    the start of an interval of two tangents. ``recall`` and ``noise`` have shape (S,); ``noise`` is
+    the rate of false signals over Delta.
     """
     equation = equation_of(recall, noise)
     nodes, number = march(equation), out.shape[1]

@@ -30,7 +30,7 @@ NOISIEST = 1e100
 
 @compiled()
 def _fill(recall: FloatArray, noise: FloatArray, table: FloatArray, knots: FloatArray) -> None:
-    """Fill in the knots of pages, (m, 3, K), and columns DRIFT to CERTAIN of their rows.
+    """Fill in the knots of pages, (m, 3, K), and columns DRIFT to CERTAIN of their table rows.
 
     ``recall`` and ``noise``, in units of Delta, have shape (m, S).
     """
@@ -43,7 +43,7 @@ def _fill(recall: FloatArray, noise: FloatArray, table: FloatArray, knots: Float
 def _checked(
     importance: ArrayLike, change_rate: ArrayLike, recall: ArrayLike, false_signal_rate: ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Check the parameters and broadcast them to shapes (m,), (m,), (S, m) and (S, m).
+    """Return checked importance and change rate, (m,), recall and false-signal rate, (S, m).
 
     Raises ValueError like :func:`greedy_ncis_sources_table`.
     """
@@ -64,7 +64,7 @@ def greedy_ncis_sources_table(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """Return the table of ``greedy_ncis_sources_value``, one row per page.
+    """Return the constants of pages that ``greedy_ncis_sources_value`` needs, one row per page.
 
     Args:
         importance: mu, >= 0, (m,) or a scalar.
@@ -84,15 +84,15 @@ def level_table(
     recall: ArrayLike,
     false_signal_rate: ArrayLike,
 ) -> FloatArray:
-    """Return the table of ``level_value`` and ``cycle_length_sources_value``.
+    """Return the constants that ``level_value`` and ``cycle_length_sources_value`` need.
 
-    Arguments and errors as for :func:`greedy_ncis_sources_table`.
+    Arguments and errors are documented in :func:`greedy_ncis_sources_table`.
     """
     return _table((importance, change_rate, recall, false_signal_rate), LENGTH_KNOTS, np.float64)
 
 
 def _table(parameters: tuple[ArrayLike, ...], number: int, precision: Any) -> FloatArray:
-    """Return the rows of pages, with a number of knots in a precision."""
+    """Return the table rows of pages, each with ``number`` knots of the dtype ``precision``."""
     mu, delta, lam, nu = _checked(*parameters)
     start = columns.EVIDENCES + lam.shape[0]
     table = np.zeros((mu.size, start + 3 * number * np.dtype(precision).itemsize // 8))

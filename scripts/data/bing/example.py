@@ -22,7 +22,7 @@ DAYS, HOST_SIZE, CONSTRAINED = 98, 10, 0.1
 
 
 def make_example(folder: Path, num_pages: int, seed: int = 0) -> pd.DataFrame:
-    """Write the five files of ``num_pages`` >= 1 drawn URLs, without those that never changed.
+    """Write five files about ``num_pages`` >= 1 drawn URLs; URLs that never changed are omitted.
 
     Returns:
         url_id, host_id, constrained, importance, change_rate (per day) and complete, by url_id.
@@ -59,7 +59,7 @@ def make_example(folder: Path, num_pages: int, seed: int = 0) -> pd.DataFrame:
 
 
 def _history(rng: np.random.Generator, rate: float) -> str:
-    """Return the offset and the crawls of a URL as text, "" without an observed change."""
+    """Return a URL's first day and crawls as text; "" if no crawl found a change."""
     first, *intervals = rng.uniform(0.5, 1.5, DAYS)
     changed = rng.random(DAYS - 1) < -np.expm1(-rate * np.array(intervals))
     crawls = zip(intervals, changed, strict=True)
@@ -68,7 +68,7 @@ def _history(rng: np.random.Generator, rate: float) -> str:
 
 
 def _small_files(example: pd.DataFrame, rng: np.random.Generator) -> dict[str, pd.DataFrame]:
-    """Return the four small files, each in another order."""
+    """Return the tables of the four small files by name; their rows are in different orders."""
     example = example.astype({"importance": np.int64, "constrained": np.int64})
     example["host"] = "https://host" + example["host_id"].astype(str) + ".example/"
     mixed = example.iloc[rng.permutation(len(example))].astype({"url_id": str})

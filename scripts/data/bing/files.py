@@ -25,7 +25,7 @@ GIVEN_RATES = "urlid_chrate_compl_obs_hist"
 ENDINGS = (".txt", ".txt.gz")
 
 BLOCK = 2**25
-"""Bytes of text that are read at a time, rounded up to a line."""
+"""Bytes of text that are read at a time; the last line is read to its end."""
 
 TEXT, INTEGER, FLAG = r"[^\t]*", "[0-9]{1,15} *", "[01] *"
 NUMBER = r"[0-9]{1,30}(\.[0-9]+)?([eE][-+]?[0-9]{1,2})? *"
@@ -43,7 +43,7 @@ FORMATS: Mapping[str, tuple[tuple[str, ...], str]] = {
         "...], separated by tabs",
     ),
 }
-"""Patterns of the columns of each file, without reading TEXT; and the description of a line."""
+"""For each file, the patterns of its columns (TEXT is not read) and a description of a line."""
 
 
 def find(folder: Path) -> dict[str, Path]:
@@ -65,7 +65,7 @@ def find(folder: Path) -> dict[str, Path]:
 
 
 def read(name: str, path: Path) -> Iterator[tuple[int, list[Any]]]:
-    """Yield the number of the first line of each block, and its columns except texts.
+    """Yield for each block of lines the number of its first line, and its columns except texts.
 
     A progress bar shows the share of the file that is read.
 
@@ -93,7 +93,7 @@ def read(name: str, path: Path) -> Iterator[tuple[int, list[Any]]]:
 
 
 def _columns(name: str, path: Path, number: int, lines: list[bytes]) -> list[Any]:
-    """Return the columns of lines except texts; ``number`` is that of the first line."""
+    """Return the columns of lines except texts; the first line has the number ``number``."""
     patterns, expected = FORMATS[name]
     rows = pa.array(lines, pa.binary())
     valid = compute.match_substring_regex(rows, "^" + r"\t".join(patterns) + r"\r?\n$")
@@ -110,18 +110,18 @@ def _columns(name: str, path: Path, number: int, lines: list[bytes]) -> list[Any
 
 
 def numbers(column: Any) -> FloatArray:
-    """Return a column of numbers, the nearest float64 of each, (lines,)."""
+    """Convert a column of decimal texts to the nearest float64 numbers, (lines,)."""
     text = compute.utf8_trim_whitespace(column.cast("string"))
     values: FloatArray = text.cast("double").to_numpy(zero_copy_only=False)
     return values
 
 
 def crawls(column: Any) -> tuple[IntArray, FloatArray, NDArray[np.uint8]]:
-    """Return the crawls of a column of histories.
+    """Parse a column of crawl histories.
 
     Returns:
-        The start of each line's crawls, (lines + 1,); and of all crawls, the days since the crawl
-        before and whether the page had changed, 0 or 1.
+        Three arrays: the index of each line's first crawl, (lines + 1,); and for each crawl, the
+        days since the previous crawl and whether the page had changed, 0 or 1.
     """
     for sign in b"[] \r\n":
         column = compute.replace_substring(column, bytes([sign]), b"")

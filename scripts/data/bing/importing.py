@@ -48,13 +48,13 @@ from scripts.data.bing import files
 from scripts.data.bing.files import GIVEN_RATES, HISTORIES, HOSTS, IMPORTANCE, URLS
 
 ABOUT = {"source": "Bing set of Kolobov et al. (2019)", "time": "days", "form": "1"}
-"""Metadata of the table."""
+"""Metadata that are written to the imported table."""
 IMAGINARY = 0.5
-"""Length of the imaginary intervals, in days."""
+"""Length of the imaginary intervals between crawls, which smooth the fit, in days."""
 
 Paths = Mapping[str, Path]
 Crawls = tuple[IntArray, FloatArray, NDArray[np.uint8]]
-"""Starts of the crawls of each URL, intervals and changes, as :func:`files.crawls`."""
+"""Index of each URL's first crawl, intervals and changes: the result of :func:`files.crawls`."""
 
 
 def import_set(
@@ -64,7 +64,7 @@ def import_set(
 
     Args:
         folder: folder of the set.
-        out: the table, which appears when it is complete.
+        out: path of the table; the file appears when it is complete.
         histories: whether to write the crawl histories as well.
         force: whether to replace ``out``.
 
@@ -96,7 +96,7 @@ def import_set(
 
 
 def _read_urls(paths: Paths) -> pd.DataFrame:
-    """Return importance, host_id, constrained and given_rate (NaN if none) of URLs, by their id.
+    """Return importance, host_id, constrained and given_rate (NaN if none) of all URLs, by id.
 
     Raises:
         ValueError: a malformed line, a duplicate id, a reference to an unknown id, or a URL without
@@ -119,7 +119,7 @@ def _read_urls(paths: Paths) -> pd.DataFrame:
 
 
 def _column_by_id(paths: Paths, name: str, field: str) -> pd.DataFrame:
-    """Return the column of a small file by its ids, which must be distinct."""
+    """Return the value column of a small file, indexed by id; ids must be distinct."""
     blocks = files.read(name, paths[name])
     parts = [[files.numbers(column) for column in columns] for _, columns in blocks]
     ids, values = np.concatenate(parts, axis=1) if parts else np.empty((2, 0))
@@ -129,7 +129,7 @@ def _column_by_id(paths: Paths, name: str, field: str) -> pd.DataFrame:
 
 
 def _check(path: Path, line: int, ids: pd.Index, valid: BoolArray, expected: str) -> None:
-    """Raise ValueError for the first invalid id; ``line`` is that of the first id."""
+    """Raise ValueError for the first id that is not valid; ``ids`` begin on line ``line``."""
     if not valid.all():
         row = int(np.argmin(valid))
         raise ValueError(f"{path}, line {line + row}: expected {expected.format(ids[row])}")
@@ -138,14 +138,14 @@ def _check(path: Path, line: int, ids: pd.Index, valid: BoolArray, expected: str
 def _rows(
     paths: Paths, name: str, ids: pd.Index, owner: str, index: pd.Index, line: int = 1
 ) -> IntArray:
-    """Return the row of each id in ``index``; ValueError for an id that ``owner`` lacks."""
+    """Return the position of each id in ``index``; ValueError if the file ``owner`` lacks an id."""
     rows: IntArray = index.get_indexer(ids)
     _check(paths[name], line, ids, rows >= 0, f"an id of {paths[owner].name}, got {{}}")
     return rows
 
 
 def _tables(paths: Paths, urls: pd.DataFrame, histories: bool) -> Iterator[Any]:
-    """Yield the table of each block of histories, then the table of the URLs without one."""
+    """Yield a table for each block of histories, then one of the URLs without a history."""
     path, crawled = paths[HISTORIES], np.zeros(len(urls), np.bool_)
     for line, columns in files.read(HISTORIES, path):
         ids, first_crawl = map(files.numbers, columns[:2])
@@ -165,7 +165,7 @@ def _tables(paths: Paths, urls: pd.DataFrame, histories: bool) -> Iterator[Any]:
 
 
 def _table(urls: pd.DataFrame, first_crawl: FloatArray, crawls: Crawls, histories: bool) -> Any:
-    """Return the table of URLs and their crawls; unknown rates are null."""
+    """Return the Arrow table of URLs with fitted rates; unknown rates are null."""
     offsets, intervals, changed = crawls
     given_rate, counts = urls["given_rate"].to_numpy(), np.diff(offsets)
     complete = ~np.isnan(given_rate)
@@ -191,7 +191,7 @@ def _table(urls: pd.DataFrame, first_crawl: FloatArray, crawls: Crawls, historie
 
 
 def summary(table: pd.DataFrame) -> str:
-    """Return the means of a table as text, with the published ones."""
+    """Return the means of an imported table as text, with the published means in brackets."""
     weight, rate, complete = (table[name] for name in ("importance", "change_rate", "complete"))
     total = np.float64(weight.sum())
     with np.errstate(invalid="ignore"):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 RENAME_LIMIT = 1000
-"""Number of added and removed files of a commit above which only exact renames are detected."""
+"""Largest number of added and removed files of a commit for which inexact renames are found."""
 READ_BYTES = 1 << 20
 FIXED = (
     "-c", "core.quotePath=false", "-c", "log.showSignature=false", "-c", "log.showRoot=true",
@@ -29,7 +29,7 @@ QUIET = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",
 }
-"""Variables of git: English messages, no prompts, no downloads."""
+"""Environment variables of git: English messages, no prompts, no downloads."""
 NUMSTAT = re.compile(rb"(\d+|-)\t(\d+|-)\t")
 UNREADABLE = re.compile(r"unable to read (?:\S+ )?([0-9a-f]{40,64})")
 HASH = re.compile(r"[0-9a-f]{40,64}")
@@ -37,9 +37,9 @@ PROMISOR = re.compile(r"^remote\..*\.promisor=true$", re.MULTILINE)
 
 
 class Link(NamedTuple):
-    """One commit of the main line; times are seconds since 1970.
+    """Hash and times of a commit of the main line; times are seconds since 1970.
 
-    ``authored`` is the author's time, for a merge that of the merged tip.
+    ``authored`` is the author's time; for a merge it is the author's time of the merged tip.
     """
 
     hash: str
@@ -49,9 +49,9 @@ class Link(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """One entry of a commit: path and blob before and after, or None.
+    """A file that a commit touches: its path and blob before and after, or None.
 
-    Entries other than regular files (links, submodules) have a path but no blob.
+    Links and submodules have a path and no blob.
     """
 
     old_path: str | None
@@ -72,10 +72,10 @@ class Commit(NamedTuple):
 
 @dataclass(frozen=True)
 class Repository:
-    """A git repository on disk, checked by ``open_repository``; ``specs`` selects its pages.
+    """A git repository on disk, from ``open_repository``; ``specs`` selects the files.
 
-    In a ``partial`` clone blobs may be missing: only renames with equal content are then found, and
-    lines are not counted.
+    A ``partial`` clone may lack blobs: only renames with equal content are then found, and lines
+    are not counted.
     """
 
     path: Path
@@ -85,11 +85,13 @@ class Repository:
 
     @property
     def name(self) -> str:
-        """Name of the folder."""
+        """Name of the repository's folder, without ``.git``."""
         return self.path.resolve().name.removesuffix(".git")
 
     def commits(self, last: str, after: str | None = None, lines: bool = True) -> Iterator[Commit]:
-        """Yield the main line's commits up to ``last``, oldest first, against first parents.
+        """Yield the commits of the main line up to ``last``, oldest first.
+
+        Touched files are differences to a commit's first parent.
 
         Args:
             last: hash of the last commit.
@@ -116,7 +118,7 @@ class Repository:
             raise
 
     def missing(self, blob: str) -> ValueError:
-        """Return the error for a blob that the repository lacks, with its path and commit."""
+        """Return an error about a missing blob, which names the blob's path and commit."""
         command = ["log", "--first-parent", "-m", "--no-renames", f"--find-object={blob}"]
         command += ["-z", "--name-only", "--format=%x1e%h", self.head]
         first = git_output(self.path, command).split("\x1e")[-1]
@@ -167,7 +169,7 @@ def open_repository(
 
 
 def _head(path: Path, branch: str) -> str:
-    """Return the hash of the commit of a branch."""
+    """Return the hash of the latest commit of a branch, tag or commit name."""
     verify = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{branch}^{{commit}}"]
     try:
         head = git_output(path, verify).strip()
@@ -184,7 +186,7 @@ def _head(path: Path, branch: str) -> str:
 def _path_specs(
     subdirs: Sequence[str], include: Sequence[str], exclude: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the arguments of git that select files, as of :func:`open_repository`."""
+    """Return git's pathspecs for the file filters of :func:`open_repository`."""
     specs = [f":(top,literal){subdir}" for subdir in subdirs]
     if include:
         folders = [re.sub(r"([\\*?\[])", r"\\\1", f"{subdir}/") for subdir in subdirs] or [""]
@@ -200,13 +202,13 @@ def branches(path: Path) -> list[str]:
 
 
 def num_files(path: Path, commit: str) -> int:
-    """Return the number of files of a commit."""
+    """Return the number of files in the tree of a commit."""
     command = ["ls-tree", "-r", "-z", "--name-only", "--end-of-options", commit]
     return git_output(path, command).count("\0")
 
 
 def main_line(repository: Repository) -> list[Link]:
-    """Return the commits of the first-parent chain of the head that touch pages, oldest first."""
+    """Return the commits of the main line (first parents) that touch pages, oldest first."""
     path, head = repository.path, repository.head
     lines = git_output(path, ["log", "--format=%H %at", head]).splitlines()
     authored = {name: int(second) for name, second in map(str.split, lines)}
@@ -221,9 +223,9 @@ def main_line(repository: Repository) -> list[Link]:
 
 @contextmanager
 def blob_reader(repository: Repository) -> Iterator[Callable[[str, int], bytes | None]]:
-    """Yield a function from the hash of a blob and a limit to the first bytes of its content.
+    """Yield a function that returns the first bytes of a blob, given its hash and a limit.
 
-    A missing blob is None in a partial clone, and a ValueError in others.
+    For a missing blob it returns None in a partial clone, and raises ValueError in others.
     """
     present = None
     if repository.partial:  # asking git for a missing blob would download it
@@ -250,7 +252,7 @@ def blob_reader(repository: Repository) -> Iterator[Callable[[str, int], bytes |
 
 
 def git_output(path: Path, arguments: Sequence[str], stdin: bytes = b"") -> str:
-    """Run git and return its output, or raise ValueError."""
+    """Run git in the folder ``path`` and return its output; raise ValueError if it fails."""
     with _git(path, arguments) as (requests, output):
         requests.write(stdin)
         requests.close()
@@ -259,9 +261,9 @@ def git_output(path: Path, arguments: Sequence[str], stdin: bytes = b"") -> str:
 
 @contextmanager
 def _git(path: Path, arguments: Sequence[str]) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Yield the pipes to and from git; raise ValueError if it fails, kill it if the block raises.
+    """Run git in a folder; yield its input and output pipes, and kill it if the block raises.
 
-    The message is the first line of git's fatal error.
+    If git fails, a ValueError has the first line of git's fatal error.
     """
     command = ["git", "-C", str(path), *FIXED, *arguments]
     pipe, variables = subprocess.PIPE, os.environ | QUIET
@@ -288,7 +290,7 @@ def _git(path: Path, arguments: Sequence[str]) -> Iterator[tuple[IO[bytes], IO[b
 
 
 def _split(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield NUL-separated tokens."""
+    """Yield the NUL-separated tokens of a stream."""
     rest = b""
     while block := stream.read(READ_BYTES):
         *tokens, rest = (rest + block).split(b"\0")
@@ -302,7 +304,7 @@ def _path(name: bytes) -> str:
 
 
 def _parse(tokens: Iterator[bytes]) -> Iterator[Commit]:
-    """Parse the NUL-separated output of ``git log --raw --numstat -z``."""
+    """Yield commits from the NUL-separated tokens of ``git log --raw --numstat -z``."""
     commit: Commit | None = None
     row_of: dict[str | None, int] = {}
     for token in (token.lstrip(b"\n") for token in tokens):
@@ -329,7 +331,7 @@ def _parse(tokens: Iterator[bytes]) -> Iterator[Commit]:
 
 
 def _touch(token: bytes, tokens: Iterator[bytes]) -> Touch:
-    """Parse an entry of ``--raw``: modes, blobs and status, then one or two paths."""
+    """Parse a touched file in ``git log --raw``: modes, blobs, status; then one or two paths."""
     old_mode, new_mode, old_blob, new_blob, status = token[1:].decode().split(" ")
     old_path = _path(next(tokens))
     new_path = _path(next(tokens)) if status[0] in "RC" else old_path

@@ -11,13 +11,13 @@ from typing import NamedTuple
 from scripts.data.git.git_history import Touch
 
 RETURN_DAYS = 30.0
-"""A path that returns within these days is the same page."""
+"""Largest number of days after which a removed path that returns is the same page."""
 WORD = re.compile(r"[\w+-]+(?:\.[\w+-]+)*")
-"""Letters, digits, underscores, hyphens, plus signs, and dots between them."""
+"""A word: letters, digits, underscores, hyphens, plus signs, and dots between them."""
 
 
 class Death(NamedTuple):
-    """Removal of a page: days by committer and by author, and lines removed."""
+    """Removal of a page: day by the committer's and the author's clock, and lines removed."""
 
     time: float
     authored: float
@@ -26,10 +26,10 @@ class Death(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Page:
-    """A file over time.
+    """A file that is followed over time.
 
-    ``path`` and ``blob`` are its last path and content, ``first_path`` and ``first_blob`` those at
-    the window's start or at birth. Times are days since the window's start.
+    ``path`` and ``blob`` are its last path and content. ``first_path`` and ``first_blob`` are its
+    path and content at the window's start or at birth. Times are days since the window's start.
     """
 
     path: str
@@ -68,7 +68,7 @@ class PageBook:
         self._longest = 0
 
     def start_window(self) -> None:
-        """Drop the pages that are gone for good; record the first state of the others."""
+        """Drop pages that are gone for good; record path and content of the others as the first."""
         self._dead = {
             path: page
             for path, page in self._dead.items()
@@ -109,7 +109,7 @@ class PageBook:
     def _continue(
         self, page: Page | None, touch: Touch, path: str, blob: str, time: float
     ) -> tuple[Page, Event | None]:
-        """Return the page of ``path`` (same, returned or new) and its event, if any."""
+        """Return the page that has ``path`` now (same, returned or new), and its change, if any."""
         dead = self._dead.pop(path, None) if page is None else None
         if dead is not None and dead.death is not None and time - dead.death.time <= RETURN_DAYS:
             page, dead.death = dead, None
@@ -149,6 +149,6 @@ class PageBook:
 
 
 def _names(path: str) -> set[str]:
-    """Return the file name of a path and its stem, in lower case."""
+    """Return the two names of a page, in lower case: the file name of its path, and the stem."""
     name = PurePosixPath(path)
     return {name.name.casefold(), name.stem.casefold()}

@@ -16,15 +16,15 @@ from scripts.data.git.versions import FragmentBook, Version, jaccard_distance, r
 
 DAY = 86400.0
 TIE = 1e-6
-"""Days between commits of equal time."""
+"""Days that separate commits of equal time."""
 DEFAULT_DAYS = 1096
 MAX_DAYS = 36_525
-"""Longest window, a century."""
+"""Largest length of a window in days: a century."""
 CACHED_VERSIONS = 256
-"""Versions of pages in memory, each of at most 1.4 MB by default."""
+"""Number of versions of pages kept in memory, each of at most 1.4 MB by default."""
 
 VersionOf = Callable[[str], Version | None]
-"""Function from a blob to its version, None if it is missing."""
+"""A function that returns the version of a blob, given its hash; None if it is missing."""
 
 
 class Change(NamedTuple):
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
 
 class Announcement(NamedTuple):
-    """A commit as a signal: touched pages, paths of other touched files, and mentioned pages."""
+    """A commit seen as a signal: touched pages, other touched paths, and mentioned pages."""
 
     time: float
     authored: float
@@ -50,7 +50,7 @@ class Announcement(NamedTuple):
 
 
 class Window(NamedTuple):
-    """The recorded window of the main line.
+    """The days of the main line that are recorded.
 
     ``links`` is the whole main line with ``times`` in days since the window's start; indices
     ``first`` to ``stop`` (exclusive) are in the window.
@@ -65,12 +65,12 @@ class Window(NamedTuple):
     reordered: int
 
     def authored(self, index: int) -> float:
-        """Return the author's time of a commit, in days since the window's start."""
+        """Return the author's time of commit ``links[index]``, in days since the window's start."""
         return (self.links[index].authored - midnight(self.start)) / DAY
 
 
 class History(NamedTuple):
-    """Contents of the window; ``missing`` has the blobs that a partial clone lacks."""
+    """Pages, changes and signals of the window; ``missing``: blobs that a partial clone lacks."""
 
     book: PageBook
     changes: list[Change]
@@ -90,9 +90,9 @@ def _utc_date(seconds: float) -> datetime.date:
 
 
 def monotone_times(links: Sequence[Link], origin: float) -> tuple[list[float], int]:
-    """Return the time of each commit in days since ``origin``, strictly increasing.
+    """Return strictly increasing times of commits in days since ``origin``, and a count.
 
-    Also return the number of commits that were dated before their predecessors.
+    The count is the number of commits that were dated before their predecessors.
     """
     times: list[float] = []
     latest, reordered = -math.inf, 0
@@ -105,7 +105,7 @@ def monotone_times(links: Sequence[Link], origin: float) -> tuple[list[float], i
 
 
 def choose_window(links: list[Link], start: datetime.date | None, days: float | None) -> Window:
-    """Choose the window: by default up to the last commit's day, at most ``DEFAULT_DAYS`` long.
+    """Return the days to record: by default up to the last commit, at most ``DEFAULT_DAYS``.
 
     Raises:
         ValueError: ``days`` is not positive, or no commit lies in the window.
@@ -135,7 +135,7 @@ def choose_window(links: list[Link], start: datetime.date | None, days: float | 
 def read_history(
     repository: Repository, window: Window, fragment_modulus: int, max_bytes: int
 ) -> History:
-    """Read the main line up to the window's end, and the versions of the window.
+    """Return the pages, changes and signals of a window, read from the main line's commits.
 
     Only fragments of shingles divisible by ``fragment_modulus`` are kept.
 
@@ -172,7 +172,7 @@ def read_history(
 
 
 def _commits(repository: Repository, window: Window) -> Iterator[Commit]:
-    """Yield the commits up to the window's end; lines are counted in the window only."""
+    """Yield the commits up to the window's end; lines are counted only within the window."""
     before = window.links[window.first - 1].hash if window.first else None
     if before is not None:
         yield from repository.commits(before, lines=False)
@@ -182,7 +182,7 @@ def _commits(repository: Repository, window: Window) -> Iterator[Commit]:
 def _enter(
     history: History, commit: Commit, time: float, authored: float, version_of: VersionOf
 ) -> None:
-    """Add a commit of the window to the history."""
+    """Add the changes and the signal of a commit in the window to the history."""
     events, touched = history.book.enter(commit.touches, time, authored)
     for page, old_blob, added, removed in events:
         old = None if old_blob is None else version_of(old_blob)

@@ -18,7 +18,7 @@ from scripts.data.git.page_histories import Page
 from scripts.data.git.recorded_history import Change, History
 
 DIRECTORY_PAGES = 100
-"""Number of pages above which a directory is split."""
+"""Largest number of pages in a directory that is not split."""
 ENOUGH_CHANGES = 3
 """Fragments are written for pages with at least this number of changes."""
 
@@ -68,7 +68,7 @@ def tables(history: History) -> Tables:
 
 
 def _table(columns: str, rows: list[tuple[Any, ...]]) -> Any:
-    """Return the Arrow table of rows; ``columns`` has the names and types of its columns."""
+    """Return rows as an Arrow table; ``columns`` is a text with names and types of columns."""
     word = pa.dictionary(pa.int32(), pa.string())
     names, types = zip(*(column.split() for column in columns.split(", ")), strict=True)
     values = zip(*rows, strict=True) if rows else ([] for _ in names)
@@ -78,7 +78,7 @@ def _table(columns: str, rows: list[tuple[Any, ...]]) -> Any:
 
 
 def _fragment_table(history: History, pages: list[Page]) -> Any:
-    """Return the fragments of pages with enough changes, sorted by page, birth and fragment."""
+    """Return the fragments of pages with ENOUGH_CHANGES, sorted by page, birth and fragment."""
     changes = Counter(change.page for change in history.changes if change.kind != "creation")
     numbers = [
         row
@@ -107,7 +107,7 @@ def _signals(
     directory: Mapping[Page, int],
     groups: Mapping[tuple[str, str], int],
 ) -> list[tuple[Any, ...]]:
-    """Return a row per commit and directory in which it touched a file."""
+    """Return rows of the table of signals, one for each directory that a commit touched."""
     in_site = Counter(change.time for change in changes)
     in_directory = Counter(
         (change.time, directory[change.page])
@@ -129,10 +129,10 @@ def path_hash(path: str) -> int:
 
 
 def directory_groups(paths: Iterable[str]) -> dict[tuple[str, str], int]:
-    """Number the directories; large ones are split by the first letters of file names.
+    """Return numbers of groups of paths: directories, split by first letters if they are large.
 
-    A group is a directory and a common prefix of file names, extended letter by letter until no
-    group has more than ``DIRECTORY_PAGES`` names, or the names end.
+    A group is a directory and a common prefix of file names. The prefix is extended letter by
+    letter until no group has more than ``DIRECTORY_PAGES`` names, or the names end.
     """
     names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for path in paths:
@@ -150,7 +150,7 @@ def directory_groups(paths: Iterable[str]) -> dict[tuple[str, str], int]:
 
 
 def group_of(path: str, groups: Mapping[tuple[str, str], int]) -> tuple[str, str]:
-    """Return the group of a path: the one with the longest prefix, or the empty prefix."""
+    """Return the group of a path, (directory, prefix), with the longest prefix that exists."""
     directory, name = str(PurePosixPath(path).parent), PurePosixPath(path).name
     for length in range(len(name), 0, -1):
         if (directory, name[:length]) in groups:
@@ -174,7 +174,7 @@ def check_target(folder: Path, force: bool) -> None:
 
 
 def write_trace(folder: Path, contents: Tables, meta: Mapping[str, Any]) -> None:
-    """Write a trace atomically.
+    """Write the tables and ``meta.json`` of a trace to a folder, which is replaced atomically.
 
     Raises:
         OSError: the folder cannot be written.

@@ -32,24 +32,24 @@ class Version(NamedTuple):
 
 
 def read_version(content: bytes) -> Version:
-    """Return the version of a page from its content."""
+    """Return the shingles and the ink of a page's content."""
     return Version(shingles_of(content), hash(content.translate(None, SPACE)))
 
 
 def jaccard_distance(old: Version, new: Version) -> float:
-    """Return the share of shingles that are not in both versions; 0 if both are empty."""
+    """Return the share of all shingles of two versions that only one has; 0 if both are empty."""
     common = np.intersect1d(old.shingles, new.shingles, assume_unique=True).size
     union = old.shingles.size + new.shingles.size - common
     return 1.0 - common / union if union else 0.0
 
 
 class Spells(NamedTuple):
-    """Spells of the fragments of a page, sorted by birth and fragment.
+    """Spells (times from birth to death) of a page's fragments, sorted by birth and fragment.
 
     Attributes:
         fragment: (n,) uint32; a fragment that returns has one spell per appearance.
-        birth: -inf if present in the first version, (n,) float64.
-        death: inf if present in the last version, (n,) float64.
+        birth: start of the spell; -inf if present in the first version, (n,) float64.
+        death: end of the spell; inf if present in the last version, (n,) float64.
     """
 
     fragment: FragmentArray
@@ -58,10 +58,10 @@ class Spells(NamedTuple):
 
 
 class FragmentBook:
-    """Spells of fragments, updated change by change without storing versions.
+    """Spells of the fragments of pages, updated change by change without storing versions.
 
     Args:
-        modulus: only shingles divisible by it are kept; 1 for all.
+        modulus: only shingles divisible by ``modulus`` are kept; 1 for all.
 
     Attributes:
         incomplete: pages with a missing version.
@@ -74,9 +74,9 @@ class FragmentBook:
         self._ended: dict[Hashable, list[Spells]] = {}
 
     def enter(self, page: Hashable, old: Version | None, new: Version, time: float) -> None:
-        """Add a change of a page at a time after its last change; ``old`` is None at birth.
+        """Add a change of a page from version ``old`` (None at birth) to ``new``, in order of time.
 
-        ``old`` is used only for the first change of a page: its fragments were present at first.
+        ``old`` is used only at the first change of a page: its fragments were present at first.
         """
         if page not in self._now:
             first = as_fragments(old.shingles, self.modulus) if old else np.empty(0, np.uint32)
@@ -92,7 +92,7 @@ class FragmentBook:
         self._now[page] = after, births
 
     def spells(self, page: Hashable, death: float = np.inf) -> Spells:
-        """Return all spells of a page; the last ones end with its death."""
+        """Return all spells of a page; fragments of its last version end at ``death``."""
         fragment, birth = self._now[page]
         last = Spells(fragment, birth, np.full(fragment.size, death))
         parts = zip(*self._ended[page], last, strict=True)

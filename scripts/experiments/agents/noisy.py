@@ -43,19 +43,19 @@ LOSS = "loss against GREEDY-NCIS in percent"
 
 @spec("noisy-formula")
 def analytic(env: Any, *, policy: str) -> Any:
-    """Return an analytic policy."""
+    """Return the analytic policy of this name for an environment."""
     return crawl_policies.make(policy, env)
 
 
 @spec("noisy-index")
 def index(env: Any, *, name: str) -> Any:
-    """Return a trained index."""
+    """Return the trained index of this name for an environment."""
     return agents.load(name, env)
 
 
 @spec("noisy-page-set")
 def page_set(env: Any, *, name: str) -> Policy:
-    """Return a trained page set for the environment's action form: one page, or the best few."""
+    """Return the trained page set of this name, for the environment's form of actions."""
     from agents.sb3.loading import SCORER, load_scorer
 
     core = env.unwrapped
@@ -67,7 +67,7 @@ KINDS: Mapping[str, Any] = {INDEX: index, PPO: page_set, CLONE: page_set}
 
 
 def entrants() -> dict[str, PolicyFactory]:
-    """Return formulas, and the available agents, by label."""
+    """Return, by label, functions that make formulas and available agents for an environment."""
     factories: dict[str, PolicyFactory] = {
         name: partial(analytic, policy=name) for name in ANALYTIC
     }
@@ -85,7 +85,7 @@ def setting(
     batch: int = 1,
     max_seeds: int = REPETITIONS,
 ) -> Setting:
-    """Return a setting of noisy pages with known rates and a bandwidth of ``ratio * num_pages``.
+    """Return the setting of noisy pages with known rates and a bandwidth of ``ratio * num_pages``.
 
     With ``batch`` above 1, a decision chooses this many pages.
     """
@@ -101,7 +101,7 @@ def setting(
 
 
 def name_of(num_pages: int, ratio: float = 1.0) -> str:
-    """Return the name of a setting."""
+    """Return the name of the setting with this number of pages and ratio of bandwidth to pages."""
     return f"m={num_pages}" + ("" if ratio == 1.0 else f", R={ratio:g}m")
 
 
@@ -117,7 +117,7 @@ MAX_SEEDS = {1000: 12, 100_000: 4}
 
 
 def measurements(quick: bool) -> Sequence[Playable]:
-    """Return all sizes at R = m, other bandwidths, and the learned values."""
+    """Return all settings: pages of all sizes with R = m, other bandwidths, and learned values."""
     if quick:
         played_here = [setting(50, horizon=QUICK_HORIZON), setting(100, horizon=QUICK_HORIZON)]
         return [*played_here, tabulated(num_pages=20, horizon=2.0)]
@@ -132,7 +132,7 @@ def measurements(quick: bool) -> Sequence[Playable]:
 
 
 def tabulated(*, num_pages: int, horizon: float) -> Measurement:
-    """Return the measurement of values of pages by agents and the formula, on 5 instances."""
+    """Return the measurement that compares the agents' values with the formula's, on 5 seeds."""
     measures: dict[str, Any] = {FORMULA: learned_values.formula_table}
     for label, name in SAVED_AS.items():
         if name in agents.names():
@@ -143,7 +143,7 @@ def tabulated(*, num_pages: int, horizon: float) -> Measurement:
 
 
 def _expected() -> Iterator[Expected]:
-    """Yield expectations: agents are close to GREEDY-NCIS, and better than simple formulas."""
+    """Yield the expected results: agents are close to GREEDY-NCIS and above simpler formulas."""
     half_percent = "half a percent of the accuracy of GREEDY-NCIS, about .91"
     for label in (INDEX, CLONE):
         yield Trend(label, "about", REFERENCE, (name_of(100),), half_percent, 0.0045)
@@ -155,7 +155,7 @@ def _expected() -> Iterator[Expected]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return normalised scores and losses in percent, from the means over seeds."""
+    """Return rows of normalised scores and losses in percent, from mean accuracies over seeds."""
     values: dict[str, dict[str, list[float]]] = {}
     for row in rows:
         if row.metric == "accuracy":
@@ -182,7 +182,7 @@ BY_RATIO = {name_of(BANDWIDTH_PAGES, r): f"R = {r:g} m" for r in (RATIOS[0], 1.0
 
 
 def draw_learned(rows: Sequence[Row], path: Path, *, draw: Callable[..., None]) -> None:
-    """Draw what agents learned."""
+    """Draw the learned values by the function ``draw``, from the rows of their setting."""
     draw([row for row in rows if row.setting == LEARNED], path, title=TITLE)
 
 

@@ -97,13 +97,13 @@ SAVED = {label: f"crawls saved against {label}, percent" for label in (FORMULA, 
 
 @spec("overlapping-splits")
 def split_of(days: float, number: int) -> Split:
-    """Return the days to simulate on a seed, and all days before them to fit and learn from."""
+    """Return the days to simulate of a split, and the earlier days to fit and learn from."""
     start = STARTS[number] * days
     return Split(0.0, start, start, min(start + LENGTH * days, days))
 
 
 def env_with_hidden_rates(seed: int, setting: Mapping[str, Any]) -> CrawlEnv:
-    """Return the environment of a split of a record with both signals and hidden rates."""
+    """Return the environment of a site's split ``seed``, with both signals and hidden rates."""
     options: Any = {"signals": "both", "reveal": "importance", "splitting": split_of}
     return recorded.reset_env(seed, **setting, **options)
 
@@ -112,7 +112,7 @@ def env_with_hidden_rates(seed: int, setting: Mapping[str, Any]) -> CrawlEnv:
 def remembered(
     seed: int, *, memory: float, pace_memory: float, **setting: Any
 ) -> Mapping[str, float]:
-    """Return freshness of BELIEF-NCIS with importance and the history of all earlier days."""
+    """Return the freshness of BELIEF-NCIS, given importance and the history of all earlier days."""
     env, history = env_with_hidden_rates(seed, setting), before(setting["site"], seed)
     policy = crawl_policies.make(
         "BeliefNCIS", env, history=history, memory=memory, pace_memory=pace_memory
@@ -124,7 +124,7 @@ def remembered(
 def learned(
     seed: int, *, name: str, memory: float, pace_memory: float, **setting: Any
 ) -> Mapping[str, float]:
-    """Return freshness of a trained correction of BELIEF-NCIS with that history."""
+    """Return the freshness of a trained correction of BELIEF-NCIS that knows all earlier days."""
     env, history = env_with_hidden_rates(seed, setting), before(setting["site"], seed)
     agent: Any = agents.load(name, env)
     agent.history, agent.memory, agent.pace_memory = history, memory, pace_memory
@@ -133,9 +133,9 @@ def learned(
 
 @spec("recorded-from-log")
 def by_log(seed: int, *, index: bool, site: str, days: int, importance: str) -> Mapping[str, float]:
-    """Return freshness of GREEDY-NCIS or a learned index, which know a log of the days before.
+    """Return the freshness of GREEDY-NCIS or a learned index, fitted to a log of earlier days.
 
-    If the log is too small or the fit does not converge, it is NaN and REFUSED is 1.
+    Freshness is NaN and REFUSED is 1 if the log is too small or the fit does not converge.
     """
     log = site, days, seed, split_of(recorded.record(site).days, seed).start
     try:
@@ -153,7 +153,7 @@ def by_log(seed: int, *, index: bool, site: str, days: int, importance: str) -> 
 
 
 def before(site: str, seed: int) -> History:
-    """Return the history of all days before a split, with both signals."""
+    """Return the history of all days before the split of this seed, with both kinds of signals."""
     trace = recorded.record(site)
     split = split_of(trace.days, seed)
     return recorded.past(trace, split.fit_start, split.fit_end, "both")
@@ -184,7 +184,7 @@ if SAVED_AS in agents.names():
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return measurements of every available site, at every budget and importance."""
+    """Return a measurement for each available site, budget and importance."""
     sites = tuple(recorded.sites()) if not quick else traces.shipped()
     cells = [(days, importance) for importance in IMPORTANCES for days in BUDGETS]
     return [
@@ -201,7 +201,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def played_of(rows: Sequence[Row]) -> pd.DataFrame:
-    """Return freshness, a column per label, by importance, days, site and seed (the split)."""
+    """Return a table of freshness: a column per label; rows by importance, days, site and seed."""
     from scripts.study.means import table
 
     fresh = recorded.with_cells(table(rows, "freshness"))
@@ -210,7 +210,7 @@ def played_of(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def scores_of(fresh: pd.DataFrame) -> pd.DataFrame:
-    """Return normalised scores, round robin 0 and the clairvoyant 1, clipped to [-1, 1]."""
+    """Return scores from freshness: round robin is 0, the clairvoyant 1; clipped to [-1, 1]."""
     ends = fresh.reindex(columns=[REFERENCE, CLAIRVOYANT])
     low, high = ends[REFERENCE], ends[CLAIRVOYANT]
     scores = fresh.drop(columns=ends.columns, errors="ignore").sub(low, axis=0)
@@ -218,14 +218,14 @@ def scores_of(fresh: pd.DataFrame) -> pd.DataFrame:
 
 
 def groups_of(fresh: pd.DataFrame) -> dict[str, Sequence[str]]:
-    """Return the sites of each group."""
+    """Return the names of the sites in each group of sites, by the group's name."""
     return {TOGETHER: sorted(set(fresh.index.get_level_values("site"))), EIGHT: EIGHT_SITES}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return scores and stale page-time of sites, their means over groups, and saved crawls.
+    """Return rows of scores and stale page-time by site and by group, and of saved crawls.
 
-    A group has a mean of a label only if all its sites have rows; it is over their common splits.
+    A group has a label's mean only if all its sites have the label; it covers their common splits.
     """
     fresh = played_of(rows)
     derived = []
@@ -241,7 +241,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _together(name: str, metric: str, cell: pd.DataFrame, sites: Sequence[str]) -> Iterator[Row]:
-    """Yield means of scores and of their differences over sites and splits, with intervals."""
+    """Yield rows of mean scores and score differences over sites and splits, with intervals."""
     by_label = {
         label: values.droplevel(["importance", "days"]).unstack().reindex(sites).dropna(axis=1)
         for label, values in cell.items()
@@ -260,9 +260,9 @@ def _together(name: str, metric: str, cell: pd.DataFrame, sites: Sequence[str]) 
 
 
 def _saved(freshness: pd.DataFrame) -> Iterator[Row]:
-    """Yield the crawls that HISTORY saves at the freshness of others, and medians over sites.
+    """Yield the shares of crawls that HISTORY saves at equal freshness, by site, and their medians.
 
-    Freshness is a mean over common splits, at the budgets with the largest number of them.
+    Freshness is a mean over common splits, at the budgets with the largest number of splits.
     """
     shares: dict[tuple[str, int, str], dict[str, Saved]] = {}
     for base in SAVED:
@@ -284,9 +284,9 @@ def _saved(freshness: pd.DataFrame) -> Iterator[Row]:
 
 
 def _of_sites(rows: Sequence[Row], path: Path) -> None:
-    """Draw the scores of single sites, as means over their splits.
+    """Draw the score of each site, as its mean over splits.
 
-    Budgets without rows of all sites are left out, at each importance that has rows.
+    A budget is left out if some importance that has rows lacks rows of all sites at this budget.
     """
     from scripts.study.means import means, table
 
@@ -299,7 +299,7 @@ def _of_sites(rows: Sequence[Row], path: Path) -> None:
 
 
 def _against_budget(rows: Sequence[Row], path: Path) -> None:
-    """Draw mean scores with their intervals against the days per crawl."""
+    """Draw the group's mean scores with their intervals, against the days per crawl."""
     from scripts.present import charts
     from scripts.study.means import table
 
@@ -328,13 +328,13 @@ def _against_budget(rows: Sequence[Row], path: Path) -> None:
 
 
 def _group(rows: Sequence[Row]) -> str:
-    """Return the group of sites to show: the eight if all have rows."""
+    """Return the name of the group to show: the eight sites if they have rows, else all sites."""
     cells = recorded.cells_of(row.setting for row in rows)
     return EIGHT if EIGHT in {cell.site for cell in cells.values()} else TOGETHER
 
 
 def _table(rows: Sequence[Row], importance: str, lines: Mapping[str, Key], *more: str) -> str:
-    """Return a table by budget: per line a site, label and metric, followed by ``more`` metrics."""
+    """Return a Markdown table with a line per site, label and metric, and columns per budget."""
     days = sorted(BUDGETS)
     keys = {
         line: [

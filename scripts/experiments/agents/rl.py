@@ -82,7 +82,7 @@ def _labels(task: str) -> list[str]:
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return the tasks, with formulas, agents of the package, and algorithms at two budgets."""
+    """Return a measurement per task: formulas, agents, and algorithms with two step budgets."""
     settings = []
     for task, formula in BEST_FORMULAS.items():
         if quick and task != QUICK_TASK:
@@ -109,7 +109,7 @@ ALL = tuple(BEST_FORMULAS)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return scores, 0 for random crawling and 1 for the bound, and the first times of SHARES.
+    """Return rows of scores, where random crawling has 0 and the bound 1, and of times to SHARES.
 
     The score of a repetition is (x - r) / mean(b - r), with the rewards x of the label, r of random
     crawling and b of the bound on the same seeds. A share is reached at the first validation whose
@@ -131,7 +131,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _together(scores: Sequence[Row]) -> list[Row]:
-    """Return interquartile means over the tasks in which all agents can act, with intervals."""
+    """Return rows of each agent's interquartile mean score, over the tasks in which all can act."""
     tasks = [task for task in ALL if task != OF_SCORES]
     data = table_of([row for row in scores if row.setting in tasks], METRIC)
     derived: list[Row] = []
@@ -144,9 +144,9 @@ def _together(scores: Sequence[Row]) -> list[Row]:
 
 
 def curves(rows: Sequence[Row]) -> pd.DataFrame:
-    """Return the learning curves: setting, policy, seed, steps, seconds and share.
+    """Return learning curves as a table: setting, policy, seed, steps, seconds and share.
 
-    The share is 0 for random crawling and 1 for the best formula on the same held-out seeds.
+    The share is 0 at random crawling's reward, 1 at the best formula's, on the same held-out seeds.
     """
     steps, validated = gathered(rows, "steps"), gathered(rows, "validated")
     rewards = {(row.setting, row.policy, row.metric): row.value for row in rows if row.seed == 0}
@@ -164,7 +164,7 @@ def curves(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def _times(rows: Sequence[Row]) -> list[Row]:
-    """Return the first steps and seconds at which SHARES of the best formula are reached."""
+    """Return rows of the first steps and seconds at which runs reach SHARES of the best formula."""
     data = curves(rows)
     derived = []
     for key, part in data.groupby(["setting", "policy", "seed"]) if len(data) else ():
@@ -180,7 +180,7 @@ def _times(rows: Sequence[Row]) -> list[Row]:
 
 
 def _cell(rows: pd.DataFrame, task: str, label: str) -> str:
-    """Return the mean score over repetitions, and the half-width of its interval."""
+    """Return a table cell's text: a label's mean score on a task, and half its interval's width."""
     values = rows[(rows.setting == task) & (rows.policy == label)].value.to_numpy()
     if not len(values):
         return "-"
@@ -189,7 +189,7 @@ def _cell(rows: pd.DataFrame, task: str, label: str) -> str:
 
 
 def scores_table(rows: Sequence[Row], few: bool) -> str:
-    """Return the table of scores, at the smaller or the larger budget."""
+    """Return the table of mean scores by task, for the smaller (``few``) or larger step budget."""
     scores = table_of(rows, METRIC)
     fixed = [] if few else [ROUND_ROBIN, BEST, INDEX, GENERALIST]
     labels = [*fixed, *(FEW.format(name) if few else name for name in STEPS)]
@@ -210,7 +210,7 @@ def _interval(ends: Mapping[str, float]) -> str:
 
 
 def times_table(rows: Sequence[Row]) -> str:
-    """Return the table of runs that reach .95 of the best formula, and their steps and seconds."""
+    """Return the table of how many runs reach .95 of the best formula, and after how long."""
     share = f"to {SHARES[1]:.2f} of the best formula"
     steps, seconds = table_of(rows, f"steps {share}"), table_of(rows, f"seconds {share}")
     runs = table_of(rows, "seconds")
@@ -231,19 +231,19 @@ def times_table(rows: Sequence[Row]) -> str:
 
 
 def memory_table(rows: Sequence[Row]) -> str:
-    """Return the table of scores by the knowledge of hidden rates."""
+    """Return the Markdown table of mean scores, by what the agent knows about hidden rates."""
     scores = table_of(rows, METRIC)
     lines = [[task, *(_cell(scores, task, label) for label in MEMORY)] for task in MEMORY_TASKS]
     return grid(["", *MEMORY.values()], lines)
 
 
 def _half(values: FloatArray) -> float:
-    """Return the half-width of the 95% interval, or of the range of two runs."""
+    """Return the half-width of the values' 95% interval; of two values, half their distance."""
     return float(np.ptp(values)) / 2.0 if len(values) == 2 else intervals.mean(values[:, None]).half
 
 
 def draw_curves(rows: Sequence[Row], path: Path, *, over: str) -> None:
-    """Draw the learning curves over ``steps`` or ``seconds``, a panel per task."""
+    """Draw the share of the best formula over ``steps`` or ``seconds``, in a panel per task."""
     from scripts.present import charts
 
     data = curves(rows)

@@ -36,7 +36,7 @@ SOURCE = "the thresholds keep to the budget on average only"
 
 
 class Scaled(crawl_policies.ThresholdNCIS):  # type: ignore[misc]  # imported by name
-    """ThresholdNCIS with the thresholds of another bandwidth.
+    """A form of ThresholdNCIS whose thresholds are computed for another bandwidth.
 
     Args:
         factor: the bandwidth over that of the problem.
@@ -47,7 +47,7 @@ class Scaled(crawl_policies.ThresholdNCIS):  # type: ignore[misc]  # imported by
         self.factor = factor
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledThresholds:
-        """Return the compiled form for the other bandwidth."""
+        """Return the compiled form of the policy, with thresholds for the scaled bandwidth."""
         scaled = replace(problem, bandwidth=problem.bandwidth * self.factor)
         compiled: CompiledThresholds = super().compile(scaled, slots, rng)
         return compiled
@@ -55,7 +55,7 @@ class Scaled(crawl_policies.ThresholdNCIS):  # type: ignore[misc]  # imported by
 
 @spec("stress-threshold-at-factor")
 def at_equal_spend(env: Any, *, factor: float) -> Any:
-    """Return ThresholdNCIS for a bandwidth times a factor."""
+    """Return ThresholdNCIS with thresholds for the environment's bandwidth times a factor."""
     return crawl_policies.bind(Scaled(factor=factor), env)
 
 
@@ -63,7 +63,7 @@ NAMES = tuple(FACTORS)
 
 
 def measurements(quick: bool) -> Sequence[Setting]:
-    """Return the stress settings with known parameters, with three policies."""
+    """Return the stress settings with known parameters: the agent, and ThresholdNCIS twice."""
     shorter = {"horizon": stress.QUICK_HORIZON} if quick else {}
     return [
         Setting(

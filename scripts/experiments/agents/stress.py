@@ -113,10 +113,10 @@ def analytic(
     delay_means: Sequence[float] = (),
     **arguments: Any,
 ) -> Any:
-    """Return an analytic policy.
+    """Return the analytic policy of this name for an environment.
 
-    If ``grouped``, it gets the host of each page. With ``delay_means`` it is a bandit over
-    GREEDY-NCIS for exponential delays of these means.
+    If ``grouped``, the policy gets the host of each page. With ``delay_means`` it is a bandit whose
+    arms are GREEDY-NCIS for exponential delays with these means.
     """
     if grouped:
         arguments["groups"] = env.unwrapped.problem.group
@@ -130,25 +130,25 @@ def analytic(
 
 @spec("stress-generalist")
 def generalist(env: Any) -> Any:
-    """Return the trained agent."""
+    """Return the trained agent for an environment."""
     return agents.load(AGENT, env)
 
 
 def _variants(setting: str) -> dict[str, Variant]:
-    """Return the names and arguments of all analytic policies of a setting, by label."""
+    """Return the names and arguments of all analytic policies to compare in a setting, by label."""
     names = {*crawl_policies.names("page"), AT_INSTANTS} - {BELIEF_POLICY}
     defaults: dict[str, Variant] = {name: (name, {}) for name in sorted(names)}
     return {**defaults, **VARIANTS, **OWN_VARIANTS.get(setting, {})}
 
 
 def ours() -> dict[str, PolicyFactory]:
-    """Return the policies of OURS by label; they act in every setting."""
+    """Return functions that make the agent and the belief policy (OURS), by label."""
     return {AGENT: generalist, BELIEF: partial(analytic, policy=BELIEF_POLICY)}
 
 
 @cache
 def left_out(setting: str) -> tuple[str, ...]:
-    """Return the analytic policies that need hidden parameters of a setting."""
+    """Return the labels of analytic policies from which the setting hides what they need."""
     if STRESS[setting]["reveal"] == "parameters":
         return ()
     names = {label: name for label, (name, _) in _variants(setting).items()}
@@ -157,7 +157,7 @@ def left_out(setting: str) -> tuple[str, ...]:
 
 
 def acting(setting: str) -> dict[str, PolicyFactory]:
-    """Return the analytic policies that can act in a setting, by label."""
+    """Return functions that make the analytic policies which can act in a setting, by label."""
     return {
         label: partial(analytic, policy=policy, **arguments)
         for label, (policy, arguments) in _variants(setting).items()
@@ -166,7 +166,7 @@ def acting(setting: str) -> dict[str, PolicyFactory]:
 
 
 def measurements(quick: bool) -> Sequence[Setting]:
-    """Return every stress setting, with all policies that can act in it."""
+    """Return every stress setting, with the agent, the belief and all policies that can act."""
     shorter = {"horizon": QUICK_HORIZON} if quick else {}
     return [
         Setting(name, ID, {**arguments, **shorter}, {**acting(name), **ours()})
@@ -175,7 +175,7 @@ def measurements(quick: bool) -> Sequence[Setting]:
 
 
 def _expected() -> tuple[Expected, ...]:
-    """Return the expectations for the agent, the belief and LearningGreedyNCIS."""
+    """Return the expected results of the agent, the belief policy and LearningGreedyNCIS."""
     best = [Range(label, 0.0, math.inf, tuple(STRESS), SOURCE, OVER_BEST) for label in OURS]
     where: dict[str, list[str]] = {}
     for setting in STRESS:
@@ -187,7 +187,7 @@ def _expected() -> tuple[Expected, ...]:
 
 
 def by_seed(rows: Sequence[Row], metric: str) -> dict[str, pd.DataFrame]:
-    """Return the values of a metric by setting, with a row per seed and a column per label."""
+    """Return a table of a metric for each setting, with a row per seed and a column per label."""
     parts = means.table(rows, metric).groupby("setting", sort=False)
     return {
         str(setting): part.pivot(index="seed", columns="policy", values="value")[
@@ -198,9 +198,9 @@ def by_seed(rows: Sequence[Row], metric: str) -> dict[str, pd.DataFrame]:
 
 
 def ranked(rows: Sequence[Row], setting: str) -> list[str]:
-    """Return the analytic policies of a setting by mean freshness, the best first.
+    """Return the labels of a setting's analytic policies by mean freshness, the best first.
 
-    Policies that exceed the bandwidth on average or lack seeds are left out.
+    A policy is left out if it exceeds the bandwidth on average, or lacks some seeds.
     """
     analytic_rows = [
         row
@@ -217,7 +217,7 @@ def ranked(rows: Sequence[Row], setting: str) -> list[str]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return the best analytic policy by setting, differences to it, and all settings together.
+    """Return rows of the best analytic policy by setting, gains over it, and overall scores.
 
     Normalised freshness is 0 for round robin and 1 for the best analytic policy: the difference to
     round robin on each seed, over the mean difference of the best. Intervals are computed by
@@ -243,7 +243,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _over_best(setting: str, fresh: pd.DataFrame, rival: str) -> Iterator[Row]:
-    """Yield paired differences of OURS to the best analytic policy, and their two means."""
+    """Yield by seed how far OURS are above the best analytic policy, and the two kinds of means."""
     for label in (name for name in OURS if name in fresh):
         paired = (fresh[label] - fresh[rival]).dropna()
         for seed, value in paired.items():
@@ -255,7 +255,7 @@ def _over_best(setting: str, fresh: pd.DataFrame, rival: str) -> Iterator[Row]:
 
 
 def _together(fresh: Mapping[str, pd.DataFrame], best: Mapping[str, str]) -> Iterator[Row]:
-    """Yield rows of each policy over all its settings, by their common seeds.
+    """Yield rows of each policy's normalised freshness over all its settings, by common seeds.
 
     Settings in which round robin is the best are left out.
     """
@@ -289,7 +289,7 @@ def _together(fresh: Mapping[str, pd.DataFrame], best: Mapping[str, str]) -> Ite
 
 
 def draw_together(rows: Sequence[Row], path: Path) -> None:
-    """Draw the interquartile means of normalised freshness over settings, the best on top."""
+    """Draw the interquartile mean of each policy's normalised freshness, the best on top."""
     from scripts.present import charts
 
     together = [row for row in rows if row.setting == TOGETHER]

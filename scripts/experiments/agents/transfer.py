@@ -1,4 +1,4 @@
-"""Test agents in worlds with budgets, sizes and laws that differ from their training."""
+"""Test agents in worlds whose budget, size or law of changes differs from their training's."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SOURCE = "our choice of worlds"
 
 
 def compiled(factory: PolicyFactory, world: str, seed: int) -> float:
-    """Return the mean freshness of a policy on the seeds of a repetition."""
+    """Return a policy's mean freshness in a world, simulated on the episodes of a repetition."""
     seeds = range(FIRST_SEED + seed * EPISODES, FIRST_SEED + (seed + 1) * EPISODES)
     it = TASKS[world]
     rows = evaluate(it.id, {"": factory}, seeds, **it.arguments)
@@ -54,7 +54,7 @@ def compiled(factory: PolicyFactory, world: str, seed: int) -> float:
 
 
 def in_lanes(factory: PolicyFactory, world: str, seed: int) -> float:
-    """Return the mean reward on the same seeds, step by step in parallel lanes."""
+    """Return an agent's mean reward on a repetition's episodes, run step by step in lanes."""
     it = TASKS[world]
     arguments = TrainArguments(env_id=it.id, env_args=it.arguments)
     first = FIRST_SEED + seed * EPISODES
@@ -63,7 +63,7 @@ def in_lanes(factory: PolicyFactory, world: str, seed: int) -> float:
 
 @spec("transfer-shipped")
 def shipped(seed: int, *, name: str, worlds: Sequence[str]) -> dict[str, float]:
-    """Return the freshness of a policy, or of an agent of the package, in all worlds."""
+    """Return the freshness of a policy or shipped agent in each of the worlds."""
     make = agents.load if name in agents.names() else policies.make
 
     def factory(env: Any) -> Any:
@@ -76,7 +76,7 @@ def shipped(seed: int, *, name: str, worlds: Sequence[str]) -> dict[str, float]:
 def trained(
     seed: int, *, home: str, kind: str, steps: int | None, worlds: Sequence[str]
 ) -> dict[str, float]:
-    """Train PPO or an index in a world, and return its freshness in all worlds."""
+    """Train PPO or an index in the world ``home``; return its freshness in each of the worlds."""
     it = TASKS[home]
     short = {} if steps is None else {"steps": steps, "validation": 0}
     options = {"seed": SEED_STEP * seed} | short
@@ -90,7 +90,7 @@ def trained(
 
 @spec("transfer-without-law")
 def without(seed: int, *, law: str, episodes: int, worlds: Sequence[str]) -> dict[str, float]:
-    """Train a generalist without a law, and return its freshness in all worlds."""
+    """Train a generalist on all laws except one, and return its freshness in each of the worlds."""
     laws = tuple(name for name in LAWS if name != law)
     arguments = GeneralistArguments(instance=laws, episodes=episodes, seed=seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -104,7 +104,7 @@ def without(seed: int, *, law: str, episodes: int, worlds: Sequence[str]) -> dic
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return a setting of formulas, and one per world of training and per law left out."""
+    """Return a setting of fixed policies, and one for each training world and omitted law."""
     worlds = ("noisy",) if quick else WORLDS
     play = partial(shipped, worlds=worlds)
     names = (RANDOM, FORMULA, BELIEF, GENERALIST)
@@ -128,9 +128,9 @@ LOSS = "left-out law, less BeliefNCIS"
 
 
 def scores(rows: Sequence[Row]) -> dict[tuple[str, str, int], dict[str, float]]:
-    """Return scores by world, 0 for random crawling and 1 for GREEDY-NCIS on the same seeds.
+    """Return each agent's score by world: 0 is random crawling, 1 is GREEDY-NCIS on the same seeds.
 
-    Keys are the setting, the label and the seed.
+    The keys of the result are setting, label and seed.
     """
     fresh = gathered(rows, "fresh")
     result = {}
@@ -143,7 +143,7 @@ def scores(rows: Sequence[Row]) -> dict[tuple[str, str, int], dict[str, float]]:
 
 
 def derive(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield scores by world, the smallest score, and losses in the law that was left out."""
+    """Yield rows of scores by world, of the least score, and of the loss in the omitted law."""
     all_scores = scores(rows)
     for (setting, label, seed), of_worlds in all_scores.items():
         metrics = {f"score, {world}": value for world, value in of_worlds.items()}
@@ -165,7 +165,7 @@ def _mean_scores(rows: Sequence[Row], setting: str, label: str) -> Mapping[str, 
 
 
 def scores_table(rows: Sequence[Row]) -> str:
-    """Return the table of mean scores, with a line per agent and world of training."""
+    """Return the Markdown table of mean scores by world, a line per agent and world of training."""
     lines = []
     for setting, label in dict.fromkeys(row[1:3] for row in rows if row.metric == "least score"):
         if label not in (RANDOM, FORMULA):
@@ -176,7 +176,7 @@ def scores_table(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw grids of the scores of PPO and of the index, by world of training and of test."""
+    """Draw the scores of PPO and the index as grids: world of training by world of test."""
     import pandas as pd
 
     from scripts.present import charts

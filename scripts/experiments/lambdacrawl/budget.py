@@ -104,7 +104,7 @@ EXPECTED: tuple[Expected, ...] = (
 
 
 def window(budget: float, quick: bool) -> dict[str, float]:
-    """Return the window for a budget in crawls per page and day."""
+    """Return the start and end of the measured time, for a budget in crawls per page and day."""
     first, length = (QUICK_START, QUICK_LENGTH) if quick else (START, LENGTH)
     start = max(first[0] / budget, first[1])
     return {"start": start, "end": start + max(length[0] / budget, length[1])}
@@ -112,7 +112,7 @@ def window(budget: float, quick: bool) -> dict[str, float]:
 
 @spec("lambdacrawl-budget-formula")
 def by_formula(seed: int, *, label: str, num_pages: int, budget: float, **window: float) -> Costs:
-    """Return both costs by formula, or the one of a bound; leave out an infinite cost."""
+    """Return both costs of a policy by formula, or the one cost of a binary bound."""
     instance = drawn(seed, num_pages, budget=budget)
     costs = both_costs(label, instance)
     rate = {} if label == BINARY_BOUND else {CRAWL_RATE: budget}
@@ -121,7 +121,7 @@ def by_formula(seed: int, *, label: str, num_pages: int, budget: float, **window
 
 @spec("lambdacrawl-budget-simulated")
 def crawled(seed: int, *, label: str, num_pages: int, budget: float, **window: float) -> Costs:
-    """Return costs of a policy in a window, simulated in compiled code."""
+    """Return the costs of a policy between two times, simulated in compiled code."""
     instance = drawn(seed, num_pages, budget=budget)
     costs = compiled_course(instance, COMPILED[label](), seed, (window["start"], window["end"]))[1]
     return {**costs, **shares(costs, instance)}
@@ -135,13 +135,13 @@ def shipped(seed: int, *, label: str, num_pages: int, budget: float, **window: f
 
 @spec("lambdacrawl-budget-own-pace")
 def at_own_pace(seed: int, *, label: str, num_pages: int, **window: float) -> Costs:
-    """Return costs of a shipped crawler that crawls all due pages once an hour."""
+    """Return the costs of a shipped crawler that once an hour crawls all pages that are due."""
     return _stepped(seed, label, "refresh", num_pages, HOURLY, **window)
 
 
 @spec("lambdacrawl-budget-harmonic-at-pace")
 def at_pace_of(seed: int, *, label: str, num_pages: int, **window: float) -> Costs:
-    """Return costs of GREEDY-HARMONIC with the number of crawls of a crawler at its own pace."""
+    """Return the costs of GREEDY-HARMONIC with as many crawls as a crawler at its own pace."""
     pace = at_own_pace(seed, label=label, num_pages=num_pages, **window)[CRAWL_RATE]
     return crawled(seed, label=GREEDY, num_pages=num_pages, budget=pace, **window)
 
@@ -160,13 +160,13 @@ def _stepped(
 
 
 def shares(costs: Costs, instance: Any) -> dict[str, float]:
-    """Return costs per unit of importance."""
+    """Return the costs divided by the total importance of the pages."""
     total = instance.importance.sum()
     return {UNIT[metric]: costs[metric] / total for metric in UNIT if metric in costs}
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return measurements at all budgets, and of the shipped crawlers at their own pace."""
+    """Return measurements at all budgets, and one of the shipped crawlers at their own pace."""
     measures = {
         **{label: partial(by_formula, label=label) for label in FORMULAS},
         **{label: partial(crawled, label=label) for label in COMPILED},
@@ -189,12 +189,12 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return GREEDY-HARMONIC's J_h over the bound, minus 1."""
+    """Return rows of GREEDY-HARMONIC's cost J_h relative to that of the bound, minus 1."""
     return relative_to(rows, BOUND, {J_H: "J_h_over_bound"}, labels=(GREEDY,))
 
 
 def _own_pace(rows: Sequence[Row], metric: str, panel: str) -> Iterator[pd.DataFrame]:
-    """Yield a cost of crawlers at own pace, over GREEDY-HARMONIC's with equally many crawls."""
+    """Yield the costs of crawlers at their own pace, over GREEDY-HARMONIC's with as many crawls."""
     values = table(rows, UNIT[metric])
     pace = means(table(rows, CRAWL_RATE)).set_index(["setting", "policy"])["mean"]
     for label in SHIPPED:
@@ -205,9 +205,9 @@ def _own_pace(rows: Sequence[Row], metric: str, panel: str) -> Iterator[pd.DataF
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw both costs, relative to their bounds, against the budget.
+    """Draw both costs, divided by the cost of their bounds, against the budget.
 
-    Shipped crawlers at own pace are relative to GREEDY-HARMONIC with equally many crawls.
+    Costs of shipped crawlers at their own pace are over GREEDY-HARMONIC's with as many crawls.
     """
     looks, hollow = charts.styles(LABELS), {"linestyle": "none", "fillstyle": "none"}
     marks = {label + OWN_PACE: {**looks[label], **hollow, "markersize": 11.0} for label in SHIPPED}

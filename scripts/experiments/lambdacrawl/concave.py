@@ -1,4 +1,4 @@
-"""LambdaCrawl with other concave penalties of missed changes than the harmonic numbers."""
+"""Test LambdaCrawl with concave penalties of missed changes other than the harmonic numbers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ EVERYWHERE = tuple(PENALTIES)
 def measure(
     seed: int, *, label: str, penalty: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
-    """Return the cost of a policy from ``start`` to ``end``, and the error of the formula."""
+    """Return a policy's simulated cost from ``start`` to ``end``, and the gap to the formula."""
     instance = drawn(seed, num_pages)
     function = PENALTIES[penalty]
     table = function(np.arange(MOST_CHANGES + 1.0))
@@ -71,7 +71,7 @@ def measure(
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return mean gaps in standard errors, and costs relative to the optimum."""
+    """Return rows of mean gaps to the formula in standard errors, and costs over the optimum."""
     return in_standard_errors(rows, {GAP: SCORE}) + relative_to(rows, LC_OF_C, {METRIC: ABOVE})
 
 

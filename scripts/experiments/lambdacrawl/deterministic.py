@@ -76,7 +76,7 @@ EXPECTED: tuple[Expected, ...] = (
 def crawled(
     seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
-    """Return costs of a policy, simulated from ``start`` to ``end``."""
+    """Return both costs of a policy, simulated from time ``start`` to ``end``."""
     instance = drawn(seed, num_pages, kind)
     return compiled_course(instance, SIMULATED[label](), seed, (start, end))[1]
 
@@ -85,12 +85,12 @@ def crawled(
 def by_formula(
     seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
-    """Return costs of a policy or a bound, by formula."""
+    """Return both long-run costs of a policy or a bound, by formula."""
     return both_costs(NAMED.get(label, label), drawn(seed, num_pages, kind))
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return costs relative to Poisson policies, and harmonic costs relative to the bound."""
+    """Return rows of costs relative to policies with random instants, and to the bound."""
     compared = [
         row
         for labels, base in ((HARMONIC, FORMULA), (BINARY, BLC_FORMULA))

@@ -136,13 +136,13 @@ CLAIMS = (
 
 @lru_cache(maxsize=1)
 def drawn(seed: int, num_pages: int) -> Pages:
-    """Draw pages of the stand-in set."""
+    """Draw the stand-in pages of a seed."""
     return Pages(*draw_urls(np.random.default_rng([seed, 1]), num_pages))
 
 
 @spec("lambdacrawl-known-rates-cost")
 def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
-    """Return costs of a policy on the pages of a seed; for LC, also the share of complete pages."""
+    """Return a policy's costs on the pages of a seed; for LC, also the share of complete pages."""
     pages, bandwidth = drawn(seed, num_pages), CRAWLS_PER_PAGE * num_pages
     metrics = formula_costs(label, pages, bandwidth)
     if label == LC:
@@ -152,7 +152,7 @@ def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return LC's savings over each policy, J_h relative to LC, and J_b relative to its minimum."""
+    """Return rows of LC's savings over each policy, of J_h over LC's, and of J_b over the least."""
     return [
         *relative_to(rows, LC, SAVED, saved),
         *relative_to(rows, BINARY_OPT, {J_B: OVER_BEST}, labels=POISSON),

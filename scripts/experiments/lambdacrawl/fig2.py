@@ -44,7 +44,7 @@ BINARY_GAP = "LC-IO_above"
 
 @lru_cache(maxsize=1)
 def drawn(seed: int, num_pages: int) -> Pages:
-    """Draw ``num_pages`` of the stand-in set, and return those with complete observation."""
+    """Draw ``num_pages`` stand-in pages, and return those whose changes are all signalled."""
     urls = draw_urls(np.random.default_rng([seed, 1]), num_pages)
     there = urls.complete
     return Pages(urls.importance[there], urls.change_rate[there], there[there])
@@ -52,14 +52,14 @@ def drawn(seed: int, num_pages: int) -> Pages:
 
 @spec("lambdacrawl-complete-pages-cost")
 def measure(seed: int, *, label: str, num_pages: int) -> Mapping[str, float]:
-    """Return costs of a policy on the pages of a seed."""
+    """Return the costs of a policy, with or without signals, on the pages of a seed."""
     pages, (policy, signals) = drawn(seed, num_pages), LABELS[label]
     visible = pages._replace(complete=pages.complete & signals)
     return formula_costs(policy, visible, CRAWLS_PER_PAGE * pages.importance.size)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return LC-CO's savings, and the binary cost of LC-IO relative to BLC and BLC-eps."""
+    """Return rows of LC-CO's savings, and of the gap of LC-IO's binary cost to BLC and BLC-eps."""
     gaps = relative_to(rows, IO, {J_B: BINARY_GAP}, _gap, (BLC, BLC_EPS))
     return [*relative_to(rows, CO, SAVED, saved), *gaps]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from crawl_envs.instances.urls.lambdacrawl import CRAWLS_PER_PAGE
 from crawl_envs.types import FloatArray, Instance
+from policies import Policy, bind
 from policies import lambdacrawl as learning
 from policies.solvers import Allocation
 from scripts.experiments.measures.costs import (
@@ -52,11 +53,11 @@ EXTENDED = 2.6
 LIMIT = {LLC: LC, LLCA: LCA, BLLC: BLC_EPS, MORE: LC}
 """The policy with known change rates that each learner approaches."""
 
-LEARNERS: dict[str, Callable[..., Any]] = {
-    LLC: learning.LambdaLearnAndCrawl,
-    LLCA: learning.LambdaLearnAndCrawlApprox,
-    BLLC: partial(learning.LambdaLearnAndCrawlBinary, floor=FLOOR),
-    MORE: learning.LambdaLearnAndCrawl,
+LEARNERS: dict[str, Policy] = {
+    LLC: learning.LambdaLearnAndCrawl(),
+    LLCA: learning.LambdaLearnAndCrawlApprox(),
+    BLLC: learning.LambdaLearnAndCrawlBinary(floor=FLOOR),
+    MORE: learning.LambdaLearnAndCrawl(),
 }
 PAPERS, LONG = "m=100000, 21 days", "m=10000, 240 days"
 SIZES = {PAPERS: {"num_pages": 100_000, "days": 21}, LONG: {"num_pages": 10_000, "days": 240}}
@@ -85,7 +86,7 @@ AT_DEFAULT_SPREAD = "at the chosen spread of importance"
 
 @spec("lambdacrawl-daily-learning")
 def learned(seed: int, *, label: str, num_pages: int, days: int) -> Mapping[str, float]:
-    """Return costs by formula and distances of rates of the policies of days 0 to ``days``.
+    """Simulate a learner; return costs and distances of its crawl rates on days 0 to ``days``.
 
     Costs and rates are computed with the true change rates.
     """
@@ -101,7 +102,7 @@ def learned(seed: int, *, label: str, num_pages: int, days: int) -> Mapping[str,
     )
     observation, _ = env.reset(seed=seed, options={"instance": instance})
     core: Any = env.unwrapped
-    learner = LEARNERS[label](env)
+    learner = bind(LEARNERS[label], env)
     pages = pages_of(instance)
     bandwidth = CRAWLS_PER_PAGE * num_pages
     best = true_rates(pages, allocated(LIMIT[label], pages, bandwidth), label)
@@ -127,9 +128,9 @@ def learned(seed: int, *, label: str, num_pages: int, days: int) -> Mapping[str,
 
 
 def true_rates(pages: Pages, plan: Allocation, label: str) -> FloatArray:
-    """Return true crawl rates, (m,); those of pages with signals follow from true signal rates.
+    """Return the crawl rates that an allocation has in truth, (m,).
 
-    Allocations have crawl rates for the estimated signal rates.
+    A page with signals is crawled at its true signal rate times the probability of a crawl.
     """
     if label == BLLC or plan.probabilities is None:
         return plan.rates
@@ -145,13 +146,13 @@ def _plan(label: str, instance: Instance, learner: Any) -> Allocation:
 
 
 def days_until(excess: FloatArray, near: float) -> float:
-    """Return the first entry after which all are at most ``near``; the length if there is none."""
+    """Return the first day from which all excesses are at most ``near``, or the number of days."""
     far = np.flatnonzero(excess > near)
     return float(far[-1] + 1) if far.size else 0.0
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return costs of some days, the distance to the limit, and the days until it is near."""
+    """Return rows of costs on some days, distances to the limit, and days until it is near."""
     return [*_derived(rows), *_settling(rows), *_falling(rows)]
 
 
@@ -177,7 +178,7 @@ def _derived(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def _settling(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield days until the limit is near, and whether they exceed LLC's."""
+    """Yield rows of the days until costs stay near their limit, and of whether they never do."""
     limits, courses = _by_key(rows, LIMIT_H), gathered(rows, J_H)
     for near, settled, never, later in zip(TOLERANCES, SETTLED, NEVER, LATER, strict=True):
         days = {
@@ -195,7 +196,7 @@ def _settling(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def _falling(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield distances of rates on some days, and whether they fall."""
+    """Yield rows of the distances of crawl rates on some days, and of whether they fall."""
     for key, course in gathered(rows, DISTANCE).items():
         distances = {day: float(course[day]) for day in DISTANCES if day < course.size}
         for day, value in distances.items():
@@ -205,7 +206,7 @@ def _falling(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw both costs of each day's policy, relative to LC, with dashed limits."""
+    """Draw both costs of each day's policy relative to LC's, with their limits as dashed lines."""
     parts, limit_looks = [], dict[str, dict[str, str]]()
     for metric, limit in ((J_H, LIMIT_H), (J_B, LIMIT_B)):
         limits = table(rows, limit)

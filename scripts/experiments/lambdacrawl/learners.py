@@ -80,7 +80,7 @@ NO_PAPER = "not in the paper"
 def simulated(
     seed: int, *, label: str, kind: str, num_pages: int, times: Sequence[float]
 ) -> Mapping[str, float]:
-    """Return both costs of a policy in each interval of ``times``, which start at 0."""
+    """Simulate a policy; return both costs in each interval between ``times``, which start at 0."""
     instance = drawn(seed, num_pages, kind, law="mixed")
     if label in KNOWN_RATES:
         costs = compiled_course(instance, KNOWN_RATES[label](), seed, times[1:])
@@ -97,13 +97,13 @@ def simulated(
 def by_formula(
     seed: int, *, label: str, kind: str, num_pages: int, times: Sequence[float]
 ) -> Mapping[str, float]:
-    """Return both costs by formula, or the one of a bound."""
+    """Return both costs of a policy by formula, or the one cost of a binary bound."""
     costs = both_costs(label, drawn(seed, num_pages, kind, law="mixed"))
     return {LIMITS[metric]: cost for metric, cost in costs.items()}
 
 
 def learning_env(seed: int, instance: Instance, horizon: float) -> Any:
-    """Return the environment of an instance that reveals importance alone, after a reset."""
+    """Return an environment, after a reset, of an instance of which only importance is known."""
     env = gymnasium.make(
         ID,
         num_pages=instance.num_pages,
@@ -118,9 +118,9 @@ def learning_env(seed: int, instance: Instance, horizon: float) -> Any:
 
 @spec("lambdacrawl-learners-regret")
 def regrets(seed: int, *, num_pages: int, horizons: Sequence[float]) -> Mapping[str, float]:
-    """Return the regret of explore-then-commit against LC with known rates, up to each horizon.
+    """Return the regret of explore-then-commit against a policy that knows rates, by horizon.
 
-    The unit is total importance times time; both have the same events.
+    Regret is in units of total importance times time. Both policies have the same events.
     """
     instance = drawn(seed, num_pages, UNOBSERVED, law="mixed")
     differences = []
@@ -133,7 +133,7 @@ def regrets(seed: int, *, num_pages: int, horizons: Sequence[float]) -> Mapping[
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return measurements of policies over time, and of regrets over horizons."""
+    """Return measurements of costs over time by kind of pages, and of regrets by horizon."""
     measures = {
         **{label: partial(by_formula, label=label) for label in FORMULAS},
         **{label: partial(simulated, label=label) for label in (*KNOWN_RATES, *LEARNERS)},
@@ -148,7 +148,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return costs of the last windows, also relative to references, and the growth of regret."""
+    """Return rows of costs late in the episode, also over references, and of regret's growth."""
     return [*_lasts(rows), *_slopes(gathered(rows, REGRET))]
 
 
@@ -188,7 +188,7 @@ def growth(regret: FloatArray) -> float:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw both costs over time relative to LambdaCrawl's formula, a panel per kind of pages."""
+    """Draw both costs over time, divided by LambdaCrawl's by formula, a panel per kind of pages."""
     panels = {metric: {kind: f"{metric}, {kind}" for kind in KINDS} for metric in (J_H, J_B)}
     rules = []
     for metric, by_kind in panels.items():
@@ -219,7 +219,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw_regret(rows: Sequence[Row], path: Path) -> None:
-    """Draw the regret of explore-then-commit over the horizon, with sqrt(T) as a reference."""
+    """Draw the regret of explore-then-commit by horizon, with a line that grows as sqrt(T)."""
     values = entries(rows, REGRET)
     data = means(values, ("policy", "index")).rename(columns={"policy": "label", "mean": "y"})
     data = data.assign(x=np.array(HORIZONS)[data["index"]])

@@ -78,7 +78,7 @@ def _levels(metric: str, kinds: Sequence[str], labels: Sequence[str], what: str)
 def compared(
     seed: int, *, label: str, kind: str, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
-    """Return both simulated costs, and their relative errors of the formulas."""
+    """Return both simulated costs of a policy, and their relative differences to the formulas."""
     instance = drawn(seed, num_pages, kind)
     costs = compiled_course(instance, POLICIES[label](), seed, (start, end))[1]
     formula = both_costs(label, instance)
@@ -88,7 +88,7 @@ def compared(
 
 @spec("lambdacrawl-longest-interval")
 def lasting(seed: int, *, label: str, num_pages: int, days: float) -> Mapping[str, float]:
-    """Return the share of pages that are never crawled, and the longest crawl interval."""
+    """Simulate a long run; return the share of pages never crawled, and the longest crawl gap."""
     rollout = simulate(drawn(seed, num_pages), LASTING[label](), days, seed, requests=False)
     return {
         FORGOTTEN: float(np.mean(rollout.crawl_counts == 0)),
@@ -97,7 +97,7 @@ def lasting(seed: int, *, label: str, num_pages: int, days: float) -> Mapping[st
 
 
 def longest(pages: np.ndarray, times: FloatArray, num_pages: int, end: float) -> float:
-    """Return the longest time in which a page was not crawled, including start and end."""
+    """Return the longest time that a page went without a crawl; start and end count as crawls."""
     everyone = np.arange(num_pages)
     page = np.concatenate([everyone, pages, everyone])
     time = np.concatenate([np.zeros(num_pages), times, np.full(num_pages, end)])
@@ -107,7 +107,7 @@ def longest(pages: np.ndarray, times: FloatArray, num_pages: int, end: float) ->
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return measurements on each kind of pages, and those of long runs."""
+    """Return a measurement of costs per kind of pages, and one of long runs."""
     size, long = (QUICK_SIZE, QUICK_LONG) if quick else (SIZE, LONG)
     compare = {label: partial(compared, label=label) for label in POLICIES}
     every = {UNOBSERVED: compare, COMPLETE: {LC: compare[LC]}, MIXED: compare}
@@ -119,7 +119,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return mean gaps in standard errors."""
+    """Return rows of the mean differences to the formulas, in standard errors."""
     return in_standard_errors(rows, {GAPS[metric]: SCORES[metric] for metric in GAPS})
 
 

@@ -1,4 +1,4 @@
-"""Compare LambdaLearnAndCrawl by its full history and by a suffix, when change rates shift."""
+"""Compare LambdaLearnAndCrawl with full and with recent history, when change rates shift."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ END, STRETCHES = 800.0, 16
 
 
 def shifted(seed: int, num_pages: int) -> Instance:
-    """Return pages without signals whose change rates are permuted at half time."""
+    """Return an instance without signals whose change rates swap pages at random at half time."""
     pages = drawn(seed, num_pages, UNOBSERVED, law="mixed")
     order = np.random.default_rng([seed, 22]).permutation(num_pages)
     rates = np.concatenate([pages.change_rate, pages.change_rate[order]])
@@ -54,7 +54,7 @@ def shifted(seed: int, num_pages: int) -> Instance:
 
 @spec("lambdacrawl-shift-cost")
 def learned(seed: int, *, label: str, num_pages: int, horizon: float) -> Mapping[str, float]:
-    """Return the cost of a learner by stretch of time, and before and after the shift."""
+    """Return a learner's cost in each stretch of time, and its means before and after the shift."""
     instance = shifted(seed, num_pages)
     env = learning_env(seed, instance, horizon)
     learner = policies.make("LambdaLearnAndCrawl", env, window=WINDOWS[label])

@@ -1,4 +1,4 @@
-"""Test which verdicts depend on the spread of importance of the stand-in pages, our choice."""
+"""Test which verdicts depend on the spread of importance that was chosen for stand-in pages."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ ROBUST, AT_DEFAULT_SPREAD = "asked at all spreads", "holds at the chosen spread"
 
 @lru_cache(maxsize=1)
 def drawn(seed: int, spread: float, num_pages: int) -> Pages:
-    """Draw pages with a spread of importance, from scores that depend on the seed alone."""
+    """Draw pages whose importance has a given spread, from scores that depend on the seed alone."""
     first, second, third = np.random.default_rng([seed, 1]).standard_normal((num_pages, 3)).T
     return Pages(*urls_of(first, second, third, spread=spread))
 
 
 @spec("lambdacrawl-spread-cost")
 def measure(seed: int, *, label: str, spread: float, num_pages: int) -> Mapping[str, float]:
-    """Return both costs of a policy by formula."""
+    """Return both costs of a policy by formula, on pages with a given spread of importance."""
     pages, bandwidth = drawn(seed, spread, num_pages), CRAWLS_PER_PAGE * num_pages
     if label in STARTS:
         guessed = pages._replace(change_rate=np.ones(num_pages))
@@ -76,7 +76,7 @@ LABELS = (BOUND, *POISSON, BINARY_OPT, *STARTS)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return costs over those of LC, minus 1."""
+    """Return rows of costs relative to those of LC, minus 1."""
     return relative_to(rows, LC, OVER_LC)
 
 

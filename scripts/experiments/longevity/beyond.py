@@ -103,12 +103,12 @@ def measure(
 
 
 def panel_of(name: str, signals: str) -> str:
-    """Return the name of a panel: a set of pages and its signals."""
+    """Return the title of the panel of a set of pages and its kind of signals."""
     return f"{name}, {'no' if signals == 'none' else signals} signals"
 
 
 class Cell(NamedTuple):
-    """A set of pages, its signals, and the budget."""
+    """Parameters of a setting: the set of pages, its signals, and the budget."""
 
     pages: str
     signals: str
@@ -137,7 +137,7 @@ def _sizes(cell: Cell) -> dict[str, Any]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return the staleness that signals save each policy, on the same pages and changes."""
+    """Return rows of how much staleness signals save a policy, on the same pages and changes."""
     value = {row[1:4]: row.value for row in rows if row.metric == "staleness"}
     silent = {name: NAMES[cell._replace(signals=SIGNALS[0])] for name, cell in CELLS.items()}
     return [

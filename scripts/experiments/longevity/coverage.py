@@ -84,7 +84,7 @@ CLAIMS = (
 def simulated(
     seed: int, *, entrant: plays.Entrant, instance: str, num_pages: int, days: float
 ) -> dict[str, float]:
-    """Return refreshes per page and day, and staleness, from day WARM on, for each knob."""
+    """Return a policy's refreshes per page and day, and its staleness, from day WARM, by knob."""
     env = plays.ticking(instance, num_pages, tick=TICK, days=days, **entrant.shown)
 
     def measure(records: plays.Ledgers) -> dict[str, float]:
@@ -129,13 +129,13 @@ def weighed(
 
 
 def swept(rows: Sequence[Row]) -> dict[tuple[str, str, int], tuple[FloatArray, Points]]:
-    """Return knobs and points by setting, label and seed."""
+    """Return the knobs and the points of cost and staleness, by setting, label and seed."""
     knobs, costs, stale = (gathered(rows, name) for name in (KNOB, COST, STALENESS))
     return {key: (knobs[key], Points(costs[key], stale[key])) for key in knobs}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return losses for each value of a new page."""
+    """Return rows of the loss of each policy, for each value of a new page."""
     return [
         Row(plays.ID, name, label, seed, metric, value)
         for (_, label, seed), (knobs, points) in swept(rows).items()
@@ -145,7 +145,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _frontiers(rows: Sequence[Row], path: Path) -> None:
-    """Draw staleness against the crawls that remain for new pages."""
+    """Draw the staleness of known pages against the crawls that remain for new pages."""
     every = {("", *key[1:]): points for key, (_, points) in swept(rows).items()}
     data = pictures.mean_curves(every)
     charts.lines(
@@ -163,7 +163,7 @@ def _frontiers(rows: Sequence[Row], path: Path) -> None:
 
 
 def _losses(rows: Sequence[Row], path: Path) -> None:
-    """Draw the loss relative to the smallest loss of FS-S over the threshold, a panel per value."""
+    """Draw each policy's loss over the smallest loss of FS-S, a panel per value of a new page."""
     simulated = swept(rows)
     relative: Curves = {}
     for name, page_value in zip(NAMES, WORTHS, strict=True):

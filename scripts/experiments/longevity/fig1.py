@@ -75,7 +75,7 @@ CLAIMS = (
 
 
 def stripes(contents: Contents, page: int, days: float) -> dict[str, float]:
-    """Return a stripe for each key of a page, from its first birth to its last death."""
+    """Return a page's stripes: for each fragment key, first birth, last death and size."""
     births, deaths, sizes, keys = spells(contents, page)
     key, number = np.unique(keys, return_inverse=True)
     birth, death = np.full(key.size, np.inf), np.full(key.size, -np.inf)
@@ -112,7 +112,7 @@ def measures_of(contents: Contents, page: int, days: float, born_by: float) -> d
 
 @spec("longevity-fragments-drawn")
 def drawn(seed: int, *, label: str, days: float) -> dict[str, float]:
-    """Measure a drawn page; it ends MUCH_LATER days after ``days``, when all fragments are dead."""
+    """Measure a simulated page; MUCH_LATER days after ``days`` all its fragments are dead."""
     page = PAGES.index(label)
     contents = two_pages.drawn_pages(seed, days + MUCH_LATER)
     result = measures_of(contents, page, days, min(BORN_BY, days))
@@ -133,7 +133,7 @@ def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return the drawn pages, and two of each shipped site."""
+    """Return the measurement of the simulated pages, and one of two pages per shipped site."""
     model, record = ({page: partial(fn, label=page) for page in PAGES} for fn in (drawn, recorded))
     return [
         Measurement(MODEL, model, {"days": DAYS}),
@@ -142,7 +142,7 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw a stripe for each set of fragments from its birth to its death, a panel per page."""
+    """Draw a stripe from birth to death for each set of fragments, in a panel per page."""
     columns = [two_pages.of_first_seed(rows, name) for name in STRIPES]
     titles = {key: name for key, name in two_pages.panel_titles().items() if key in columns[0]}
     frame = charts.Frame(

@@ -86,7 +86,7 @@ CLAIMS = (
 
 @spec("longevity-refreshes-per-tick")
 def visited(seed: int, *, label: str, instance: str, num_pages: int) -> dict[str, float]:
-    """Return refreshes per page and tick after the warm-up, of all pages and of FAST pages."""
+    """Return refreshes per page and tick after the warm-up, over all pages and over FAST pages."""
     entrant = WARMED[label]
     env: Any = plays.ticking(instance, num_pages, **entrant.shown)
 
@@ -101,21 +101,21 @@ def visited(seed: int, *, label: str, instance: str, num_pages: int) -> dict[str
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return the sweeps of all thresholds, and for CGM the refreshes of fast pages."""
+    """Return the measurements of all policies by threshold, and of CGM's refreshes by page."""
     [full] = plays.sweeps(quick, entrants=ENTRANTS, instance=SET)
     by_page = {label: partial(visited, label=label) for label in (CGM, CGM_LIKELIHOOD)}
     return [full, Measurement(f"{SET}, page by page", by_page, full.arguments, plays.ID)]
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return staleness and visits at equal cost, growth of the lead, and costs if as stale."""
+    """Return rows of staleness and visits at equal cost, the lead's growth, and relative costs."""
     steady = curves.points_of(rows, plays.STEADY)
     ratios = curves.cost_ratios(steady, CGM)
     return [*curves.stalenesses(steady), *growth(steady), *ratios, *visits(rows)]
 
 
 def visits(rows: Sequence[Row]) -> list[Row]:
-    """Return the refreshes of FAST pages at COSTS, interpolated between thresholds."""
+    """Return rows of the refreshes of FAST pages at COSTS, interpolated between thresholds."""
     spent = gathered(rows, SPENT)
     return [
         Row(plays.ID, curves.at_cost(SET, cost), *key[1:], VISITS, float(np.interp(cost, *points)))
@@ -127,7 +127,7 @@ def visits(rows: Sequence[Row]) -> list[Row]:
 
 
 def growth(steady: Curves) -> list[Row]:
-    """Return curve fitting's lead over CGM at the moderate cost minus its lead at the low cost."""
+    """Return rows of curve fitting's lead over CGM at moderate cost, minus the lead at low cost."""
     rows = []
     for seed in [seed for name, label, seed in steady if (name, label) == (SET, FITTING)]:
         if (SET, CGM, seed) not in steady:

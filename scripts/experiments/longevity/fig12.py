@@ -31,7 +31,7 @@ MARGIN = 0.03
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return the sweeps of all policies, and uniform refreshing on the high-quality set."""
+    """Return measurements of all policies by threshold, and of uniform on the high-quality set."""
     uniform = {UNIFORM: replace(OFFLINE[UNIFORM], knobs=OFFLINE[UNIFORM].knobs[:1])}
     return [
         *plays.sweeps(quick, entrants=fig11.ENTRANTS, instance=SET),
@@ -40,7 +40,7 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return staleness at equal cost, costs at CGM's staleness, and the gap of lowest staleness."""
+    """Return rows of staleness at equal cost, costs at CGM's staleness, and uniform's least gap."""
     lowest: dict[str, dict[int, float]] = {SET: {}, BASE_SET: {}}
     for (setting, label, seed), points in curves.points_of(rows, plays.STEADY).items():
         if label == UNIFORM:

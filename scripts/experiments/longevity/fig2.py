@@ -71,7 +71,7 @@ LESS = "occurred_minus_expected"
 
 @spec("longevity-divergence-drawn")
 def drawn(seed: int, *, label: str, present: float) -> dict[str, float]:
-    """Measure the divergence of a drawn page from its copy at time 0."""
+    """Return the utility of refreshing a simulated page, and its divergence from its first copy."""
     page = PAGES.index(label)
     times, steps = occurred(two_pages.drawn_pages(seed, present), page, present)
     curves = RegionCurves(REGIONS)
@@ -93,9 +93,9 @@ def drawn(seed: int, *, label: str, present: float) -> dict[str, float]:
 
 @spec("longevity-divergence-recorded")
 def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
-    """Measure the divergence of a recorded page from its copy at the start, to the end.
+    """Return the utility and divergence of a recorded page, from its copy at the record's start.
 
-    The same for all seeds.
+    The result is the same for all seeds.
     """
     contents, present = two_pages.recorded_pages(site)
     times, steps = occurred(contents, PAGES.index(label), present)
@@ -105,7 +105,7 @@ def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
 
 @spec("longevity-divergence-falls")
 def falling(seed: int, *, site: str) -> dict[str, float]:
-    """Measure how often divergence falls, on pages that exist throughout a window of a record."""
+    """Return how often and how far divergence falls, over pages that exist all through a window."""
     contents = sites.lasting(site, sites.windows(site, PRESENT)[seed])
     falls = [
         max(0.0, -np.diff(occurred(contents, page, PRESENT)[1], prepend=0.0).min())
@@ -115,7 +115,7 @@ def falling(seed: int, *, site: str) -> dict[str, float]:
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return the drawn pages, and two of each shipped site."""
+    """Return the measurement of the simulated pages, and one of two pages per shipped site."""
     model, record = ({page: partial(fn, label=page) for page in PAGES} for fn in (drawn, recorded))
     settings = [Measurement(MODEL, model, {"present": PRESENT})]
     for site in sites.available(shipped=True):
@@ -125,7 +125,7 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw the curves of seed 0 and of the shipped sites, with the utility as an area."""
+    """Draw divergence curves of seed 0 and shipped sites; the refresh's utility is an area."""
     curves, means = (two_pages.of_first_seed(rows, name) for name in (OCCURRED, MEAN))
     number = {(row.metric, *row[1:3]): row.value for row in rows if row.seed == 0}
     titles = {key: name for key, name in two_pages.panel_titles().items() if key in curves}

@@ -76,7 +76,10 @@ CLAIMS = (
 
 
 def measured(contents: Contents, points: bool) -> dict[str, float]:
-    """Measure contents by 30 snapshots; with ``points``, also return the points of the figure."""
+    """Measure how often pages change and how long their content lasts, by 30 snapshots.
+
+    With ``points``, the result also has each page's point in the figure.
+    """
     runs = runs_of(contents, snapshot_times())
     frequency, lived = change_frequency(runs), longevity(runs)
     valid = ~np.isnan(lived)
@@ -92,18 +95,18 @@ def measured(contents: Contents, points: bool) -> dict[str, float]:
 
 @spec("longevity-change-frequency-drawn")
 def drawn(seed: int, *, name: str, num_pages: int) -> dict[str, float]:
-    """Measure a drawn set."""
+    """Measure change frequency and longevity of the pages of a simulated set."""
     return measured(sites.drawn_set(name, num_pages, DAYS, seed)[1], seed == 0)
 
 
 @spec("longevity-change-frequency-recorded")
 def recorded(seed: int, *, site: str) -> dict[str, float]:
-    """Measure the pages of a site that exist throughout a window of 60 days."""
+    """Measure change frequency and longevity of pages that last for a site's window of 60 days."""
     return measured(sites.lasting(site, sites.windows(site, DAYS)[seed]), True)
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return both sets, and every available site with a window of 60 days per seed."""
+    """Return measurements of both simulated sets, and of each site, with a window per seed."""
     size = {"num_pages": QUICK_PAGES if quick else PAGES}
     settings = [
         Measurement(name, {SNAPSHOT: partial(drawn, name=name)}, size, most=MAX_DRAWN)
@@ -116,7 +119,7 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Draw a dot per page of seed 0, in a panel per set and shipped site, with mean correlations.
+    """Draw a dot per page of seed 0, in a panel per set or shipped site, with mean correlations.
 
     Frequencies are multiples of 1/29, so jitter separates the dots.
     """

@@ -60,12 +60,12 @@ CLAIMS = (
 
 
 def theory(items: int, lived: Any) -> Any:
-    """Return the Erlang distribution at lifetimes in days."""
+    """Return the probability that a fragment of K ``items`` lives at most so many days."""
     return gammainc(items, RATE * lived)
 
 
 def first_lifetimes(items: int, num_pages: int, seed: int) -> FloatArray:
-    """Return the lifetime in days of the first fragment born in each of many regions."""
+    """Simulate many regions; return the lifetime in days of the first fragment born in each."""
     ones = np.ones((num_pages, 1), np.int64)
     regions = Regions(items * ones, ones, np.full((num_pages, 1), RATE))
     instance = RegionPages(np.ones(num_pages), regions, bandwidth=1.0)
@@ -79,7 +79,7 @@ def first_lifetimes(items: int, num_pages: int, seed: int) -> FloatArray:
 
 @spec("longevity-region-lifetimes")
 def lifetimes(seed: int, *, label: str, num_pages: int) -> dict[str, float]:
-    """Simulate one lifetime in each of ``num_pages`` regions of a kind."""
+    """Simulate a lifetime in each of ``num_pages`` regions; compare them with the theory."""
     items = ITEMS[label]
     lived = first_lifetimes(items, num_pages, seed)
     shares = np.searchsorted(np.sort(lived), GRID, side="right") / lived.size

@@ -99,7 +99,7 @@ CLAIMS = (
 
 
 def measures_of(parts: Sequence[Runs], group: str) -> dict[str, float]:
-    """Measure a group, or all pages together, on snapshots."""
+    """Measure lifetimes in snapshots of a group of pages, or the share of K = 1 in all pages."""
     sample, frequency, dominant = pooled(parts)
     if group != ALL:
         return measured(sample, frequency, dominant, group)
@@ -109,14 +109,14 @@ def measures_of(parts: Sequence[Runs], group: str) -> dict[str, float]:
 
 @lru_cache(maxsize=1)
 def _drawn(name: str, num_pages: int, snapshots: int, seed: int) -> tuple[Regions, Runs]:
-    """Draw pages; cached, since all labels of a seed use the same pages."""
+    """Draw regions and snapshots of a set; cached, since all labels of a seed share the pages."""
     instance, contents = sites.drawn_set(name, num_pages, snapshots * INTERVAL, seed)
     return instance.regions, runs_of(contents, snapshot_times(snapshots))
 
 
 @spec("longevity-lifetimes-drawn")
 def drawn(seed: int, *, label: str, name: str, num_pages: int, snapshots: int) -> dict[str, float]:
-    """Measure a drawn set."""
+    """Measure a group of pages of a simulated set."""
     regions, runs = _drawn(name, num_pages, snapshots, seed)
     result = measures_of([runs], label)
     if label == ALL:
@@ -128,14 +128,14 @@ def drawn(seed: int, *, label: str, name: str, num_pages: int, snapshots: int) -
 
 @spec("longevity-lifetimes-recorded")
 def recorded(seed: int, *, label: str, site: str) -> dict[str, float]:
-    """Measure all windows of 60 days of a site, with the pages that exist throughout each."""
+    """Measure a group of a site's pages, over all windows of 60 days in which a page lasts."""
     windows = sites.windows(site, SNAPSHOTS * INTERVAL)
     parts = [runs_of(sites.lasting(site, window), snapshot_times()) for window in windows]
     return measures_of(parts, label)
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return drawn sets, and every available site."""
+    """Return the measurements of the simulated sets and of every available site."""
     model, record = (
         {label: partial(fn, label=label) for label in (*GROUPS, ALL)} for fn in (drawn, recorded)
     )
@@ -150,7 +150,7 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return CUT_OFF, the part of LATE that is due to the length of the record."""
+    """Return rows of CUT_OFF, the part of LATE that the short length of the record explains."""
     late = {row[1:4]: row for row in rows if row.metric == LATE}
     return [
         row._replace(metric=CUT_OFF, value=row.value - late[LONGER, group, seed].value)
@@ -160,7 +160,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw_sites(rows: Sequence[Row], path: Path) -> None:
-    """Draw the distance to the model, for all sets and sites with MIN_PAGES pages."""
+    """Draw how far lifetimes are from the model, for each set and site with MIN_PAGES pages."""
     enough = {row[1:3] for row in rows if row.metric == "pages" and row.value >= MIN_PAGES}
     figures.dots(
         [Series(METRIC)],

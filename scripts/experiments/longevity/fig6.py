@@ -42,7 +42,7 @@ def _staler(first: str, second: str, source: str = SECTION_34, metric: str = "")
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return staleness at equal cost, costs at equal staleness, and uniform's last point."""
+    """Return rows of staleness at equal cost, costs if as stale, and uniform's last point."""
     all_points = curves.points_of(rows, curves.EPISODE)
     holistic = curves.points_of(rows, curves.EPISODE, "holistic")
     derived = [
@@ -59,7 +59,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def twice_saved(rows: Sequence[Row]) -> list[Row]:
-    """Return savings of FRAGMENT_BASED policies minus twice those of counterparts, by seed."""
+    """Return rows of what FRAGMENT_BASED policies save, minus twice their counterparts' savings."""
     stale = {row[1:4]: row.value for row in rows if row.metric == "staleness"}
     saved = []
     for (setting, label, seed), value in stale.items():

@@ -38,13 +38,13 @@ measurements = partial(plays.sweeps, entrants=ENTRANTS, instance=SET)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return staleness at equal cost, and costs of the warm-up for equal costs later."""
+    """Return rows of staleness at equal cost in the warm-up, and of warm-up costs by later cost."""
     warm, steady = (curves.points_of(rows, stretch) for stretch in plays.STRETCHES)
     return [*curves.stalenesses(warm), *invested(warm, steady)]
 
 
 def invested(warm: Curves, steady: Curves) -> list[Row]:
-    """Return the warm-up costs of thresholds whose steady-state costs are COSTS.
+    """Return rows of the warm-up's costs, for thresholds whose steady-state costs are COSTS.
 
     Both costs are linear between thresholds; the smallest threshold with a cost counts.
     """

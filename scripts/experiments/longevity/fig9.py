@@ -46,7 +46,7 @@ EXPECTED = (
 
 @spec("longevity-period-distance")
 def distance(seed: int, *, days: float, instance: str, num_pages: int) -> dict[str, float]:
-    """Return the mean distance of periods from optima that ticks and risk bound permit."""
+    """Return the mean distance of periods, in doublings, from optima that ticks and risk permit."""
     entrant = ONLINE[BOUNDS]
     env: Any = plays.ticking(instance, num_pages, days=days, **entrant.shown)
     _, policy = plays.ledgers(env, partial(entrant.make, knob=THRESHOLD), seed)
@@ -56,7 +56,7 @@ def distance(seed: int, *, days: float, instance: str, num_pages: int) -> dict[s
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return the sweeps of all thresholds, and the periods of divergence bounds."""
+    """Return the measurements of all policies by threshold, and of periods of divergence bounds."""
     [full] = fig8.measurements(quick)
     measures = {EARLY: partial(distance, days=30.0), LATE: partial(distance, days=240.0)}
     return [full, Measurement(PERIODS, measures, full.arguments, plays.ID)]

@@ -33,7 +33,7 @@ EVERY = (1, 2, 5, 15)
 
 
 def name_of(name: str, every: int) -> str:
-    """Return the name of a setting."""
+    """Return the name of the setting of a set that is refreshed every so many snapshots."""
     return f"{name}, refreshed every {every * INTERVAL:g} days"
 
 
@@ -59,7 +59,7 @@ def refreshed(name: str, num_pages: int, every: int, seed: int) -> tuple[Content
 
 @spec("longevity-interpolated-divergence")
 def compared(seed: int, *, label: str, name: str, num_pages: int, every: int) -> dict[str, float]:
-    """Compare the exact mean divergence with the interpolated one."""
+    """Return the exact mean divergence, and the error of the one interpolated from snapshots."""
     contents, end, exact = refreshed(name, num_pages, every, seed)
     times = INTERVAL * np.arange(round(end / INTERVAL) + 1.0)
     means, eager = interpolated_means(contents, times, every, LABELS[label])

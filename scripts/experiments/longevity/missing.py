@@ -44,7 +44,7 @@ OUTAGE = 4.0
 
 
 def name_of(share: float, outages: bool) -> str:
-    """Return the name of a setting."""
+    """Return the name of the setting with this share of missing snapshots, in outages or not."""
     return f"{share:.0%} missing{', in outages' if outages else ''}"
 
 
@@ -104,7 +104,7 @@ def missed(
 
 @lru_cache(maxsize=2)
 def drawn(num_pages: int, seed: int) -> tuple[Regions, Contents]:
-    """Return the pages of a high-quality set, and their contents."""
+    """Return the regions of the pages of a simulated high-quality set, and their contents."""
     instance, contents = sites.drawn_set("quality", num_pages, SNAPSHOTS * INTERVAL, seed)
     return instance.regions, contents
 
@@ -113,7 +113,7 @@ def drawn(num_pages: int, seed: int) -> tuple[Regions, Contents]:
 def measured(
     seed: int, *, label: str, num_pages: int, share: float, outages: bool
 ) -> dict[str, float]:
-    """Measure snapshots with missing ones, and compare them with complete snapshots."""
+    """Measure pages by snapshots of which some are missing, and compare with complete snapshots."""
     regions, contents = drawn(num_pages, seed)
     complete = runs = runs_of(contents, snapshot_times())
     rng = np.random.default_rng([seed, round(1000 * share), outages])

@@ -88,7 +88,7 @@ SIGNAL_DAYS = (3, 10)
 
 @spec("longevity-budgeted-staleness-recorded")
 def budgeted(seed: int, *, entrant: Entrant, site: str, days: float) -> dict[str, float]:
-    """Return the staleness of a policy on the second half of a record, with a hard budget."""
+    """Simulate a policy with a hard budget on a record's second half; return its staleness."""
     alive = sites.second_half(site).alive
     bandwidth = alive / days
     batch = max(1, round(bandwidth / DECISIONS))
@@ -98,7 +98,7 @@ def budgeted(seed: int, *, entrant: Entrant, site: str, days: float) -> dict[str
 
 @spec("longevity-threshold-sweep-recorded")
 def swept(seed: int, *, entrant: Entrant, site: str) -> dict[str, float]:
-    """Return cost and staleness of a policy with thresholds, after day 30 of the second half."""
+    """Return a policy's cost and staleness by threshold, after day 30 of a record's second half."""
     alive = sites.second_half(site).alive
     env = sites.replayed(site, form="refresh", bandwidth=1.0 / plays.TICK)
 
@@ -106,7 +106,7 @@ def swept(seed: int, *, entrant: Entrant, site: str) -> dict[str, float]:
 
 
 def name_of(site: str, days: int) -> str:
-    """Return the name of a setting with a budget."""
+    """Return the name of the setting of a site with a crawl per page in so many days."""
     return f"{site}, {days} days"
 
 
@@ -118,14 +118,14 @@ SWEEP = f", {THRESHOLDS}"
 
 
 def _sites_and_ends(settings: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return the site and the ending of each setting's name."""
+    """Return, for each setting's name, the site that it begins with and its ending."""
     ends = *(name_of("", days) for days in BUDGETS), SWEEP, *curves.at_costs(SWEEP, COSTS)
     parts = product(recorded.places(), ends)
     return recorded.look_up(settings, {site + end: (site, end) for site, end in parts})
 
 
 def _expected() -> Iterator[Trend]:
-    """Yield the expected order of pairs of policies by staleness."""
+    """Yield the expected results: which policy of a pair is staler than the other."""
     pairs = {
         AT_BUDGETS: [
             *((UNIFORM, label) for label in (FITTING, BOUNDS, CGM, EARLIER, SAME_DAYS, OURS)),
@@ -180,7 +180,7 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return staleness relative to uniform refreshing, by site and for all sites with a seed each.
+    """Return rows of staleness relative to uniform refreshing, by site and over sites as seeds.
 
     Policies with thresholds are compared at equal cost.
     """
@@ -210,7 +210,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw(rows: Sequence[Row], path: Path, *, labels: Sequence[str], panels: dict[str, str]) -> None:
-    """Draw relative staleness with a dot per site, in a panel per ending of setting names.
+    """Draw staleness relative to uniform refreshing: a dot per site, a panel per kind of setting.
 
     Args:
         rows: rows of settings that are named by a site and an ending.

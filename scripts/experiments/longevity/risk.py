@@ -50,14 +50,14 @@ of rho T ends up to a tick late."""
 
 
 def losses(core: Any) -> FloatArray:
-    """Return the utility of a refresh of each page now, eq. 4 with its true divergence, (m,)."""
+    """Return the utility (eq. 4) of refreshing each page now, by its true divergence, (m,)."""
     truth, tracker = core.true_divergence(0), core.tracker(0)
     lost = tracker.problem.importance * (tracker.elapsed * truth.divergence - truth.area)
     return np.where(tracker.alive, lost, 0.0)
 
 
 def read(core: Any) -> tuple[Any, float]:
-    """Return the ledger, and the largest utility of refreshing a page now."""
+    """Return the episode's ledger, and the largest utility of refreshing one page now."""
     return core.ledger(), float(losses(core).max())
 
 
@@ -95,7 +95,7 @@ CLAIMS = (
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return all thresholds on the drawn set and on the shipped record."""
+    """Return the measurements of the drawn set and of the shipped record, by threshold."""
     size, step = (QUICK_PAGES, 4) if quick else (PAGES, 1)
     measures = {
         label: partial(swept, entrant=entrant.every(step)) for label, entrant in ENTRANTS.items()
@@ -107,7 +107,7 @@ def measurements(quick: bool) -> list[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return staleness at equal cost, and losses relative to their bounds."""
+    """Return rows of staleness at equal cost, and of the largest losses over their bounds."""
     derived = curves.compared(rows, stretch=plays.STEADY)
     thresholds = gathered(rows, THRESHOLD)
     for (setting, label, seed), lost in gathered(rows, LOSS).items():
@@ -120,7 +120,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def _losses(rows: Sequence[Row], path: Path) -> None:
-    """Draw the largest loss and its bounds, rho T plus a tick, against the threshold."""
+    """Draw the largest loss by threshold T, and its bound: risk rho times T, plus a tick."""
     parts, thresholds = [], gathered(rows, THRESHOLD)
     for key, lost in gathered(rows, LOSS).items():
         columns = {"x": thresholds[key], "y": lost, "panel": key[0], "label": key[1]}

@@ -32,7 +32,7 @@ TERABYTES = "terabytes of 10 billion pages"
 
 @spec("longevity-bytes-per-page")
 def size(seed: int, *, kind: str, memory: str, instance: str, num_pages: int) -> dict[str, float]:
-    """Return bytes per page at the end of a run, and cost and staleness of its second half."""
+    """Return the bytes of state per page after an episode, and late cost and staleness."""
     entrant = remembering(kind, memory)
     env = plays.ticking(instance, num_pages, **entrant.shown)
     records, policy = plays.ledgers(env, partial(entrant.make, knob=THRESHOLDS[kind]), seed)
@@ -54,7 +54,7 @@ def size(seed: int, *, kind: str, memory: str, instance: str, num_pages: int) ->
 
 
 def _table(rows: Sequence[Row], path: Path) -> None:
-    """Draw bytes by policy and memory."""
+    """Draw the bytes of state per page as bars, by policy and memory."""
     data = means(table(rows, "hashes", "observations", "stored", "staleness"), ("policy", "metric"))
     mean = data.pivot(index="policy", columns="metric", values="mean")
     half = data.pivot(index="policy", columns="metric", values="half")

@@ -97,12 +97,12 @@ class Weighted(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self.env.reset(seed=seed, options={"instance": weighted(drawn, self.observed)})
 
     def step(self, action: Any) -> Any:
-        """Crawl the same pages in both environments."""
+        """Crawl the same pages in the policy's environment and in the judged one."""
         self.judged.step(action)
         return self.env.step(action)
 
     def ledger(self, core: Any) -> Any:
-        """Return the ledger of the true weights."""
+        """Return the ledger of the environment with the true weights."""
         return self.judged.unwrapped.ledger()
 
 
@@ -110,7 +110,7 @@ class Weighted(gymnasium.Wrapper[Any, Any, Any, Any]):
 def swept(
     seed: int, *, entrant: plays.Entrant, num_pages: int, seen: Weights, true: list[int]
 ) -> dict[str, float]:
-    """Return cost and weighted staleness in both stretches of time, for each knob."""
+    """Return cost and staleness by true weights in both stretches of time, for each knob."""
     acting, judged = (plays.ticking("quality", num_pages, **entrant.shown) for _ in range(2))
     env = Weighted(acting, judged, seen, Weights(*true))
     stretches = partial(plays.in_stretches, num_pages=num_pages)
@@ -118,7 +118,7 @@ def swept(
 
 
 def measurements(quick: bool) -> list[Measurement]:
-    """Return all policies, with known and unknown weights, for both choices of weights."""
+    """Return measurements of policies that know or ignore weights, for both choices of weights."""
     settings = []
     for name, true in KINDS_OF_WEIGHT.items():
         measures = {}

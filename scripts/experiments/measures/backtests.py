@@ -19,7 +19,7 @@ QUANTITIES = ("", " of freshness", " of own freshness")
 def against_truth(
     test: Backtest, true: Changes, policy: str, shares: Sequence[float]
 ) -> dict[str, float]:
-    """Return the estimate by the log, its half-width and the true value of each quantity.
+    """Return estimates of quantities from a log, their half-widths and the true values.
 
     ``contained`` is 1 if the interval contains the true value, which is called ``record``.
     """
@@ -40,7 +40,7 @@ def against_truth(
 
 
 def logs_together(rows: Sequence[Row], setting: str) -> list[Row]:
-    """Return the coverage of all logs as rows of one setting, with a seed per log."""
+    """Return the coverage by intervals of all logs, as rows of one setting with a seed per log."""
     logs = list(dict.fromkeys((row.setting, row.seed) for row in rows))
     number = {log: place for place, log in enumerate(logs)}
     return [
@@ -51,7 +51,7 @@ def logs_together(rows: Sequence[Row], setting: str) -> list[Row]:
 
 
 def draw_saved(rows: Sequence[Row], path: Path, *, title: str) -> None:
-    """Draw saved crawls by the logs, with intervals, against those by the true changes.
+    """Draw the saved crawls that logs estimate, with intervals, against the true savings.
 
     Each policy has a panel. Intervals that miss the truth have another colour; very long ones are
     cut off.

@@ -53,7 +53,7 @@ MIXED, UNOBSERVED, COMPLETE = "mixed", "unobserved", "complete"
 
 
 class Pages(NamedTuple):
-    """Pages of an instance, (m,) each; ``complete``: whether every change is signalled."""
+    """Importance, change rate, and ``complete`` (whether all changes are signalled), (m,) each."""
 
     importance: FloatArray
     change_rate: FloatArray
@@ -61,7 +61,7 @@ class Pages(NamedTuple):
 
 
 def pages_of(instance: Instance) -> Pages:
-    """Return the pages of an instance."""
+    """Return importance, change rate and completeness of the pages of an instance."""
     return Pages(instance.importance, instance.change_rate, instance.complete)
 
 
@@ -73,7 +73,7 @@ def drawn(
     law: str = "lambdacrawl",
     budget: float = CRAWLS_PER_PAGE,
 ) -> Instance:
-    """Return the instance of a seed.
+    """Return the instance of a seed, with mixed, unobserved or complete pages.
 
     Args:
         seed: seed of the instance.
@@ -95,7 +95,7 @@ USES_SIGNALS = (LC, LCA, BINARY_OPT)
 
 
 def allocated(label: str, pages: Pages, bandwidth: float) -> Allocation:
-    """Return the rates of a policy.
+    """Return the crawl rates, and chances of a crawl on a signal, that a policy assigns to pages.
 
     Raises:
         ValueError: an unknown label.
@@ -118,7 +118,7 @@ def allocated(label: str, pages: Pages, bandwidth: float) -> Allocation:
 
 
 def best_binary(pages: Pages, bandwidth: float) -> Allocation:
-    """Return the rates that minimise J_b if every signal of a complete page may start a crawl.
+    """Return the crawl rates that minimise J_b if signals of complete pages may start crawls.
 
     The marginal value of a crawl is ``importance / change_rate`` on a page that is never crawled.
     Without signals it decreases with the crawl rate: pages whose value exceeds the multiplier are
@@ -158,7 +158,7 @@ def best_binary(pages: Pages, bandwidth: float) -> Allocation:
 
 
 def binary_bound(instance: Instance) -> float:
-    """Return the minimum of J_b, a sum over pages, of policies that meet the budget on average."""
+    """Return the smallest J_b, a sum over pages, of policies that meet the budget on average."""
     importance, change_rate = instance.importance, instance.change_rate
     if instance.complete.any():
         plan = solvers.ncis(instance)
@@ -168,7 +168,7 @@ def binary_bound(instance: Instance) -> float:
 
 
 def poisson_costs(pages: Pages, rates: FloatArray, chances: FloatArray | None) -> dict[str, float]:
-    """Return J_h and J_b, sums over pages, of crawls at random instants.
+    """Return J_h and J_b, sums over pages, of a policy that crawls at random instants.
 
     Args:
         pages: the true parameters.
@@ -185,7 +185,7 @@ def poisson_costs(pages: Pages, rates: FloatArray, chances: FloatArray | None) -
 
 
 def bound_costs(pages: Pages, bandwidth: float) -> dict[str, float]:
-    """Return the minimum of J_h, and the J_b of the policy that attains it.
+    """Return the smallest J_h of all policies, and the J_b of the policy that attains it.
 
     A page without signals is crawled at even intervals; it is fresh for a share
     (1 - exp(-x)) / x of the time, with x expected changes between crawls. A page with complete
@@ -202,7 +202,7 @@ def bound_costs(pages: Pages, bandwidth: float) -> dict[str, float]:
 
 
 def formula_costs(label: str, pages: Pages, bandwidth: float) -> dict[str, float]:
-    """Return the costs of a policy, in total and per page, and the share of starved pages.
+    """Return a policy's costs by formula, in total and per page, and the share of starved pages.
 
     Costs per page are in the paper's unit. An infinite J_h is NaN, with ``J_h_infinite`` = 1.
     """
@@ -227,12 +227,12 @@ def formula_costs(label: str, pages: Pages, bandwidth: float) -> dict[str, float
 
 
 def saved(cost: float, cheaper: float) -> float:
-    """Return the share of a cost that a cheaper policy saves."""
+    """Return the share of ``cost`` that a policy with cost ``cheaper`` saves."""
     return 1.0 - cheaper / cost
 
 
 def both_costs(label: str, instance: Instance) -> dict[str, float]:
-    """Return J_h and J_b of a policy by formula; for the binary bound, only J_b."""
+    """Return J_h and J_b of a policy by formula; for the binary bound, J_b only."""
     if label == BINARY_BOUND:
         return {J_B: binary_bound(instance)}
     costs = formula_costs(label, pages_of(instance), instance.bandwidth)
@@ -242,7 +242,7 @@ def both_costs(label: str, instance: Instance) -> dict[str, float]:
 def cost_bars(
     title: str, settings: Sequence[str], labels: Sequence[str], instead: Mapping[str, str]
 ) -> Picture:
-    """Return a picture of both costs per page of every policy, in the paper's unit.
+    """Return a function that draws both costs of every policy as bars, in the paper's unit.
 
     Args:
         title: title of the picture.

@@ -18,7 +18,7 @@ NOTHING = Ledger(0.0, 0.0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0.0)
 
 
 class Course(NamedTuple):
-    """Sums of a ledger at the times of crawls 0, ``every``, 2 ``every``, ...; (K,) each."""
+    """Running totals of an episode's ledger at crawls 0, ``every``, 2 ``every``, ...; (K,) each."""
 
     time: FloatArray
     requests: FloatArray
@@ -28,14 +28,14 @@ class Course(NamedTuple):
 
 
 def recent_share(part: FloatArray, total: FloatArray, entries: int) -> FloatArray:
-    """Return the growth of a part over that of a total in ``entries`` steps; NaN at the start."""
+    """Return a part's share of the total in the last ``entries`` entries; NaN at the start."""
     share = np.full(part.size, np.nan)
     share[entries:] = (part[entries:] - part[:-entries]) / (total[entries:] - total[:-entries])
     return share
 
 
 def decisions(env: Any, policy: Any, observation: Any) -> Iterator[Any]:
-    """Run an episode; yield the unwrapped environment before each decision and at the end.
+    """Run an episode; yield the unwrapped environment before each decision, and once at the end.
 
     Args:
         env: a single environment after a reset.
@@ -52,7 +52,7 @@ def decisions(env: Any, policy: Any, observation: Any) -> Iterator[Any]:
 
 
 def course(env: gymnasium.Env[Any, Any], policy: Policy, seed: int, every: int = 1) -> Course:
-    """Run an episode of one crawl per slot, and return its course.
+    """Run an episode of one crawl per slot, and return its running totals.
 
     Args:
         env: an environment with ``action="page"``.

@@ -30,7 +30,7 @@ def relative_to(
     compare: Comparison = above,
     labels: Sequence[str] = (),
 ) -> list[Row]:
-    """Compare labels with a reference in the same setting on the same seed.
+    """Return rows that compare labels with a reference in the same setting on the same seed.
 
     Args:
         rows: rows of an experiment.
@@ -52,7 +52,7 @@ def relative_to(
 
 
 def in_standard_errors(rows: Iterable[Row], names: Mapping[str, str]) -> list[Row]:
-    """Return means over seeds in standard errors, by setting, label and metric.
+    """Return rows of means over seeds divided by their standard errors, by setting and label.
 
     Nothing is returned for a single seed.
 
@@ -73,7 +73,7 @@ def in_standard_errors(rows: Iterable[Row], names: Mapping[str, str]) -> list[Ro
 
 
 def jackknifed(values: FloatArray, statistic: Callable[[FloatArray], float]) -> list[float]:
-    """Return jackknife pseudo-values of a statistic, one per seed.
+    """Return the jackknife pseudo-values of a statistic, one per seed.
 
     With T from all n seeds and T_i without seed i, they are n T - (n - 1) T_i; T if n = 1.
 

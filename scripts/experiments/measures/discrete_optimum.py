@@ -59,7 +59,7 @@ class _Page(NamedTuple):
     uses_signals: bool
 
     def states(self, slots: IntArray, signals: IntArray) -> IntArray:
-        """Return the states of these slots and signals."""
+        """Return the numbers of the states with these slots and signals since the last crawl."""
         aged = slots if self.ages else 0 * slots
         last = len(self.first) - 2
         counted = np.minimum(aged, last)
@@ -86,7 +86,7 @@ class DiscreteValue(NamedTuple):
 
     @property
     def freshness(self) -> float:
-        """The middle between the bounds."""
+        """The middle between the lower and the upper bound of freshness."""
         return 0.5 * (self.low + self.high)
 
 
@@ -118,7 +118,7 @@ def discrete_optimum(
 def _page(
     weight: float, change_rate: float, recall: float, false_rate: float, slot: float, limit: int
 ) -> _Page:
-    """Return at most ``limit`` states of a page, down to the smallest freshness possible."""
+    """Return the states of one page: at most ``limit``, and as small a freshness as this allows."""
     gamma = recall * change_rate + false_rate
     per_slot = (1.0 - recall) * change_rate * slot
     per_signal = math.inf if false_rate == 0.0 else math.log(gamma / false_rate)
@@ -151,7 +151,7 @@ def _page(
 
 
 def _counts(reach: float, per_slot: float, per_signal: float, limit: int) -> IntArray:
-    """Return the number of sufficiently fresh states for each number of slots."""
+    """Return, for each number of slots since the crawl, how many signals leave enough freshness."""
     slots = min(int(reach / per_slot), limit) if per_slot > 0.0 else 0
     remaining = reach - per_slot * np.arange(slots + 1)
     if per_signal in (0.0, math.inf):
@@ -169,7 +169,7 @@ def _chances(mean: float, limit: int) -> FloatArray:
 
 
 def _index_keys(index: CompiledIndex, pages: tuple[_Page, ...], slot: float) -> list[FloatArray]:
-    """Return the values of an index policy in each state of each page, along its axis."""
+    """Return the values that an index policy gives each state of each page, on the page's axis."""
     value = ready(index.value)
     keys = []
     for number, page in enumerate(pages):
@@ -180,14 +180,14 @@ def _index_keys(index: CompiledIndex, pages: tuple[_Page, ...], slot: float) -> 
 
 
 def _along(values: FloatArray, axis: int, axes: int) -> FloatArray:
-    """Reshape ``values`` to an array with length 1 along all axes except ``axis``."""
+    """Reshape ``values`` to an array with ``axes`` axes, all of length 1 except ``axis``."""
     return values.reshape([-1 if place == axis else 1 for place in range(axes)])
 
 
 def _iterate(
     pages: tuple[_Page, ...], keys: Sequence[FloatArray] | None
 ) -> tuple[float, float, list[FloatArray]]:
-    """Run relative value iteration; return bounds of the gain, and the values after each crawl.
+    """Run relative value iteration; return bounds of the mean reward, and values after each crawl.
 
     The values after a crawl of page a have an axis per page. Axis a has length 1: page a is in its
     first state.
@@ -217,7 +217,7 @@ def _iterate(
 def _next(
     crawled: int, pages: tuple[_Page, ...], after: list[FloatArray], keys: Sequence[FloatArray]
 ) -> FloatArray:
-    """Return the expected value of the next crawl, one slot after page ``crawled``."""
+    """Return the expected value of the choice that follows, one slot after page ``crawled``."""
     total: FloatArray = np.zeros(1)
     for state, chance in zip(pages[crawled].after[0], pages[crawled].chance, strict=True):
         total = total + chance * _best(crawled, int(state), after, keys)
@@ -232,7 +232,7 @@ def _next(
 def _best(
     crawled: int, state: int, after: list[FloatArray], keys: Sequence[FloatArray]
 ) -> FloatArray:
-    """Return the values after crawling the page of the largest key, given one page's state."""
+    """Return the value of the page with the largest key, if page ``crawled`` is in ``state``."""
     best, key = (_in_state(arrays[0], crawled, state) for arrays in (after, keys))
     for values, rivals in zip(after[1:], keys[1:], strict=True):
         rival = _in_state(rivals, crawled, state)
@@ -243,5 +243,5 @@ def _best(
 
 
 def _in_state(values: FloatArray, axis: int, state: int) -> FloatArray:
-    """Return the values for one page's state; its axis gets length 1."""
+    """Return the part of ``values`` in which the page of ``axis`` is in ``state``."""
     return values if values.shape[axis] == 1 else np.take(values, [state], axis)

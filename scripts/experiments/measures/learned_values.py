@@ -83,14 +83,14 @@ def visit(
 
 
 def formula_scores(rows: FloatArray) -> FloatArray:
-    """Return V_GREEDY_NCIS of pages from their rows of the default features, (..., 7)."""
+    """Return V_GREEDY_NCIS of pages, from rows (..., 7) of the environment's default features."""
     elapsed, signals, _, *model = np.moveaxis(rows, -1, 0)
     names = ("importance", "change_rate", "recall", "false_signal_rate")
     return greedy_ncis_observed(elapsed, signals, **dict(zip(names, model, strict=True)))
 
 
 def index_scores(name: str, problem: Problem) -> Scores:
-    """Return the scores of a trained index without a belief."""
+    """Return a function from observed rows to the scores of a trained index without a belief."""
     form = load_index(agents.catalog.SHIPPED / name).compile(problem, 0, np.random.default_rng(0))
     assert isinstance(form, CompiledIndex)
 
@@ -103,7 +103,7 @@ def index_scores(name: str, problem: Problem) -> Scores:
 
 
 def set_scores(name: str, problem: Problem) -> Scores:
-    """Return the scores of a trained page set."""
+    """Return a function from observed rows to the scores of a trained page set."""
     from agents.sb3.loading import SCORER, load
 
     agent = load(agents.catalog.SHIPPED / name / SCORER, cycle=1.0)
@@ -115,7 +115,7 @@ def set_scores(name: str, problem: Problem) -> Scores:
 
 
 def table(scores: Scores, rows: FloatArray) -> FloatArray:
-    """Return scores of each page at every state of the table, with other pages unchanged.
+    """Return each page's score by signals and elapsed time, while the other pages do not change.
 
     Args:
         scores: the scores of an agent.
@@ -136,7 +136,7 @@ def table(scores: Scores, rows: FloatArray) -> FloatArray:
 
 
 def increasing_fit(scores: FloatArray, values: FloatArray, weights: FloatArray) -> Scores:
-    """Fit an increasing function of scores to values by weighted least squares.
+    """Return the increasing function of scores that fits values best in weighted least squares.
 
     All arrays are (n,). The function is linear between scores and constant beyond them.
     """
@@ -147,7 +147,7 @@ def increasing_fit(scores: FloatArray, values: FloatArray, weights: FloatArray) 
 
 
 def instants(values: FloatArray, level: float) -> FloatArray:
-    """Return the time in cycles at which values first reach a level; NaN if never.
+    """Return the elapsed time, in cycles, at which values first reach a level; NaN if never.
 
     Args:
         values: (..., A) over ``CYCLES``.
@@ -165,7 +165,7 @@ def instants(values: FloatArray, level: float) -> FloatArray:
 
 
 def shown_pages(problem: Problem) -> IntArray:
-    """Return four different pages of at least median importance.
+    """Return the numbers of four different pages to draw, all of at least median importance.
 
     Three have at least the median change rate: they have the most informative signals, the least
     informative signals, and the recall nearest to 1/2. The fourth has the change rate nearest to
@@ -185,7 +185,7 @@ def shown_pages(problem: Problem) -> IntArray:
 
 @spec("learned-values-formula")
 def formula_table(seed: int, *, num_pages: int, horizon: float) -> Mapping[str, float]:
-    """Return the level of V_GREEDY_NCIS at crawls; for seed 0 also its values and the pages shown.
+    """Return the median V_GREEDY_NCIS at crawls; for seed 0 also values and the pages shown.
 
     The level is the median score of crawled pages, which have the largest score. A median commutes
     with any increasing function of the scores.
@@ -203,13 +203,13 @@ def formula_table(seed: int, *, num_pages: int, horizon: float) -> Mapping[str, 
 
 @spec("learned-values-index")
 def index_table(seed: int, *, name: str, num_pages: int, horizon: float) -> Mapping[str, float]:
-    """Return :func:`learned_table` of a trained index."""
+    """Return the comparison :func:`learned_table` of a trained index with the formula."""
     return learned_table(seed, partial(index_scores, name), num_pages, horizon)
 
 
 @spec("learned-values-page-set")
 def set_table(seed: int, *, name: str, num_pages: int, horizon: float) -> Mapping[str, float]:
-    """Return :func:`learned_table` of a trained page set."""
+    """Return the comparison :func:`learned_table` of a trained page set with the formula."""
     return learned_table(seed, partial(set_scores, name), num_pages, horizon)
 
 
@@ -258,7 +258,7 @@ def learned_table(
 
 
 def _scored(scores: Scores, observations: FloatArray) -> FloatArray:
-    """Return the scores of every observation, (K, m)."""
+    """Return the scores of the pages in K observations, (K, m)."""
     return np.array([scores(rows) for rows in observations])
 
 

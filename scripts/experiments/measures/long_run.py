@@ -1,4 +1,4 @@
-"""Simulate long-run costs of policies, without the start at which all pages are fresh."""
+"""Simulate long-run costs of policies, without the early time when all pages are fresh."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def between(early: Ledger, late: Ledger, num_pages: int) -> dict[str, float]:
 def compiled_course(
     instance: Instance, policy: CompilablePolicy, seed: int, times: Sequence[float]
 ) -> list[dict[str, float]]:
-    """Return the costs of a policy with a compiled form in each interval of 0 and ``times``.
+    """Return the costs of a policy with a compiled form, in each interval between ``times``.
 
-    They are differences between episodes on the same events. Times are > 0 and increasing.
+    The first interval starts at 0; times are > 0 and increasing. Costs are differences of episodes.
     """
     ledgers = [NOTHING] + [
         simulate(instance, policy, time, seed, penalty="harmonic", requests=False).ledger
@@ -50,7 +50,7 @@ def compiled_course(
 
 
 def stepped_costs(env: Any, policy: Any, seed: int, times: np.ndarray) -> list[dict[str, float]]:
-    """Run an episode step by step, and return the costs in each interval of ``times``.
+    """Run an episode step by step; return the costs in each interval between ``times``.
 
     Args:
         env: a single ``CrawlHarmonic-v0`` after a reset with ``seed`` and its instance; the
@@ -76,7 +76,7 @@ def stepped_costs(env: Any, policy: Any, seed: int, times: np.ndarray) -> list[d
 
 
 class Counted:
-    """A policy of one lane, with a count of its crawls by page after a start time.
+    """A policy of a single environment that counts its crawls of each page after a start time.
 
     Attributes:
         counts: crawls of each page, (m,).
@@ -87,7 +87,7 @@ class Counted:
         self.counts = np.zeros(self.core.instance.num_pages)
 
     def predict(self, observation: Any, **options: Any) -> tuple[Any, Any]:
-        """Return the action of the policy, of the form ``page`` or ``refresh``."""
+        """Return the policy's action of form ``page`` or ``refresh``, and count its crawls."""
         action, state = self.policy.predict(observation, **options)
         if self.core.ledger().time >= self.start:
             pages = action if self.core.action_form == "page" else np.flatnonzero(action)
@@ -96,7 +96,7 @@ class Counted:
 
 
 def proportionality(counts: FloatArray, change_rate: FloatArray) -> float:
-    """Return the slope of ln(crawls) over ln(change rate): 0 uniform, 1 proportional crawling.
+    """Return the slope of ln(crawls) over ln(change rate): 0 is uniform, 1 is proportional.
 
     A page without crawls counts as half a crawl.
     """

@@ -41,7 +41,7 @@ QUICK_BUDGETS, QUICK_TIGHT = (0.1, 0.5, 0.9), (0.01,)
 
 
 def name_of(budget: float) -> str:
-    """Return the name of the setting with a budget: ``10%`` for .1 crawls per day and offer."""
+    """Return the name of a budget's setting: ``10%`` for .1 crawls per day and offer."""
     return f"{100.0 * budget:.6g}%"
 
 
@@ -53,7 +53,7 @@ NAMES = tuple(name_of(budget) for budget in BUDGETS)
 def measured(
     seed: int, *, label: str, budget: float, daily: bool = False, **size: int
 ) -> Mapping[str, float]:
-    """Return the freshness of a label on a run, and its increase over lambda_ml.
+    """Return the freshness of a strategy or choice on a run, and its increase over lambda_ml.
 
     Args:
         seed: seed of the run.
@@ -81,12 +81,12 @@ def measured(
 
 
 def mean_freshness(freshness: Freshness) -> dict[str, float]:
-    """Return the mean freshness of the evaluated days, by clicks and by offers."""
+    """Return the mean freshness over evaluated days, by clicks and by offers."""
     return {CLICK: float(np.nanmean(freshness.click)), OFFER: float(freshness.offer.mean())}
 
 
 def middle(days: np.ndarray) -> float:
-    """Return the median of the days with a number; NaN if less than half of them have one."""
+    """Return the median of the numbers in ``days``; NaN if less than half of the days have one."""
     numbers = days[~np.isnan(days)]
     return float(np.median(numbers)) if 2 * numbers.size >= days.size else np.nan
 
@@ -94,7 +94,7 @@ def middle(days: np.ndarray) -> float:
 def budgets_measured(
     quick: bool, budgets: Sequence[float], labels: Sequence[str], daily: Sequence[str] = ()
 ) -> list[Measurement]:
-    """Return a measurement of all labels per budget; labels in ``daily`` keep all their days."""
+    """Return a measurement per budget with all labels; those in ``daily`` also keep each day."""
     run = QUICK_RUN if quick else Run(0)
     size = {name: getattr(run, name) for name in ("num_offers", "warm_up", "evaluated")}
     measures = {label: partial(measured, label=label, daily=label in daily) for label in labels}

@@ -49,7 +49,7 @@ class LambdaRest(DiscreteLambdaCrawl):
     """
 
     def allocate(self, rates: OfferRates, bandwidth: float, highest: float) -> FloatArray:
-        """Return the crawl rates, (m,)."""
+        """Return the crawl rate of each offer, (m,)."""
         crawls = super().allocate(rates, bandwidth, highest)
         rest = max(bandwidth - float(crawls.sum()), 0.0)
         return np.minimum(crawls + rest / crawls.size, highest)
@@ -71,7 +71,7 @@ in which they act), and with unspent budget spread over all offers."""
 
 
 class Run(NamedTuple):
-    """A seed, a number of offers, days before evaluation, and evaluated days.
+    """A run: its seed, number of offers, days before evaluation, and number of evaluated days.
 
     By default the first 60 days are 01/10 to 03/10, and evaluation ends on 04/10.
     """
@@ -83,7 +83,7 @@ class Run(NamedTuple):
 
     @property
     def num_days(self) -> int:
-        """All days of the run."""
+        """The number of days of the run, before and during evaluation."""
         return self.warm_up + self.evaluated
 
 
@@ -93,14 +93,14 @@ QUICK_SIZE = {"num_offers": 500, "days": QUICK_DAYS}
 
 
 class Freshness(NamedTuple):
-    """Both measures of each evaluated day, (evaluated,): eq. 4, and eq. 3 at midnight."""
+    """Freshness of each evaluated day, (evaluated,): by clicks (eq. 4), and at midnight (eq. 3)."""
 
     click: FloatArray
     offer: FloatArray
 
 
 class Choice(NamedTuple):
-    """Strategies, and the bandit that chooses one at every step, with its reward."""
+    """The strategies of a bandit, which chooses one of them at every step, and its reward."""
 
     arms: tuple[str, ...]
     bandit: Callable[[int], Bandit] = partial(Exp3Bandit, gamma=GAMMA)
@@ -160,18 +160,18 @@ even mixture always draws each arm with the same probability."""
 
 @lru_cache(maxsize=1)
 def predictors() -> RateSource:
-    """Return the predictors; each process loads them once."""
+    """Return the source of predicted rates; each process loads the predictors once."""
     return PredictedRates(PREDICTOR)
 
 
 @lru_cache(maxsize=3)
 def _rates_by_day(run: Run, source: str) -> dict[int, OfferRates]:
-    """Return the cache of a run's rates, by day."""
+    """Return an empty cache of rates by day, the same object for the same run and source."""
     return {}
 
 
 def rates_of(run: Run, source: str, env: Any) -> RateSource:
-    """Return a source of rates, in single precision, for the environment of a run."""
+    """Return a function that gives an offer's rates of a source, for the environment of a run."""
     cached = _rates_by_day(run, source)
 
     def rates(tracker: Tracker) -> OfferRates:
@@ -195,7 +195,7 @@ def rates_of(run: Run, source: str, env: Any) -> RateSource:
 def bandit(
     run: Run, choice: Choice, strategies: Mapping[str, Policy], weights: RateSource
 ) -> StrategyBandit:
-    """Return a bandit over strategies; its reward is weighted by the clicks of ``weights``."""
+    """Return a bandit that chooses strategies; clicks from ``weights`` weight its reward."""
     return StrategyBandit(
         choice.bandit,
         arms={f"{place} {arm}": strategies[arm] for place, arm in enumerate(choice.arms)},
@@ -210,7 +210,7 @@ def bandit(
 def play_policy(
     run: Run, budget: float, make: Callable[[Any], Policy], *, own_crawls: bool = False
 ) -> tuple[Freshness, Policy]:
-    """Simulate a policy on a run; return the evaluated days and the policy.
+    """Simulate a policy on a run; return freshness of the evaluated days, and the policy.
 
     Args:
         run: the run.
@@ -232,11 +232,11 @@ def play_policy(
     core: Any = env.unwrapped
     days = core.days()[run.warm_up :]
     click, offer = ([day.click_freshness for day in days], [day.fresh for day in days])
-    return Freshness(np.array(click), np.array(offer)), policy.of_lane()
+    return Freshness(np.array(click), np.array(offer)), policy.update()
 
 
 def play(run: Run, label: str, budget: float) -> tuple[Freshness, Policy]:
-    """Simulate a label of STRATEGIES or CHOICES; return the evaluated days and the policy."""
+    """Simulate a strategy or choice on a run; return freshness by day, and the policy."""
     labels = CHOICES[label].arms if label in CHOICES else (label,)
 
     def make(env: Any) -> Policy:
@@ -254,12 +254,12 @@ def play(run: Run, label: str, budget: float) -> tuple[Freshness, Policy]:
 
 @lru_cache(maxsize=2)
 def reference(run: Run, budget: float) -> Freshness:
-    """Return the freshness of lambda_ml on a run."""
+    """Return the freshness of the strategy lambda_ml on a run, by evaluated day."""
     return play(run, LAMBDA_ML, budget)[0]
 
 
 def gains(freshness: Freshness, base: Freshness) -> Freshness:
-    """Return the relative increase of each day over ``base``, (evaluated,) each.
+    """Return freshness over that of ``base``, minus 1, for each evaluated day, (evaluated,) each.
 
     It is NaN if ``base`` has no value or 0: no clicks, or no clicks that saw the true price.
     """

@@ -112,7 +112,7 @@ OFFER_TABLE = PaperTable(OFFER_TITLE, OFFER, OFFER_GAIN, OFFER_DAY, TABLE_6, GAI
 
 
 def by_run(rows: Sequence[Row], metric: str) -> dict[tuple[str, str], dict[int, float]]:
-    """Return a metric by setting and policy, and by seed."""
+    """Return the values of a metric by setting and policy, and in turn by seed."""
     result: dict[tuple[str, str], dict[int, float]] = {}
     for row in rows:
         if row.metric == metric:
@@ -153,7 +153,7 @@ def write_tables(
 def write_gains(
     rows: Sequence[Row], path: Path, *, metrics: Sequence[str], labels: Sequence[str]
 ) -> None:
-    """Write the medians over runs of gains over lambda_ml, by budget, with intervals."""
+    """Write a CSV file of median gains over lambda_ml, by budget and policy, with intervals."""
     records = [
         (metric, name, label, len(runs), *median_of(list(runs.values())))
         for metric in metrics
@@ -167,7 +167,7 @@ def write_gains(
 def _wide(
     records: Sequence[Record], names: Sequence[str], groups: Groups, beyond: Sequence[str]
 ) -> Iterator[list[str]]:
-    """Yield the lines of the table in the form of the paper."""
+    """Yield a table's lines, as in the paper: a policy per line, a budget per column."""
     by_key = {record[:2]: record for record in records}
     compared = [record for record in records if record.policy not in beyond]
     best = {name: max(r.median for r in compared if r.budget == name) for name in names}
@@ -192,7 +192,7 @@ def _wide(
 
 
 def _records(rows: Sequence[Row], table: PaperTable) -> Iterator[Record]:
-    """Yield the statistics of each policy at each budget of the paper's tables.
+    """Yield the statistics of each policy, at each budget of the paper's tables.
 
     Intervals and p-values over runs assume that runs are independent, which is true. Over days they
     assume, as in the paper, that all days of all runs are independent, which is false.
@@ -217,7 +217,7 @@ def _records(rows: Sequence[Row], table: PaperTable) -> Iterator[Record]:
 
 
 def _paired(records: Sequence[Record], paper: Table, gains: Sequence[float]) -> Iterator[list[Any]]:
-    """Yield the paper's numbers, ours, and the differences."""
+    """Yield lines of the paper's number, the number measured here, and the difference."""
     ours = {record[:2]: record for record in records}
     for label, numbers in paper.items():
         for reading in (label, *OWN_CRAWLS.get(label, ())):

@@ -18,7 +18,7 @@ PAGES = {f"m={num_pages}": num_pages for num_pages in NUM_PAGES}
 
 
 def sweep(instance: str, sizes: Sequence[int] = NUM_PAGES) -> dict[str, dict[str, Any]]:
-    """Return arguments of the environment for each number of pages, by the setting's name."""
+    """Return the arguments of the environment for each number of pages, by the setting's name."""
     return {
         name: {
             "instance": instance,
@@ -47,7 +47,7 @@ TOLERANCE = 0.005
 
 
 def levels(*labels: str) -> tuple[Level, ...]:
-    """Return the levels of labels by independent code, at each number of pages it covers."""
+    """Return known accuracies of labels, computed by independent code, by number of pages."""
     return tuple(
         Level(setting, label, value, TOLERANCE, "independent code, 100 repetitions")
         for setting, values in LEVELS.items()
@@ -62,7 +62,7 @@ PAGES_AXIS = Axis(
 
 
 def accuracy(title: str) -> Picture:
-    """Return a picture of accuracy, and of its difference to BASELINE, by number of pages."""
+    """Return a function that draws accuracy, and its difference to BASELINE, by number of pages."""
     level, difference = "accuracy", f"accuracy minus {BASELINE}, same seeds"
     served = Axis("share of requests served fresh")
     return figures.lines(

@@ -1,4 +1,4 @@
-"""Compare crawl rates by page of policies with BASELINE (eq. 5) or with each other."""
+"""Compare policies' crawl rates by page with those of BASELINE (eq. 5), or of another policy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Compared = Callable[[FloatArray, FloatArray, Mapping[str, FloatArray]], Mapping[
 
 @spec("page-rates-without-signals")
 def baseline_rates(seed: int, **arguments: Any) -> dict[str, float]:
-    """Return the optimal rates without signals and the parameters, by page."""
+    """Return each page's optimal crawl rate without signals, and its parameters."""
     instance = _reset_env(seed, arguments).unwrapped.instance
     optimal = solvers.binary_periodic(instance.importance, instance.change_rate, instance.bandwidth)
     pages = {name: getattr(instance, name) for name in PARAMETERS}
@@ -44,7 +44,7 @@ def baseline_rates(seed: int, **arguments: Any) -> dict[str, float]:
 
 @spec("page-rates-of-policy")
 def policy_rates(seed: int, *, policy: str, **arguments: Any) -> dict[str, float]:
-    """Return a policy's crawls of each page per unit of time."""
+    """Simulate a policy; return its crawls of each page per unit of time."""
     env, horizon = _reset_env(seed, arguments), float(arguments["horizon"])
     acting: Any = policies.make(policy, env)
     rollout = simulate(env.unwrapped.instance, acting, horizon, seed)
@@ -58,13 +58,13 @@ def _reset_env(seed: int, arguments: Mapping[str, Any]) -> Any:
 
 
 def measures(policies: Mapping[str, str]) -> dict[str, Measure]:
-    """Return the measures of the rates of BASELINE and of policies, by label."""
+    """Return functions that measure crawl rates of BASELINE and of policies, by label."""
     by_policy = {label: partial(policy_rates, policy=name) for label, name in policies.items()}
     return {BASELINE: baseline_rates, **by_policy}
 
 
 def compared(rows: Sequence[Row], statistics: Compared, reference: str = BASELINE) -> list[Row]:
-    """Return statistics of each policy and seed against a reference, page by page.
+    """Return rows of statistics that compare the page's crawl rates of a policy and a reference.
 
     Args:
         rows: rows of :func:`measures`.
@@ -89,7 +89,7 @@ def compared(rows: Sequence[Row], statistics: Compared, reference: str = BASELIN
 
 
 def rate_change(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> float:
-    """Return the relative difference of the crawls of some pages to their optimal rates."""
+    """Return by which share some pages are crawled more often than at their optimal rates."""
     total = optimal[pages].sum()
     return float(rates[pages].sum() / total - 1.0) if total > 0.0 else np.nan
 
@@ -97,15 +97,15 @@ def rate_change(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> flo
 def share_above(
     rates: FloatArray, reference: FloatArray, pages: BoolArray, margin: float = MARGIN
 ) -> float:
-    """Return the share of pages that are crawled more, among those crawled by the reference.
+    """Return the share of some pages that are crawled more than by the reference.
 
-    More means by over ``margin`` times the reference's rate.
+    It counts pages that the reference crawls; more means by over ``margin`` times its rate.
     """
     return _share(rates > (1.0 + margin) * reference, pages & (reference > 0.0))
 
 
 def share_below(rates: FloatArray, optimal: FloatArray, pages: BoolArray) -> float:
-    """Return the share of pages that are crawled clearly less, among those crawled by BASELINE."""
+    """Return the share of some pages that are crawled clearly less often than by BASELINE."""
     return _share(rates < (1.0 - MARGIN) * optimal, pages & (optimal > 0.0))
 
 
@@ -114,7 +114,7 @@ def _share(part: BoolArray, pages: BoolArray) -> float:
 
 
 def rms(differences: FloatArray) -> float:
-    """Return the root of the mean square."""
+    """Return the root of the mean square of differences; NaN without any."""
     return float(np.sqrt(np.mean(differences**2))) if differences.size else np.nan
 
 
@@ -130,7 +130,7 @@ NO_SIGNALS = "rate of BASELINE (no signals)"
 
 
 def picture(title: str, colour: str | None = None, baseline: str = OPTIMAL) -> Picture:
-    """Return a picture of each page's crawl rate against its rate in BASELINE, by policy.
+    """Return a function that draws each page's crawl rate against that of BASELINE, by policy.
 
     Args:
         title: title of the picture.

@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 def sites() -> dict[str, Path]:
-    """Return the folders of available traces by name: shipped ones, and those of FOLDER_VARIABLE.
+    """Return the folders of available traces by site: shipped ones, and those of FOLDER_VARIABLE.
 
     Raises:
         ValueError: the environment variable names no folder.
@@ -72,13 +72,13 @@ def sites() -> dict[str, Path]:
 
 
 def halves(days: float) -> Split:
-    """Split a record: fit to the first half, simulate the second."""
+    """Split a record of so many days: fit parameters to the first half, simulate the second."""
     return Split(0.0, days / 2.0, days / 2.0, days)
 
 
 @spec("recorded-quarter")
 def quarter(days: float, number: int) -> Split:
-    """Split a record: simulate quarter 0 to 3 of its second half, fit to all days before it."""
+    """Split a record: simulate a quarter (0 to 3) of its second half, fit to all days before."""
     length = days / 2.0 / QUARTERS
     start = days / 2.0 + number * length
     return Split(0.0, start, start, min(start + length, days))
@@ -86,7 +86,7 @@ def quarter(days: float, number: int) -> Split:
 
 @cache
 def record(site: str) -> Trace:
-    """Read the trace of an available site, thinned if it is large.
+    """Read the trace of an available site; draw some of its directories if it is large.
 
     Raises:
         ValueError: the site is not available.
@@ -97,9 +97,9 @@ def record(site: str) -> Trace:
 
 
 def thinned(trace: Trace, max_pages: int) -> Trace:
-    """Draw directories at random while they have at most ``max_pages`` pages in total.
+    """Return the part of a trace in random directories with at most ``max_pages`` pages in total.
 
-    The first directory is kept whatever its size; then those that fit.
+    The first directory is kept whatever its size; then every directory that still fits.
     """
     if trace.num_pages <= max_pages:
         return trace
@@ -151,7 +151,7 @@ def reset_env(
 def crawled(
     seed: int, *, policy: str, grouped: bool = False, **setting: Any
 ) -> Mapping[str, float]:
-    """Return freshness of a policy on a split of a record.
+    """Return the freshness of a policy on a split of a site's record.
 
     Args:
         seed: seed of the split and the policy.
@@ -165,13 +165,13 @@ def crawled(
 
 
 def freshness_of(env: CrawlEnv, policy: Policy, seed: int) -> dict[str, float]:
-    """Return freshness of a policy in an environment of :func:`reset_env`."""
+    """Return the freshness of a policy in an environment that was made by :func:`reset_env`."""
     return {"freshness": play(env, policy, seed).freshness}
 
 
 @spec("recorded-clairvoyant")
 def foreseen(seed: int, **setting: Any) -> Mapping[str, float]:
-    """Return freshness of the clairvoyant; ``setting`` has arguments of :func:`reset_env`."""
+    """Return the clairvoyant's freshness; ``setting`` has arguments of :func:`reset_env`."""
     env = reset_env(seed, signals="none", **setting)
     tape, instance = env.lanes.tape, env.instance
     assert tape is not None
@@ -181,7 +181,7 @@ def foreseen(seed: int, **setting: Any) -> Mapping[str, float]:
 
 
 def past(trace: Trace, start: float, end: float, signals: Signals) -> History:
-    """Return the events of a trace in (start, end] as a history; its time 0 is ``start``.
+    """Return the events of a trace in (start, end] as a history whose time 0 is ``start``.
 
     Pages and sources equal those of environments on other days of the same trace::
 
@@ -222,17 +222,17 @@ class Cell(NamedTuple):
 
 
 def name_of(site: str, days: int, importance: str) -> str:
-    """Return the name of a setting."""
+    """Return the name of the setting of a site, days per crawl, and kind of importance."""
     return f"{site}, {days} days, {importance}"
 
 
 def places() -> tuple[str, ...]:
-    """Return the names of sites that are available or have committed rows, and of groups."""
+    """Return the names of sites that are available or have saved rows, and of groups of sites."""
     return tuple(dict.fromkeys((*SITES, *sites(), ALL_SITES, EIGHT_SITES)))
 
 
 def look_up(settings: Iterable[str], parameters: Mapping[str, T]) -> dict[str, T]:
-    """Return the parameters of settings, by name.
+    """Return the ``parameters`` of each of the ``settings``, by the setting's name.
 
     Raises:
         ValueError: a setting has the rows of a site that is not available.
@@ -247,20 +247,20 @@ def look_up(settings: Iterable[str], parameters: Mapping[str, T]) -> dict[str, T
 
 
 def cells_of(settings: Iterable[str]) -> dict[str, Cell]:
-    """Return the parameters of settings of :func:`name_of`, with the errors of :func:`look_up`."""
+    """Return site, days and importance of settings by name, with the errors of :func:`look_up`."""
     cells = map(Cell._make, product(places(), BUDGETS, IMPORTANCES))
     return look_up(settings, {name_of(*cell): cell for cell in cells})
 
 
 def with_cells(values: pd.DataFrame) -> pd.DataFrame:
-    """Add the columns ``site``, ``days`` and ``importance`` of settings, by days."""
+    """Add the columns ``site``, ``days`` and ``importance`` to a table, and sort it by days."""
     cells = cells_of(values.setting)
     parts = pd.DataFrame([cells[name] for name in values.setting], values.index, Cell._fields)
     return values.join(parts).sort_values("days", kind="stable")
 
 
 def draw_scores(values: pd.DataFrame, path: Path, *, title: str, labels: Sequence[str]) -> None:
-    """Draw normalised scores of policies with a dot per site, in a panel per budget and importance.
+    """Draw scores of policies: a dot per site, in a panel per budget and importance.
 
     The score is 0 for round robin and 1 for the clairvoyant.
     """

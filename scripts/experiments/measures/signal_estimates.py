@@ -47,7 +47,7 @@ class Pages(NamedTuple):
 
 
 class History(NamedTuple):
-    """Crawls of a page: elapsed time, signals since the last crawl, whether it had changed."""
+    """Crawls of a page: time and signals since the last crawl, and whether the page had changed."""
 
     elapsed: FloatArray
     signals: IntArray
@@ -55,7 +55,7 @@ class History(NamedTuple):
 
 
 def drawn(rng: np.random.Generator, num_pages: int) -> Pages:
-    """Draw pages as in appendix E."""
+    """Draw true parameters of pages as in appendix E."""
     precision, recall = rng.uniform(0.2, 0.95, (2, num_pages))
     change_rate = 1.0 / rng.uniform(2.0, 20.0, num_pages)
     return Pages(precision, recall, change_rate, 4.0 ** rng.uniform(-1.0, 1.0, num_pages))
@@ -64,7 +64,7 @@ def drawn(rng: np.random.Generator, num_pages: int) -> Pages:
 def crawled(
     rng: np.random.Generator, pages: Pages, horizon: float, crawls: str
 ) -> Iterator[History]:
-    """Crawl page after page until the horizon."""
+    """Simulate the crawls of each page until the horizon; yield one history per page."""
     for precision, recall, change_rate, ratio in zip(*pages, strict=True):
         interval = 1.0 / (ratio * change_rate)
         count = int(horizon / interval)
@@ -79,7 +79,7 @@ def crawled(
 
 @spec("signal-quality-truth")
 def truth(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str, float]:
-    """Return the true values of the estimated quantities, and the crawls per change.
+    """Return the true values of what is estimated, by page, and the crawls per change.
 
     ``unsignalled_rate`` is the rate of changes without a signal (alpha); ``evidence`` is the
     evidence of one signal against freshness (alpha beta).
@@ -92,7 +92,7 @@ def truth(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str,
 
 @spec("signal-quality-naive")
 def naive(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str, float]:
-    """Return naive estimates: shares of intervals with a signal, a change, or both."""
+    """Return naive estimates by page: shares of intervals with a signal, a change, or both."""
     histories = _histories(seed, pages, horizon, crawls)
     estimates = [estimators.naive_signal_quality(*history[1:]) for history in histories]
     return _by_page(estimates, ESTIMATED)
@@ -100,7 +100,7 @@ def naive(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str,
 
 @spec("signal-quality-mle")
 def mle(seed: int, *, pages: int, horizon: float, crawls: str) -> Mapping[str, float]:
-    """Return maximum likelihood estimates from crawl outcomes, with their standard errors."""
+    """Return maximum likelihood estimates by page from crawl outcomes, with standard errors."""
     histories = _histories(seed, pages, horizon, crawls)
     fits = [estimators.signal_quality_mle(*history) for history in histories]
     rates, qualities = (
@@ -115,17 +115,17 @@ def _histories(seed: int, pages: int, horizon: float, crawls: str) -> Iterator[H
 
 
 def _by_page(estimates: Sequence[Any], names: Sequence[str]) -> dict[str, float]:
-    """Return attributes of estimates, one per page, as indexed metrics."""
+    """Return named attributes of a list of estimates, one per page, as indexed metrics."""
     return indexed_columns({name: [getattr(one, name)[0] for one in estimates] for name in names})
 
 
 def measures(estimator: str) -> dict[str, Measure]:
-    """Return the measures of the truth and of an estimator."""
+    """Return functions that return the true values and the estimates of an estimator, by label."""
     return {TRUTH: truth, estimator: {NAIVE: naive, MLE: mle}[estimator]}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return mean error, mean absolute and mean squared error over the pages of a seed.
+    """Return rows of mean error, mean absolute and mean squared error over the pages of a seed.
 
     ``expected_error`` is the mean absolute error that the standard errors imply for a normal
     distribution; ``error_ratio`` is the mean absolute error over it. Infinite estimates are left
@@ -157,7 +157,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def picture(title: str, estimator: str) -> Picture:
-    """Return a picture of estimates against true values, a dot per page, by kind of crawls."""
+    """Return a function that draws estimates against true values, a dot per page."""
     return partial(_draw, title=title, estimator=estimator)
 
 

@@ -20,7 +20,7 @@ RECALL, FALSE_SIGNAL_RATE = 0.6, 0.03
 
 
 def poisson(rng: np.random.Generator, rate: FloatArray, days: float) -> Changes:
-    """Return Poisson changes of m pages."""
+    """Return changes of m pages as Poisson processes with a rate per page."""
     page = np.repeat(np.arange(rate.size), rng.poisson(rate * days))
     return Changes(page, rng.random(page.size) * days)
 
@@ -28,7 +28,7 @@ def poisson(rng: np.random.Generator, rate: FloatArray, days: float) -> Changes:
 def bursts(
     rng: np.random.Generator, rate: FloatArray, days: float, size: float = 4.0, gap: float = 0.3
 ) -> Changes:
-    """Return bursts at Poisson times: a geometric number of changes, of exponential gaps."""
+    """Return changes in bursts: at Poisson times, a geometric number with exponential gaps."""
     begun = poisson(rng, rate / size, days)
     number = rng.geometric(1.0 / size, begun.page.size)
     page, time = np.repeat(begun.page, number), np.repeat(begun.time, number)
@@ -40,7 +40,7 @@ def bursts(
 
 
 def slowing(rng: np.random.Generator, rate: FloatArray, days: float, times: float = 8.0) -> Changes:
-    """Return changes whose rate falls from ``times`` as high at the first day, over days / 8."""
+    """Return Poisson changes whose rate starts ``times`` as high and falls over days / 8."""
     drawn = poisson(rng, rate * times, days)
     still = 1.0 / times + (1.0 - 1.0 / times) * np.exp(-drawn.time * 8.0 / days)
     accepted = rng.random(still.size) < still
@@ -48,7 +48,7 @@ def slowing(rng: np.random.Generator, rate: FloatArray, days: float, times: floa
 
 
 def weekly(rng: np.random.Generator, rate: FloatArray, days: float) -> Changes:
-    """Return Poisson changes from 8 to 18 o'clock on five days of the week."""
+    """Return Poisson changes that occur from 8 to 18 o'clock, on five days of the week."""
     drawn = poisson(rng, rate * 24.0 / 10.0 * 7.0 / 5.0, days)
     hour, day = drawn.time % 1.0 * 24.0, drawn.time % 7.0
     accepted = (hour >= 8.0) & (hour < 18.0) & (day < 5.0)
@@ -56,7 +56,7 @@ def weekly(rng: np.random.Generator, rate: FloatArray, days: float) -> Changes:
 
 
 def deploys(rng: np.random.Generator, rate: FloatArray, days: float) -> Changes:
-    """Return Poisson changes, and equally many in which a fifth of all pages change together."""
+    """Return changes of which half are Poisson and half occur together on a fifth of all pages."""
     independent = poisson(rng, rate / 2.0, days)
     time = rng.random(rng.poisson(rate.mean() / 2.0 / 0.2 * days)) * days
     changed, page = np.nonzero(rng.random((time.size, rate.size)) < 0.2)
@@ -84,7 +84,7 @@ def simulated_log(
     num_pages: int,
     crawls: int,
 ) -> tuple[CrawlLog, Changes]:
-    """Return a log of a setting and the true changes.
+    """Simulate the crawl log of a setting; return the log and the true changes.
 
     Args:
         name: a name of SETTINGS.
@@ -119,7 +119,7 @@ def simulated_log(
 
 
 def _by_time(*columns: NDArray[Any]) -> list[NDArray[Any]]:
-    """Sort columns by the last one."""
+    """Sort the entries of all columns by the last column, which has times."""
     order = np.argsort(columns[-1], kind="stable")
     return [column[order] for column in columns]
 
@@ -127,7 +127,7 @@ def _by_time(*columns: NDArray[Any]) -> list[NDArray[Any]]:
 def _crawls(
     rng: np.random.Generator, num_pages: int, days: float, spacing: float
 ) -> tuple[IntArray, FloatArray]:
-    """Return pages and times of crawls at day 0 and then every ``spacing`` days, by page and time.
+    """Return pages and times of crawls, sorted: at day 0, then about every ``spacing`` days.
 
     Each page has a random phase, and each crawl is up to a fifth of the spacing early or late.
     """

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from agents.index.learning import learned
+from agents.index.learning import fit_index
 from agents.index.stored import StoredIndex
 from crawl_envs.instances.traces import Signals, Trace
 from crawl_envs.instances.traces.windows import sources_of
@@ -28,14 +28,14 @@ SIGNALS: Signals = "both"
 
 @lru_cache(maxsize=2)
 def logged(site: str, days: int, seed: int) -> CrawlLog:
-    """Return the log of a crawler that visits each page every ``days`` days."""
+    """Return the log of a crawler that visits each page of a site every ``days`` days."""
     trace = recorded.record(site)
     log, _ = thinned_log(trace, float(days), "regular", np.random.default_rng([seed, days]))
     return with_both_signals(log, trace)
 
 
 def with_both_signals(log: CrawlLog, trace: Trace) -> CrawlLog:
-    """Return the log with the recorded signals of both kinds, as two sources."""
+    """Return the log with both kinds of recorded signals, as two sources."""
     sources = sources_of(SIGNALS)
     events = trace.window(0.0, trace.days, SIGNALS)
     page, kind = np.divmod(events.code, CODE_STRIDE)
@@ -53,7 +53,7 @@ def with_both_signals(log: CrawlLog, trace: Trace) -> CrawlLog:
 
 @lru_cache(maxsize=2)
 def fitted_to_log(site: str, days: int, seed: int, until: float) -> dict[str, FloatArray]:
-    """Return change rates and signal quality, fitted to the crawls of the log until a day."""
+    """Return change rates and signal quality of pages, fitted to a site's log until a day."""
     log = logged(site, days, seed)
     return parameters_of(log, fit_log(log, until=until).quality)
 
@@ -67,7 +67,7 @@ def index_of_log(site: str, days: int, seed: int, until: float) -> StoredIndex:
     log = logged(site, days, seed)
     history, held_out = histories_of(log, np.zeros(log.num_pages, np.int64), until)
     options = HIDDEN, LEARNING_RATE, np.random.default_rng(seed), [held_out]
-    rounds = [model for model in learned([history], *options) if model.weights is not None]
+    rounds = [model for model in fit_index([history], *options) if model.weights is not None]
     weights = min(rounds, key=lambda model: model.loss).weights
     assert weights is not None
     return StoredIndex(weights)

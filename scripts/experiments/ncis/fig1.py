@@ -33,7 +33,7 @@ TAIL = PRECISION_EDGES[7], RECALL_EDGES[6]
 
 
 def histogram(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the share of the weight in each of BINS equal parts of [0, 1]; 1 is in the last."""
+    """Return the share of the weight whose values are in each of BINS equal parts of [0, 1]."""
     place = np.minimum((values * BINS).astype(np.int64), BINS - 1)
     total = np.bincount(place, weights, BINS)
     shares: FloatArray = total / total.sum()
@@ -42,7 +42,7 @@ def histogram(values: FloatArray, weights: FloatArray) -> FloatArray:
 
 @spec("ncis-signal-quality-of-law")
 def measured(seed: int, *, law: str, num_pages: int) -> Mapping[str, float]:
-    """Measure the pages of a law that have signals, true or false, weighted by importance."""
+    """Return statistics of precision and recall of a law's pages with signals, by importance."""
     pages = make(law, num_pages=num_pages, seed=seed)
     there = pages.signal_rate > 0.0
     weights, precision, recall = (

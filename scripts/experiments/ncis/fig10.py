@@ -53,7 +53,7 @@ CLAIMS = (
 def statistics(
     rates: FloatArray, optimal: FloatArray, pages: Mapping[str, FloatArray]
 ) -> dict[str, float]:
-    """Return the statistics that the claims test."""
+    """Return how far a policy's crawl rates by page are from the optimal ones."""
     deviation = page_rates.rms(rates - optimal)
     return {
         METRIC: deviation,

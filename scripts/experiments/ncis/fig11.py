@@ -32,7 +32,7 @@ TITLES = {**UNITS, EXPONENTIAL: "delay exponential, mean 6 slots of 1/R"}
 
 
 def of_unit(label: str, unit: str) -> str:
-    """Return the label of a policy, with the unit of the delays."""
+    """Return the label of a policy with the unit in which delays are counted."""
     return f"{label}, {unit}"
 
 
@@ -109,7 +109,7 @@ CLAIMS = (
 def episode_metrics(
     seed: int, *, policy: str, delay: Mapping[str, Any] | None, **arguments: Any
 ) -> Mapping[str, float]:
-    """Return the metrics of an episode with noisy signals, delayed or not."""
+    """Simulate a policy with noisy signals, delayed or not, and return the episode's metrics."""
     delay = dict(delay) if delay else None
     rows = evaluate(ID, {policy: candidate_of(policy).factory}, [seed], delay=delay, **arguments)
     return {row.metric: row.value for row in rows}
@@ -117,7 +117,7 @@ def episode_metrics(
 
 @spec("ncis-delay-optimum")
 def bounded(seed: int, *, signals: bool, **arguments: Any) -> Mapping[str, float]:
-    """Return an optimum of the continuous class, without delay."""
+    """Return the optimum of the continuous class, with or without signals, for prompt signals."""
     bounds = {"": optimum if signals else baseline}
     rows = evaluate(ID, {}, [seed], bounds=bounds, **arguments)
     return {row.metric: row.value for row in rows}

@@ -58,7 +58,7 @@ NOTE = (
 
 @spec("ncis-bandwidth-change")
 def measure(seed: int, *, policy: str, instance: str, arm: str) -> dict[str, float]:
-    """Return accuracy and freshness over the course of an episode of 1,000 pages."""
+    """Simulate 1,000 pages; return recent accuracy and freshness at evenly spaced times."""
     env = gymnasium.make(ID, num_pages=1000, horizon=END, instance=instance, **BANDWIDTHS[arm])
     env.reset(seed=seed)
     episode = course(env, policies.make(policy, env), seed, EVERY)
@@ -71,7 +71,7 @@ def measure(seed: int, *, policy: str, instance: str, arm: str) -> dict[str, flo
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return levels long after the changes, and times until the new level is reached within 1%."""
+    """Return rows of levels long after the changes, and times until a new level is near (1%)."""
     derived = []
     courses = {name: gathered(rows, name) for name in ("accuracy", "freshness")}
     for name, by_key in courses.items():
@@ -97,7 +97,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def settling(values: FloatArray, reference: FloatArray, start: float) -> float:
-    """Return the time until a course is within 1% of its reference; NaN if never.
+    """Return the time from ``start`` until a course is within 1% of its reference; NaN if never.
 
     The time is interpolated between the entries of the courses.
     """
@@ -122,7 +122,7 @@ def settling_times(values: FloatArray, reference: FloatArray, start: float) -> l
 
 
 def _entry(time: float) -> int:
-    """Return the position of the first entry of a course at or after a time."""
+    """Return the position of the first entry of a course at or after ``time``."""
     return int(np.ceil(time / STEP - 1e-9)) - 1
 
 

@@ -66,7 +66,7 @@ CLAIMS = (
 def statistics(
     rates: FloatArray, optimal: FloatArray, pages: Mapping[str, FloatArray]
 ) -> dict[str, float]:
-    """Return the statistics that the claims test."""
+    """Return statistics of a policy's crawl rates by page against the optimal ones, for claims."""
     many, few = pages["recall"] > HIGH, pages["recall"] < LOW
     gain = rates - optimal
     return {

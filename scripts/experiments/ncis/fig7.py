@@ -73,14 +73,14 @@ CLAIMS = (
 
 
 def mostly_false(pages: Mapping[str, FloatArray]) -> BoolArray:
-    """Return which pages have more false signals than true ones, (m,)."""
+    """Return which pages have false signals more often than true ones, (m,)."""
     return np.asarray(pages["recall"] * pages["change_rate"] < pages["false_signal_rate"])
 
 
 def statistics(
     rates: FloatArray, optimal: FloatArray, pages: Mapping[str, FloatArray]
 ) -> dict[str, float]:
-    """Return the statistics that the claims test."""
+    """Return statistics of a policy's crawl rates by page against the optimal ones, for claims."""
     few = pages["recall"] < LOW
     misleading = (pages["recall"] > 0.5) & mostly_false(pages)
     return {
@@ -93,7 +93,7 @@ def statistics(
 def excess(
     rates: FloatArray, base_rates: FloatArray, pages: Mapping[str, FloatArray], *, reference: str
 ) -> dict[str, float]:
-    """Return the excess of crawls over another policy's, on pages of high recall."""
+    """Return how many more crawls than by a reference policy pages of high recall get."""
     many, more = pages["recall"] > HIGH, rates - base_rates
     far = many & (more >= FAR)
     return {
@@ -104,7 +104,7 @@ def excess(
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Compare the rates with those of BASELINE and of the policies in LARGEST."""
+    """Return rows that compare crawl rates by page with those of BASELINE and of two policies."""
     derived = page_rates.compared(rows, statistics)
     for reference in LARGEST:
         derived += page_rates.compared(rows, partial(excess, reference=reference), reference)

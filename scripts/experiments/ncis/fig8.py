@@ -55,7 +55,7 @@ CLAIMS = (
 
 
 def drawn(seed: int, num_pages: int, per_step: int) -> Instance:
-    """Return the instance of a seed; a step is a day."""
+    """Return the instance of a seed, with ``per_step`` crawls per day; a step is a day."""
     draw = generator_of("bing-like", num_pages=num_pages, bandwidth=per_step)
     return draw(np.random.default_rng([seed, 8]))
 
@@ -85,7 +85,7 @@ def corrupted(problem: Problem, share: float, seed: int) -> Problem:
 def crawled(
     seed: int, *, policy: str, corruption: float, steps: int, num_pages: int, per_step: int
 ) -> Mapping[str, float]:
-    """Crawl the top pages of each step, with corrupted estimates of signals."""
+    """Simulate a policy that crawls the top pages of each step and believes corrupted estimates."""
     instance = drawn(seed, num_pages, per_step)
     env = gymnasium.make(
         ID,
@@ -110,13 +110,13 @@ def crawled(
 def bounded(
     seed: int, *, signals: bool, corruption: float, steps: int, num_pages: int, per_step: int
 ) -> Mapping[str, float]:
-    """Return the optimum of the continuous class, with or without signals."""
+    """Return the optimum of the continuous class as accuracy and freshness, with signals or not."""
     value = (optimum if signals else baseline)(drawn(seed, num_pages, per_step))
     return {"accuracy": value, "freshness": value}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return the accuracy without corruption minus that with it, by policy and seed."""
+    """Return rows of the accuracy that a policy loses by corrupted estimates, by seed."""
     base = {(row.policy, row.seed): row.value for row in rows if _is(row, EVERYWHERE[0])}
     return [
         row._replace(metric="lost", value=base[row.policy, row.seed] - row.value)

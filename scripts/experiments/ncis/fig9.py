@@ -57,7 +57,7 @@ CLAIMS = (
 
 @spec("ncis-crawl-value")
 def measure(seed: int, *, terms: int, end: float, **shape: float) -> dict[str, float]:
-    """Return a value over the effective elapsed time, in units of mu/Delta; no random numbers."""
+    """Return a crawl value at evenly spaced effective times, in units of mu/Delta; not random."""
     page = {"importance": shape["change_rate"], **shape}
     times = np.linspace(0.0, end, POINTS)
     exact = values.greedy_ncis(times, **page)

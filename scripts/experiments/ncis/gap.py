@@ -1,4 +1,4 @@
-"""Long-run distance of policies to the optimum with signals (Theorem 1)."""
+"""Measure how far policies are in the long run from the optimum with signals (Theorem 1)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MARGIN = 0.005
 
 
 def drawn(seed: int, num_pages: int) -> Any:
-    """Return the instance of a seed, as in figure 6."""
+    """Return the instance of a seed with the pages of figure 6."""
     return instances.make("noisy", num_pages=num_pages, bandwidth=BANDWIDTH, seed=seed)
 
 
@@ -44,7 +44,7 @@ def drawn(seed: int, num_pages: int) -> Any:
 def crawled(
     seed: int, *, policy: str, num_pages: int, start: float, end: float, **arguments: Any
 ) -> Mapping[str, float]:
-    """Return freshness, accuracy and crawl rate between two times, as differences of episodes."""
+    """Return a policy's freshness, accuracy and crawl rate from time ``start`` to ``end``."""
     acting: Any = crawl_policies.make(policy, **arguments)
     instance = drawn(seed, num_pages)
     early, late = (simulate(instance, acting, time, seed).ledger for time in (start, end))
@@ -59,7 +59,7 @@ def crawled(
 def bounded(
     seed: int, *, signals: bool, num_pages: int, start: float, end: float
 ) -> Mapping[str, float]:
-    """Return the optimum of the continuous class, with or without signals."""
+    """Return the optimum of the continuous class, as freshness and accuracy, and its crawl rate."""
     value = (optimum if signals else baseline)(drawn(seed, num_pages))
     return {"freshness": value, "accuracy": value, "crawl_rate": BANDWIDTH}
 

@@ -1,4 +1,4 @@
-"""Compare GREEDY-NCIS that learns from importance alone with GREEDY-NCIS that knows all rates."""
+"""Compare GREEDY-NCIS that learns all rates, knowing importance, with one that knows all rates."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ SOURCE = "not in the paper"
 
 
 class SwitchingPolicy:
-    """Act by the first policy up to half time, then by the last."""
+    """A policy that acts by its first policy up to half time, then by its last."""
 
     def __init__(self, env: CrawlEnv, half: float, *acting: Policy) -> None:
         self.env, self.half, self.acting = env, half, acting
@@ -68,7 +68,7 @@ class SwitchingPolicy:
 
 
 def halves(seed: int, num_pages: int, bandwidth: float) -> tuple[Instance, Instance]:
-    """Return an instance, and the same with parameters other than importance permuted."""
+    """Return an instance, and a copy whose pages swap all parameters except importance."""
     rng = np.random.default_rng([seed, 20])
     first = make("noisy", num_pages=num_pages, bandwidth=bandwidth, seed=seed)
     order = rng.permutation(num_pages)
@@ -83,13 +83,13 @@ def halves(seed: int, num_pages: int, bandwidth: float) -> tuple[Instance, Insta
 
 
 def events(rng: np.random.Generator, rates: FloatArray, start: float, end: float) -> Any:
-    """Return times and pages of Poisson events; ``rates`` has one rate per page."""
+    """Draw Poisson events from ``start`` to ``end``; return times and pages; a rate per page."""
     counts = rng.poisson(rates * (end - start))
     return rng.uniform(start, end, counts.sum()), np.repeat(np.arange(rates.size), counts)
 
 
 def shifting_tape(seed: int, first: Instance, second: Instance, horizon: float) -> Tape:
-    """Return events of the first instance up to half time, then of the second."""
+    """Return an episode's events, drawn from ``first`` up to half time and then from ``second``."""
     rng = np.random.default_rng([seed, 21])
     lists: dict[str, list[Any]] = {"changes": [], "signals": [], "requests": []}
     for half, instance in enumerate((first, second)):
@@ -106,13 +106,13 @@ def shifting_tape(seed: int, first: Instance, second: Instance, horizon: float) 
 
 
 class FixedInstance:
-    """A generator that returns the same instance at every reset."""
+    """A generator that returns its instance, always the same, at every reset."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance, self.num_pages = instance, instance.num_pages
 
     def __call__(self, rng: np.random.Generator) -> Instance:
-        """Return the instance."""
+        """Return the instance, whatever the random generator."""
         return self.instance
 
 
@@ -161,7 +161,7 @@ def _steady(seed: int, label: str, num_pages: int, horizon: float) -> tuple[Any,
 def crawled(
     seed: int, *, label: str, shifting: bool, num_pages: int, horizon: float
 ) -> Mapping[str, float]:
-    """Return freshness of an episode by stretch of time, and over larger parts of it."""
+    """Simulate a policy; return freshness in each stretch of time, and over larger parts."""
     build = _shifting if shifting else _steady
     env, policy = build(seed, label, num_pages, horizon)
     every = round(STRETCH * BANDWIDTH)
@@ -189,7 +189,7 @@ ONLY = {STEADY: tuple(label for label in LABELS if label != FIRST_HALF)}
 
 
 def gaps(rows: Sequence[Row], setting: str, label: str) -> FloatArray:
-    """Return freshness of the reference minus that of the label, (seeds, stretches)."""
+    """Return the freshness of the reference minus that of a label, (seeds, stretches)."""
     curves = gathered((row for row in rows if row.setting == setting), "freshness")
     seeds = sorted(seed for _, policy, seed in curves if policy == label)
     return np.array(
@@ -202,7 +202,7 @@ def gaps(rows: Sequence[Row], setting: str, label: str) -> FloatArray:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return the area between the curves of the reference and of each label, in units of time."""
+    """Return rows of how much freshness, summed over time, each label loses to the reference."""
     curves = gathered(rows, "freshness")
     areas = {
         key: STRETCH * float(np.nansum(curves[key[0], REFERENCE, key[2]] - fresh))
@@ -213,7 +213,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def time_within(gap: FloatArray) -> float:
-    """Return the time after which all windows have a mean gap within 1%."""
+    """Return the time from which the mean gap of every window is within 1%."""
     long = max(1, min(round(WINDOW / STRETCH), gap.shape[1]))
     windows = gap.mean(axis=0)[: gap.shape[1] // long * long].reshape(-1, long).mean(axis=1)
     beyond = np.flatnonzero(windows > WITHIN)
@@ -221,7 +221,7 @@ def time_within(gap: FloatArray) -> float:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw the gap to the reference over time, with 95% intervals over seeds."""
+    """Draw the gap in freshness to the reference over time, with 95% intervals over seeds."""
     titles = {STEADY: "fixed parameters", SHIFTING: "parameters swapped at half time"}
     learned = gaps(rows, STEADY, LEARNING)
     if learned.size:

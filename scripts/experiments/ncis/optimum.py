@@ -54,7 +54,7 @@ def world(seed: int, num_pages: int, per_page: float, signals: bool) -> Instance
 
 @spec("ncis-discrete-optimum")
 def best(seed: int, **arguments: Any) -> Mapping[str, float]:
-    """Return freshness of the best policy, and the width of its bounds due to truncation."""
+    """Return the freshness of the best policy, and how far its bounds are from each other."""
     instance = world(seed, **arguments)
     result = discrete_optimum(instance, MOST_STATES[instance.num_pages])
     return {"freshness": result.freshness, OPEN: result.high - result.low}
@@ -62,7 +62,7 @@ def best(seed: int, **arguments: Any) -> Mapping[str, float]:
 
 @spec("ncis-discrete-greedy")
 def greedy(seed: int, **arguments: Any) -> Mapping[str, float]:
-    """Return freshness of GREEDY-NCIS, and the width of its bounds due to truncation."""
+    """Return the freshness of GREEDY-NCIS, and how far its bounds are from each other."""
     instance = world(seed, **arguments)
     table = greedy_ncis_table(
         instance.importance, instance.change_rate, instance.recall, instance.false_signal_rate
@@ -74,12 +74,12 @@ def greedy(seed: int, **arguments: Any) -> Mapping[str, float]:
 
 @spec("ncis-continuous-optimum")
 def continuous(seed: int, **arguments: Any) -> Mapping[str, float]:
-    """Return freshness of the continuous optimum (Theorem 1)."""
+    """Return the freshness of the optimal policy with continuous crawl rates (Theorem 1)."""
     return {"freshness": optimum(world(seed, **arguments))}
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return losses of GREEDY-NCIS to the best policy, and of the best policy to the continuous."""
+    """Return rows of what GREEDY-NCIS loses to the best policy, and that to the continuous one."""
     fresh = {
         (row.setting, row.policy, row.seed): row.value for row in rows if row.metric == "freshness"
     }
@@ -108,12 +108,12 @@ LOSS_NAMES = {LOSS: "mean, 95% interval", LARGEST: "largest"}
 
 
 def _of_pages(what: str) -> dict[str, str]:
-    """Return the labels of the settings in the legend."""
+    """Return the labels of the legend by setting: the number of pages and ``what``."""
     return {name: f"{arguments['num_pages']} pages: {what}" for name, arguments in SETTINGS.items()}
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw both losses against the crawls per page: means with intervals, and the largest."""
+    """Draw both losses against crawls per page: the means with intervals, and the largest ones."""
     open_end = max((row.value for row in rows if row.metric == OPEN), default=0.0)
     hollow = {"linestyle": "none", "fillstyle": "none"}
     figures.lines(

@@ -1,4 +1,4 @@
-"""Busa-Fekete et al., appendix F: the share of crawls that signals save at equal freshness."""
+"""Busa-Fekete et al., appendix F: share of crawls that signals save at equal freshness."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ CLAIMS = (
 
 
 def pages(seed: int, num_pages: int, precision: float | None, recall: float | None) -> Instance:
-    """Draw pages with this precision and recall of signals; None: pages of figure 6.
+    """Draw pages whose signals have this precision and recall; None draws the pages of figure 6.
 
     The rate of false signals is nu = lambda Delta (1 - precision) / precision.
     """
@@ -114,7 +114,7 @@ CELLS = {GRID.format(p, r): (p, r) for p in PRECISIONS for r in RECALLS}
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw the shares saved, by precision and recall."""
+    """Draw the mean shares of crawls saved, in a grid of precision by recall."""
     data = means(table(rows, METRIC)).set_index("policy")
     data = data.assign(value=100.0 * data["mean"], half=100.0 * data["half"])
     drawn = data.loc[[DRAWN]].set_index("setting").value

@@ -48,7 +48,7 @@ PARAMETERS = ("importance", "change_rate", "recall", "false_signal_rate")
 
 
 class Tiers(NamedTuple):
-    """Slots between computations of a lower-tier value; whether signals trigger one as well."""
+    """Number of slots between computed values in the lower tier, and whether signals add more."""
 
     every: int
     at_signals: bool
@@ -81,13 +81,13 @@ class TierSearch:
         self.last, self.counted = np.zeros(instance.num_pages), np.zeros(instance.num_pages)
 
     def due(self, signals: FloatArray) -> BoolArray:
-        """Return the pages whose values are computed in this slot, (m,)."""
+        """Return for which pages a value is computed in this slot, (m,)."""
         turn = np.arange(self.last.size) % self.tiers.every == self.slot % self.tiers.every
         due: BoolArray = turn | (self.last >= UPPER * self.mean)
         return due | (signals > self.counted) if self.tiers.at_signals else due
 
     def choose(self, tracker: Tracker) -> int:
-        """Return the page of the largest known value, which is then 0."""
+        """Compute the values that are due; return the page of the largest value, then 0."""
         signals = np.atleast_2d(tracker.signals).sum(axis=0).astype(np.float64)
         due = self.due(signals)
         self.last[due] = values.greedy_ncis_observed(
@@ -105,7 +105,7 @@ class TierSearch:
 
 @compiled(types.void(types.int64[::1], VALUE, types.int64[::1], types.float64[::1], types.float64))
 def take_in(search: IntArray, value: Any, pages: IntArray, signals: FloatArray, now: float) -> None:
-    """Count the signals of pages, (n,) each; add pages with 0 signals to the search."""
+    """Count new signals of pages, (n,) each; a page with 0 signals is added to the search."""
     lazy = lazy_at(search)
     for place in range(pages.size):
         if signals[place] == 0.0:
@@ -116,7 +116,7 @@ def take_in(search: IntArray, value: Any, pages: IntArray, signals: FloatArray, 
 
 @compiled(types.int64(types.int64[::1], VALUE, types.float64))
 def crawl_best(search: IntArray, value: Any, now: float) -> int:
-    """Return the page of the largest value, and count its crawl."""
+    """Return the page with the largest value, and count the crawl of this page."""
     lazy = lazy_at(search)
     page = best_page(lazy, value, now)
     count_crawl(lazy, value, page, now)
@@ -124,7 +124,7 @@ def crawl_best(search: IntArray, value: Any, now: float) -> int:
 
 
 class LazySearch:
-    """Choose by GREEDY-NCIS with the search of :mod:`crawl_envs.compiled.lazy_argmax`."""
+    """A search that finds GREEDY-NCIS's page by :mod:`crawl_envs.compiled.lazy_argmax`."""
 
     def __init__(self, env: Any) -> None:
         problem = env.unwrapped.tracker(0).problem
@@ -137,11 +137,11 @@ class LazySearch:
 
     @property
     def computed(self) -> int:
-        """Number of values computed so far."""
+        """Number of values that the search has computed so far."""
         return int(self.lazy.search["evaluated"][0])
 
     def choose(self, tracker: Tracker) -> int:
-        """Return the page of the largest value."""
+        """Take in new signals; return the page with the largest value and count its crawl."""
         new = np.atleast_2d(tracker.signals).sum(axis=0) - self.lazy.pages["counted"]
         pages = np.flatnonzero(new > 0.0).astype(np.int64)
         ready(take_in)(self.table, self.value, pages, new[pages], tracker.time)
@@ -149,7 +149,7 @@ class LazySearch:
 
 
 def search_of(label: str, env: Any) -> Any:
-    """Return the search of a label."""
+    """Return the search with this label for an environment."""
     if label == LAZY:
         return LazySearch(env)
     tiers = Tiers(1, False) if label == EXACT else TIERED[label]
@@ -165,7 +165,10 @@ def episode_metrics(
     horizon: float,
     on_crawl: Callable[[int], None] | None = None,
 ) -> Mapping[str, float]:
-    """Return freshness and values per slot of a search; ``on_crawl`` is called with every crawl."""
+    """Simulate a search and return its freshness and its computed values per slot.
+
+    ``on_crawl`` is called with every crawled page.
+    """
     env: Any = gymnasium.make(
         ID, instance="noisy", num_pages=num_pages, bandwidth=BANDWIDTH, horizon=horizon
     )
@@ -182,7 +185,7 @@ def episode_metrics(
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw the freshness lost against the values per slot, a panel per number of pages."""
+    """Draw the freshness that searches lose by values per slot, a panel per number of pages."""
     fresh = table(rows, "freshness")
     lost = means(paired(fresh, fresh[fresh.policy == EXACT]))
     lost = lost.assign(y=-lost["mean"])

@@ -47,7 +47,7 @@ KNOWS = "it knows the rates of the day, but not the time since each crawl"
 def logged(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
-    """Return the mean freshness of a strategy, or of a bandit over strategies."""
+    """Return the mean freshness of a strategy, or of a bandit over strategies, on a run."""
     return mean_freshness(play(Run(seed, num_offers, *days), label, budget)[0])
 
 
@@ -55,10 +55,11 @@ def logged(
 def stepped(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
-    """Return the mean freshness of a contextual bandit, on the same events."""
+    """Return the mean freshness of a contextual bandit on a run, with the same events."""
     weights = strategies.predictors() if label == PREDICTED else None
-    make = partial(ContextualBandit, weights=weights, **AIMS[label])
-    return mean_freshness(play_policy(Run(seed, num_offers, *days), budget, make)[0])
+    policy = ContextualBandit(weights=weights, **AIMS[label])
+    run = Run(seed, num_offers, *days)
+    return mean_freshness(play_policy(run, budget, lambda env: policy)[0])
 
 
 EXPERIMENT = Experiment(

@@ -66,12 +66,12 @@ probability: it does not learn."""
 
 
 def setting_name(source: str, budget: str) -> str:
-    """Return the name of a setting."""
+    """Return the name of the setting of a source of rates and a budget."""
     return f"{source}, {budget}"
 
 
 def settings_of(*sources: str) -> tuple[str, ...]:
-    """Return the names of all settings of some sources."""
+    """Return the names of the settings of some sources of rates at all budgets."""
     return tuple(setting_name(source, budget) for source in sources for budget in BUDGETS)
 
 
@@ -97,7 +97,7 @@ CLAIMS = (
 
 
 def rates_for(run: Run, source: str, env: Any) -> RateSource:
-    """Return the rates of a source; a stale one keeps those of the first day."""
+    """Return a source of rates for a run; a stale source keeps the rates of its first day."""
     rates = rates_of(run, SOURCES[source], env)
     return StaleRates(rates) if source in STALE else rates
 
@@ -106,7 +106,7 @@ def rates_for(run: Run, source: str, env: Any) -> RateSource:
 def simulated(
     seed: int, *, label: str, source: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
-    """Return the mean freshness of the evaluated days, by clicks and by offers."""
+    """Simulate a strategy or bandit; return mean freshness by clicks and by offers."""
     run = Run(seed, num_offers, *days)
 
     def make(env: Any) -> Policy:
@@ -120,7 +120,7 @@ def simulated(
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return GAINS: freshness relative to LambdaCrawl's with the same rates."""
+    """Return rows of GAINS: freshness over LambdaCrawl's with the same rates, minus 1."""
     return relative_to(rows, LAMBDA, GAINS)
 
 

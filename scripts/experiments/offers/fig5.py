@@ -1,4 +1,4 @@
-"""Han et al., figure 5: probabilities of KAB5's strategies, step by step."""
+"""Han et al., figure 5: how likely KAB5 chooses each of its strategies, step by step."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ EXPECTED = (
 def chances(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
-    """Return the probabilities of all arms at the STEPS of a run."""
+    """Return the probabilities with which a bandit chooses its arms, at the STEPS of a run."""
     run = Run(seed, num_offers, *days)
     _, policy = play(run, label, budget)
     assert isinstance(policy, StrategyBandit)
@@ -114,7 +114,7 @@ def chances(
 def overlap(
     seed: int, *, label: str, budget: float, num_offers: int, days: Sequence[int]
 ) -> Mapping[str, float]:
-    """Return the share of a strategy's crawls of the last day that another one also makes."""
+    """Return the share of a strategy's last-day crawls that another strategy also makes."""
     run = Run(seed, num_offers, *days)
     policies: list[Any] = [play(run, name, budget)[1] for name in (label, PICKS[label])]
     clicks, views = (policy.action for policy in policies)
@@ -126,13 +126,13 @@ def overlap(
 
 
 def courses(rows: Sequence[Row]) -> dict[tuple[str, str, int], FloatArray]:
-    """Return probabilities by setting, label and seed, (steps, K)."""
+    """Return the arms' probabilities, (steps, K), by setting, label and seed."""
     by_arm = [gathered(rows, f"{CHANCE}_{arm}") for arm in FIVE]
     return {key: np.stack([values[key] for values in by_arm], axis=1) for key in by_arm[0]}
 
 
 def derive(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield mean probabilities over the second half, and their differences."""
+    """Yield rows of mean probabilities over the second half of steps, and of their differences."""
     spreads: dict[tuple[str, str, int], float] = {}
     for key, course in courses(rows).items():
         late = course[len(course) // 2 :].mean(axis=0)

@@ -70,25 +70,25 @@ CLAIMS = (
 
 
 def even(gap: float) -> tuple[float, ...]:
-    """Return the means of a good arm and of arms that are worse by the gap."""
+    """Return the mean rewards of one good arm, and of arms that are all worse by ``gap``."""
     return (BEST, *(NUM_ARMS - 1) * (BEST - gap,))
 
 
 def shrinking_gap(horizon: int) -> float:
-    """Return the gap that is hardest to detect in a horizon, 2 sqrt(K/T)."""
+    """Return the gap between arms that is hardest to detect in T rounds, 2 sqrt(K/T)."""
     return float(2.0 * np.sqrt(NUM_ARMS / horizon))
 
 
 @spec("offers-regret-fixed-gaps")
 def fixed(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str, float]:
-    """Return the regret of a run at all horizons, on arms of fixed gaps."""
+    """Return the regret of a run at all horizons, on arms with fixed means."""
     regret = bernoulli_regret(BANDITS[label], np.array(FIXED_MEANS), horizons, runs=1, seed=seed)
     return indexed(REGRET, regret)
 
 
 @spec("offers-regret-shrinking-gap")
 def shrinking(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str, float]:
-    """Return the regret of a run per horizon, on arms with the horizon's gap."""
+    """Return the regret of a run for each horizon, on arms whose gap suits this horizon."""
     regret = [
         bernoulli_regret(
             BANDITS[label],
@@ -104,7 +104,7 @@ def shrinking(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str,
 
 @spec("offers-regret-by-gap")
 def gaps(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str, float]:
-    """Return the regret of a run for each of GAPS, at all horizons."""
+    """Return the regret of a run at all horizons, on arms with each of the gaps GAPS."""
     result: dict[str, float] = {}
     for place, gap in enumerate(GAPS):
         means, gap_seed = np.array(even(gap)), seed * len(GAPS) + place
@@ -114,7 +114,7 @@ def gaps(seed: int, *, label: str, horizons: Sequence[int]) -> Mapping[str, floa
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return measurements of each bandit on three kinds of arms."""
+    """Return a measurement of all bandits for each of three kinds of arms."""
     arguments = {"horizons": list(QUICK_HORIZONS if quick else HORIZONS)}
     kinds: dict[str, Callable[..., Mapping[str, float]]] = {
         FIXED: fixed,
@@ -128,7 +128,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def runs_of(rows: Sequence[Row], setting: str, label: str) -> tuple[list[int], FloatArray]:
-    """Return seeds, and regret by seed, gap (one except in WORST) and horizon."""
+    """Return the seeds, and regrets by seed, gap (only WORST has several) and horizon."""
     names = [f"{REGRET}_{gap:g}" for gap in GAPS] if setting == WORST else [REGRET]
     selected = [row for row in rows if row[1:3] == (setting, label)]
     by_gap = [gathered(selected, name) for name in names]
@@ -138,18 +138,18 @@ def runs_of(rows: Sequence[Row], setting: str, label: str) -> tuple[list[int], F
 
 
 def mean_regret(courses: FloatArray) -> FloatArray:
-    """Return the mean regret over seeds for the worst gap at each horizon, (H,)."""
+    """Return the mean regret over seeds at each horizon, for the gap with the largest, (H,)."""
     return np.asarray(courses.mean(axis=0).max(axis=0))
 
 
 def growths(courses: FloatArray, first: int) -> list[float]:
-    """Return jackknife pseudo-values of the growth exponent over ``HORIZONS[first:]``, by seed."""
+    """Return jackknife pseudo-values by seed of regret's exponent over ``HORIZONS[first:]``."""
     horizons = HORIZONS[first : courses.shape[2]]
     return jackknifed(courses, lambda kept: growth(horizons, mean_regret(kept)[first:]))
 
 
 def random_regret(setting: str, horizons: Sequence[int]) -> FloatArray:
-    """Return the mean regret of arms drawn at random, (H,)."""
+    """Return the mean regret at each horizon if arms are drawn at random, (H,)."""
     rounds = np.array(horizons, float)
     if setting == FIXED:
         return rounds * (max(FIXED_MEANS) - float(np.mean(FIXED_MEANS)))
@@ -158,7 +158,7 @@ def random_regret(setting: str, horizons: Sequence[int]) -> FloatArray:
 
 
 def derive(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield growth exponents over all horizons and from LATE_FROM, and relative regret."""
+    """Yield rows of the growth of regret, over all horizons and late, and of regret over random."""
     keys = dict.fromkeys(row[1:3] for row in rows)
     for setting, label in keys:
         seeds, courses = runs_of(rows, setting, label)
@@ -174,7 +174,7 @@ def derive(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def plot(rows: Sequence[Row], path: Path) -> None:
-    """Draw mean regret over the rounds, on log-log scales, a panel per kind of arms."""
+    """Draw mean regret by rounds on log-log scales, in a panel per kind of arms."""
     chance, root = "random choice", "slope 1/2"
     parts = []
     for setting in dict.fromkeys(row.setting for row in rows):

@@ -44,7 +44,7 @@ MIX_BAND = 0.005
 
 
 class Size(NamedTuple):
-    """Offers of the training market and of the other markets, days, and examples per day."""
+    """Numbers of offers in the training and other markets, of days, and of examples per day."""
 
     offers: int = 200_000
     test_offers: int = 20_000
@@ -117,7 +117,7 @@ EXPECTED: tuple[Expected, ...] = (
 
 
 def thinned(sample: Sample, count: int) -> Sample:
-    """Return a sample that keeps ``count`` random pages of another sample."""
+    """Return a sample that keeps ``count`` random pages of those that another sample draws."""
 
     def drawn(offers: OfferFeatures, rng: np.random.Generator) -> IntArray:
         pages = sample(offers, rng)
@@ -127,7 +127,7 @@ def thinned(sample: Sample, count: int) -> Sample:
 
 
 def sample_of(label: str, size: Size) -> Sample:
-    """Return the sample of the training examples of a label."""
+    """Return the function that draws the pages of a label's training examples."""
     if label in BY_CLICKS:
         return ClickWeightedSample(size.training, BY_CLICKS[label])
     as_shipped = ClickWeightedSample(round(SAMPLED * size.offers), SHARE)
@@ -135,7 +135,7 @@ def sample_of(label: str, size: Size) -> Sample:
 
 
 class Logs(NamedTuple):
-    """A market for training, and examples of a seed's two other markets."""
+    """The log of a seed's training market, and the examples of its two other markets."""
 
     train: MarketLog
     validation: Examples
@@ -144,7 +144,7 @@ class Logs(NamedTuple):
 
 @lru_cache(maxsize=1)
 def logs(seed: int, size: Size) -> Logs:
-    """Return the markets of a seed, which share a world and have different offers."""
+    """Return the three markets of a seed, which share a world but have different offers."""
     split, first = split_days(size.days), FIRST_MARKET + 3 * seed
     validation = logged(first + 1, size.test_offers, split.validation.stop)
     test, uniform = logged(first + 2, size.test_offers, size.days), UniformSample(size.testing)
@@ -157,20 +157,20 @@ def logs(seed: int, size: Size) -> Logs:
 
 @lru_cache(maxsize=3)
 def training(seed: int, label: str, size: Size) -> Examples:
-    """Return the training examples of a label."""
+    """Return the training examples of a label from the training market of a seed."""
     days = split_days(size.days).train
     return examples(logs(seed, size).train, days, sample=sample_of(label, size), seed=seed)
 
 
 @lru_cache
 def shipped(label: str) -> Mapping[str, Predictor]:
-    """Return the shipped predictors of a label, by task."""
+    """Return the predictors of the package that a label stands for, by task."""
     return predictors.load(SHIPPED[label])
 
 
 @spec("offers-predictor-auc")
 def measured(seed: int, *, label: str, task: str, size: Sequence[int]) -> Mapping[str, float]:
-    """Return the AUC of a predictor, and the share of positives among its training examples."""
+    """Train a predictor or load it; return its AUC, and the share of positive training examples."""
     from sklearn.metrics import roc_auc_score  # slow to import
 
     sizes = Size(*size)

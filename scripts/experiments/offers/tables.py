@@ -299,7 +299,7 @@ NO_PAPER = "not in the paper"
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return freshness relative to rates of the past, and how far gaps to lambda_ml close."""
+    """Return rows of freshness over that of past rates, and of how gaps to lambda_ml close."""
     derived = []
     for past, label in PAST.items():
         names = {metric: f"{metric} over {past}" for metric in (CLICK, OFFER)}
@@ -315,7 +315,7 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return all strategies at nine budgets, and four at eighteen tighter ones; quick: fewer."""
+    """Return measurements of all strategies at nine budgets, and of four at tighter ones."""
     budgets, tight = (QUICK_BUDGETS, QUICK_TIGHT) if quick else (BUDGETS, TIGHT)
     return [
         *budgets_measured(quick, tight, TIGHT_LABELS),
@@ -339,13 +339,13 @@ THEIRS = "KAB5 in the paper"
 
 
 def stars(numbers: Sequence[float], label: str, panel: str) -> pd.DataFrame:
-    """Return marks for the paper's numbers at its budgets."""
+    """Return marks of the paper's numbers at its budgets, for a label and panel."""
     columns = {"x": BUDGETS, "y": numbers, "low": numbers, "high": numbers}
     return pd.DataFrame(columns).assign(label=label, panel=panel)
 
 
 def freshness(table: PaperTable) -> Picture:
-    """Return a picture with a panel per group of labels; stars are the paper's numbers."""
+    """Return a function that draws freshness by budget, with the paper's numbers as stars."""
     metric, looks, parts = table.value, {}, []
     for panel, labels in PANELS.items():
         for place, label in enumerate(labels):
@@ -372,7 +372,7 @@ def freshness(table: PaperTable) -> Picture:
 
 
 def gains(title: str, budget: Axis, labels: Sequence[str], settings: Sequence[str]) -> Picture:
-    """Return a picture of the relative difference to lambda_ml, a panel per metric."""
+    """Return a function that draws freshness over lambda_ml's by budget, in a panel per metric."""
     return figures.lines(
         [Series(gain, MEASURED[gain], labels=labels, settings=settings) for gain in GAINS],
         Frame(
@@ -393,14 +393,14 @@ def gains(title: str, budget: Axis, labels: Sequence[str], settings: Sequence[st
 
 
 def draw_table(rows: Sequence[Row], path: Path, *, table: PaperTable) -> None:
-    """Draw freshness by budget, and write the table."""
+    """Draw freshness by budget, and write the table of the paper as CSV."""
     csv = path.with_suffix(".csv")
     write_tables(rows, csv, table=table, groups=GROUPS, beyond=(LAMBDA_TRUE,))
     freshness(table)(rows, path)
 
 
 def draw_figure_4(rows: Sequence[Row], path: Path) -> None:
-    """Draw KAB5 over lambda_ml down to the tightest budgets, and write the table."""
+    """Draw KAB5's freshness over lambda_ml's down to the tightest budgets; write it as CSV."""
     labels = TIGHT_LABELS[1:]
     write_gains(rows, path.with_suffix(".csv"), metrics=GAINS, labels=labels)
     names = [f"{tick:.1%}" for tick in LOG_TICKS]

@@ -29,13 +29,13 @@ TOGETHER = recorded.ALL_SITES
 
 
 def record_of(site: str) -> str:
-    """Return the name of the setting of a full record."""
+    """Return the name of the setting that measures a site's full record."""
     return f"{site}, {RECORD}"
 
 
 @spec("recorded-assumptions")
 def assumptions_of(seed: int, *, site: str) -> Mapping[str, float]:
-    """Return how far a quarter of a record is from the assumptions of the formulas."""
+    """Return how far a quarter of a site's record is from the assumptions of the formulas."""
     trace = recorded.record(site)
     return assumptions(trace, recorded.quarter(trace.days, seed))
 
@@ -63,7 +63,7 @@ MEASURES: dict[str, Any] = {
 
 
 def _expected() -> tuple[Trend, ...]:
-    """Return the expectations for all sites together, and for single sites."""
+    """Return the expected order of policies, over all sites together and for single sites."""
     cells = [(days, importance) for importance in IMPORTANCES for days in BUDGETS]
     together = tuple(name_of(TOGETHER, *cell) for cell in cells)
     by_site = tuple(name_of(site, *cell) for cell in cells for site in recorded.SITES)
@@ -79,7 +79,7 @@ def _expected() -> tuple[Trend, ...]:
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return measurements of every available site, at every budget and importance."""
+    """Return measurements of every available site: of its record, and by budget and importance."""
     sites = tuple(recorded.sites()) if not quick else traces.shipped()
     records = [
         Measurement(
@@ -106,7 +106,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return normalised scores (round robin 0, clairvoyant 1), and the rows of all sites together.
+    """Return rows of scores (round robin 0, clairvoyant 1), and the rows of all sites together.
 
     A score is of means over the quarters (seed 0). Together, each quarter of a site is a seed.
     """
@@ -137,14 +137,14 @@ def derive(rows: Sequence[Row]) -> list[Row]:
 
 
 def draw_scores(rows: Sequence[Row], path: Path) -> None:
-    """Draw the normalised scores of all policies."""
+    """Draw the normalised scores of all policies, a dot per site."""
     from scripts.study.means import table
 
     recorded.draw_scores(table(rows, SCORE), path, title=TITLE, labels=tuple(MEASURES))
 
 
 def draw_differences(rows: Sequence[Row], path: Path) -> None:
-    """Draw the freshness of some policies minus that of round robin, for uniform importance."""
+    """Draw how much freshness some policies add to round robin's, for uniform importance."""
     from scripts.present import charts
     from scripts.study.means import means, paired, table
 
@@ -168,7 +168,7 @@ def draw_differences(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw_assumptions(rows: Sequence[Row], path: Path) -> None:
-    """Draw how far sites are from the assumptions of the formulas, a dot per site and quarter."""
+    """Draw how far sites are from the formulas' assumptions, a dot per site and quarter."""
     from scripts.present import charts
     from scripts.study.means import table
 

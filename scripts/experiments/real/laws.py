@@ -1,4 +1,4 @@
-"""Test backtests of logs, simulated under eight laws of changes, against the true changes."""
+"""Test what backtests say from logs simulated under eight laws of changes, by true changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOGETHER = "all laws"
 
 @lru_cache(maxsize=1)
 def tested(law: str, pages: int, crawls: int, draws: int, seed: int) -> tuple[Backtest, Changes]:
-    """Return the backtest of a log, and the true changes."""
+    """Simulate a log under a law; return its backtest, and the true changes."""
     rng = np.random.default_rng([seed, list(SETTINGS).index(law)])
     log, true = simulated_log(law, rng, num_pages=pages, crawls=crawls)
     return backtest(log, draws=draws, seed=seed), true
@@ -38,13 +38,13 @@ def tested(law: str, pages: int, crawls: int, draws: int, seed: int) -> tuple[Ba
 def covered(
     seed: int, *, policy: str, law: str, pages: int, crawls: int, draws: int
 ) -> Mapping[str, float]:
-    """Return saved crawls and freshness by the log and in truth, and whether intervals hold."""
+    """Return what a policy saves by a log and in truth, and whether intervals have the truth."""
     test, true = tested(law, pages, crawls, draws, seed)
     return backtests.against_truth(test, true, policy, SHARES)
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return the p-values of sign tests of every law, and coverage over all logs."""
+    """Return rows of sign tests of each law's errors, and of coverage over all logs."""
     values = {(row.setting, row.policy, row.metric, row.seed): row.value for row in rows}
     derived = []
     for law in SETTINGS:

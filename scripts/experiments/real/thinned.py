@@ -1,4 +1,4 @@
-"""Test backtests of logs, thinned from full records, against the records."""
+"""Test what backtests say from logs that keep only some crawls of a record, by full records."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ TOGETHER = "all logs"
 
 
 def name_of(site: str, days: int, schedule: str) -> str:
-    """Return the name of a setting."""
+    """Return the name of the setting of a site, a schedule of crawls and days between crawls."""
     return f"{site}, {schedule}, {days} days"
 
 
 @lru_cache(maxsize=1)
 def tested(site: str, days: int, schedule: str, seed: int) -> tuple[Backtest, Changes]:
-    """Return the backtest of a thinned log, and the true changes."""
+    """Draw a thinned log of a site; return its backtest, and the true changes of the record."""
     trace = recorded.thinned(traces.load(recorded.sites()[site]), MAX_PAGES)
     group = np.unique(trace.directory, return_inverse=True)[1].astype(np.int64)
     log, true = thinned_log(trace, float(days), schedule, np.random.default_rng([seed, days]))
@@ -42,13 +42,13 @@ def tested(site: str, days: int, schedule: str, seed: int) -> tuple[Backtest, Ch
 
 @spec("backtest-of-thinned-log")
 def covered(seed: int, *, policy: str, site: str, days: int, schedule: str) -> Mapping[str, float]:
-    """Return saved crawls and freshness by log and record, and whether intervals hold."""
+    """Return what a policy saves by log and by record, and whether intervals have the truth."""
     test, true = tested(site, days, schedule, seed)
     return backtests.against_truth(test, true, policy, SHARES)
 
 
 def measurements(quick: bool) -> Sequence[Measurement]:
-    """Return measurements of every available site, spacing and schedule."""
+    """Return measurements of every available site, days between crawls, and schedule of crawls."""
     sites = traces.shipped() if quick else tuple(recorded.sites())
     return [
         Measurement(
@@ -65,7 +65,7 @@ def measurements(quick: bool) -> Sequence[Measurement]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return the coverage of all logs, with a seed per log."""
+    """Return rows of how often intervals have the truth over all logs, with a seed per log."""
     return backtests.logs_together(rows, TOGETHER)
 
 

@@ -30,7 +30,7 @@ SCORE = "score (0: random, 1: bound)"
 ROW = 14
 """Height of a line of a chart, in pixels."""
 LEVELS = np.linspace(-0.25, 1.25, 76)
-"""Scores of the profiles."""
+"""Scores at which performance profiles are evaluated."""
 MIN_BUDGETS = 3
 
 
@@ -53,7 +53,7 @@ def _tips(*fields: str) -> list[Spec]:
 
 
 def of_board(board: Leaderboard) -> dict[str, Spec]:
-    """Return the charts of a leaderboard by the id of their element in the page."""
+    """Return the charts of a leaderboard, by the id of the page's element that shows the chart."""
     per_page, bound = "crawls per page and unit of time", ["bound"]
     shares = ("score s (0: random, 1: bound)", "share of tasks and seeds above s")
     tracks = [dots(places) for places in board.places.values()]
@@ -75,7 +75,7 @@ def of_board(board: Leaderboard) -> dict[str, Spec]:
 
 
 def _profiles(board: Leaderboard) -> pd.DataFrame:
-    """Return the share of tasks and seeds above a score, by score and policy."""
+    """Return a table of the share ``y`` of tasks and seeds with scores above ``x``, by policy."""
     parts = []
     for policy in board.standings.policy:
         above = (matrix(board.scores, policy)[..., None] > LEVELS).mean(axis=(0, 1))
@@ -84,9 +84,9 @@ def _profiles(board: Leaderboard) -> pd.DataFrame:
 
 
 def _budgets(board: Leaderboard) -> dict[str, pd.DataFrame]:
-    """Return tables of a metric with 95% intervals by crawls per page and policy, by axis title.
+    """Return tables of a metric by crawls per page and policy; keys are titles of the axis.
 
-    The tasks of a table differ in their budgets only.
+    Tables have 95% intervals. The tasks of one table differ in their budgets only.
     """
     groups: dict[str, list[Task]] = {}
     for task in board.tasks:
@@ -114,7 +114,7 @@ def _budgets(board: Leaderboard) -> dict[str, pd.DataFrame]:
 
 
 def dots(scores: pd.DataFrame) -> Spec:
-    """Return a dot with an interval per policy: the columns policy, score, low and high."""
+    """Return a chart with a dot and interval per row: columns policy, score, low and high."""
     tinted = {"condition": {"test": IS_TICKED, "value": "var(--accent)"}, "value": "var(--ink)"}
     step = 0.25 if scores.low.min() > -0.3 else 0.5
     ticks = {"values": [step * tick for tick in range(-4, 7)], "format": ".2~f"}
@@ -156,10 +156,10 @@ def lines(
     always: Sequence[str],
     measured: bool = True,
 ) -> Spec:
-    """Return a line per policy: the columns policy, x, y and, for intervals, low and high.
+    """Return a chart with a line per policy.
 
     Args:
-        table: the points.
+        table: the points: columns policy, x, y and, for intervals, low and high.
         titles: titles of the axes.
         always: policies that are drawn even if they are not ticked.
         measured: True for measured points, which are marked and are the ticks of a logarithmic
@@ -198,14 +198,14 @@ def lines(
 
 
 def of_episode(recorded: dict[str, Any]) -> dict[str, Any]:
-    """Return an episode of :func:`scripts.suite.episodes.record` with a chart per policy."""
+    """Replace the events of an episode from ``episodes.record`` by a chart per policy."""
     events, num_pages = recorded.pop("events"), len(recorded["weights"])
     items = [_timeline(events, item, num_pages, recorded["end"]) for item in recorded["played"]]
     return {**recorded, "charts": items}
 
 
 def _timeline(events: Sequence[Spec], episode: Spec, pages: int, end: float) -> Spec:
-    """Return a chart with a row per page: stale times, changes, signals and crawls until now."""
+    """Return a chart of an episode: stale times, changes, signals and crawls of each page."""
     time: Spec = {"type": "quantitative", "title": "time"}
     time["scale"] = {"domain": [0, end], "nice": False}
     past: Spec = {"condition": {"test": "datum.time <= now", "value": 1}, "value": 0.12}
@@ -231,7 +231,7 @@ def _timeline(events: Sequence[Spec], episode: Spec, pages: int, end: float) -> 
 
 
 def _stale(spells: Sequence[Spec], time: Spec) -> Spec:
-    """Return bars of the past stale times."""
+    """Return a chart layer with a bar for each stale period that has begun by ``now``."""
     return {
         "data": {"values": list(spells)},
         "transform": [
@@ -248,19 +248,17 @@ def _stale(spells: Sequence[Spec], time: Spec) -> Spec:
 
 
 def _crawled(crawls: Sequence[Spec], by_time: Spec) -> Spec:
-    """Return strokes of the crawls."""
+    """Return a chart layer with a stroke for each crawl."""
+    tooltip = [{"field": "page"}, {"field": "changed"}, *_tips("time")]
     return {
         "data": {"values": list(crawls)},
         "mark": {"type": "tick", "color": "var(--crawl)", "thickness": 2.2, "bandSize": 13},
-        "encoding": {
-            **by_time,
-            "tooltip": [{"field": "page"}, {"field": "changed"}, *_tips("time")],
-        },
+        "encoding": {**by_time, "tooltip": tooltip},
     }
 
 
 def _happened(events: Sequence[Spec], by_time: Spec) -> Spec:
-    """Return points of the changes and signals, with a shape for each kind."""
+    """Return a chart layer with a point for each change or signal; its shape shows the kind."""
     ink, hollow = "var(--ink)", "transparent"
     return {
         "data": {"values": list(events)},

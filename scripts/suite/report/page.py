@@ -33,13 +33,13 @@ TEMPLATES = Path(__file__).parent
 ROOT = TEMPLATES.parents[2]
 MAX_TICKED = 8
 REFERENCES = ("GreedyNCIS", "Greedy", "RoundRobin")
-"""Well-known policies that are ticked in the report."""
+"""Well-known policies that the report shows at first (their boxes are ticked)."""
 REASONS = TEMPLATES / "reasons.json"
 TRAINING_HEAD = ("agent", "by", "on", "formula", "processor seconds", "command")
 
 
 def write_page(board: Leaderboard, folder: Path) -> None:
-    """Write README.md."""
+    """Write the leaderboard as README.md in ``folder``, with links to code and papers."""
     rows = tables.board_rows(board)
     for cells, policy in zip(rows, board.standings.policy, strict=True):
         for place, page in ((1, board.entrants[policy].file), (3, board.entrants[policy].page)):
@@ -50,19 +50,18 @@ def write_page(board: Leaderboard, folder: Path) -> None:
 
 
 def write_report(path: Path, board: Leaderboard, candidates: Mapping[str, Candidate]) -> None:
-    """Write the report.
+    """Write the report of a leaderboard as one HTML file.
 
     Args:
-        path: the file; ``provenance.json`` beside it is quoted.
+        path: the file; ``provenance.json`` in the same folder is quoted.
         board: the leaderboard.
-        candidates: its entrants by label; some are simulated to record an episode.
+        candidates: entrants of the board by label; some are simulated to record an episode.
     """
     import vl_convert
 
     provenance, ticked = path.parent / PROVENANCE, _ticked(board)
-    recorded = charts.of_episode(
-        record({label: candidates[label].factory for label in EPISODE_POLICIES})
-    )
+    factories = {label: candidates[label].factory for label in EPISODE_POLICIES}
+    recorded = charts.of_episode(record(factories))
     _write(
         path,
         "page.html",
@@ -85,7 +84,7 @@ def write_report(path: Path, board: Leaderboard, candidates: Mapping[str, Candid
 
 
 def _write(path: Path, template: str, board: Leaderboard, **contents: Any) -> None:
-    """Write a file from a template of this folder; contents are escaped in HTML."""
+    """Fill a template of this folder with a leaderboard and ``contents``, and write the file."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -118,7 +117,7 @@ def _write(path: Path, template: str, board: Leaderboard, **contents: Any) -> No
 
 
 def target(folder: Path, page: str) -> str:
-    """Return the relative link from a folder to a page of the checkout; empty if there is none."""
+    """Return the relative link from a folder to a file of the checkout; empty if it is missing."""
     file, _, _ = page.partition("#")
     if not file or not (ROOT / file).is_file():
         return ""
@@ -126,7 +125,7 @@ def target(folder: Path, page: str) -> str:
 
 
 def _code(text: str) -> Any:
-    """Return a text as HTML, with words in backticks as code."""
+    """Convert a text to HTML, in which words in backticks become code."""
     import markupsafe
 
     escaped = str(markupsafe.escape(text))
@@ -134,18 +133,18 @@ def _code(text: str) -> Any:
 
 
 def _packed(code: str) -> str:
-    """Return a text as gzip in base64, less than half as long; browsers since 2023 unpack it."""
+    """Return a text packed by gzip in base64, under half as long; browsers since 2023 unpack it."""
     return base64.b64encode(gzip.compress(code.encode(), mtime=0)).decode()
 
 
 def _ticked(board: Leaderboard) -> list[str]:
-    """Return up to ``MAX_TICKED`` labels to tick: the user's, ``REFERENCES``, leaders of tracks."""
+    """Return at most ``MAX_TICKED`` labels to tick: the user's, ``REFERENCES``, track leaders."""
     standings = board.standings
     versatile = {*standings.policy[2 * standings.tasks >= len(board.tasks)]}
     first = [places.policy[0] for places in board.places.values()]
     labels = [*board.yours, *REFERENCES, *(label for label in first if label in versatile)]
-    labels_ticked = list(dict.fromkeys(labels))[:MAX_TICKED]
-    return [label for label in standings.policy if label in labels_ticked]
+    labels = list(dict.fromkeys(labels))[:MAX_TICKED]
+    return [label for label in standings.policy if label in labels]
 
 
 class Gain(NamedTuple):
@@ -167,7 +166,7 @@ class Gain(NamedTuple):
 
 
 def gains_of(board: Leaderboard) -> dict[str, Gain]:
-    """Return what can be gained, by task."""
+    """Return for each task, by name, what can be gained in it."""
     table = pd.DataFrame(board.rows, columns=list(Row._fields))
     values = table.groupby(["setting", "policy", "metric"]).value.mean()
     acting = board.scores[board.scores.state == ACTS]
@@ -191,7 +190,7 @@ def gains_of(board: Leaderboard) -> dict[str, Gain]:
 
 
 def reasons_of(board: Leaderboard) -> dict[str, str]:
-    """Return why the leader of a track leads, by track, where the file of reasons says it."""
+    """Return for each track with a stored reason, by name, why its leader leads."""
     reasons = {}
     for entry in json.loads(REASONS.read_text("utf-8")):
         places = board.places.get(entry["track"])
@@ -203,7 +202,7 @@ def reasons_of(board: Leaderboard) -> dict[str, str]:
 
 
 def training_rows(board: Leaderboard) -> list[list[str]]:
-    """Return how the trained agents were trained."""
+    """Return a row of texts for each trained agent, with the columns ``TRAINING_HEAD``."""
     return [
         [item.policy, *entrant[4:7], tables.number(item.training_seconds, 0), entrant.command]
         for item in board.standings.itertuples()

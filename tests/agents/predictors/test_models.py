@@ -164,7 +164,7 @@ def test_many_rows_are_predicted_as_few_are(monkeypatch):
     model = Network.fit(NetworkSettings(**SMALL_NETWORK, epochs=1), train, validation, 0)
     history, ids = separable(1000, 2)[0]
     whole = model.log_odds(Columns(history, ids))
-    monkeypatch.setattr(network, "ROWS_AT_ONCE", 64)
+    monkeypatch.setattr(network, "CHUNK_ROWS", 64)
     before = torch.get_num_threads()
     in_parts = model.log_odds(Columns(history, ids))
     assert torch.get_num_threads() == before
@@ -296,7 +296,7 @@ def test_trees_say_what_scikit_learn_says(count):
     table = np.round(rng.normal(size=(5000, 6)), 2).astype(np.float32)
     labels = rng.random(5000) < 1.0 / (1.0 + np.exp(-table[:, 0] * table[:, 1]))
     grown = HistGradientBoostingClassifier(max_iter=count, early_stopping=False).fit(table, labels)
-    nodes = Nodes.of([tree[0].nodes for tree in grown._predictors])
+    nodes = Nodes.read([tree[0].nodes for tree in grown._predictors])
     out = np.full(5000, float(grown._baseline_prediction.item()))
     add_trees(table, nodes, out)
     np.testing.assert_allclose(out, grown.decision_function(table), atol=1e-12)
@@ -327,7 +327,7 @@ def test_as_many_trees_are_kept_as_predict_best(monkeypatch):
         return Trees.fit(TreeSettings(trees=count, least=5), noise, validation, 0)
 
     model, scores = fitted(50), {}
-    monkeypatch.setattr(trees, "CHOICES", 1)  # all are kept
+    monkeypatch.setattr(trees, "NUM_CANDIDATES", 1)  # all are kept
     for count in range(5, 51, 5):
         scores[count] = roc_auc_score(validation[1], fitted(count).log_odds(validation[0]))
     kept = len(model.nodes.roots)

@@ -185,7 +185,7 @@ def test_rates_are_computed_once_per_book(log, three, monkeypatch):
     tomorrow = source(SimpleNamespace(offers=log.features(71)))
     assert len(calls) == 9
     assert (tomorrow.click != rates[0].click).any()
-    assert len(source._kept) == 1
+    assert len(source._cache) == 1
 
 
 def test_bad_rates_are_named(three):

@@ -34,7 +34,7 @@ def test_columns_are_what_the_policy_believes():
         assert observations.shape == (3, 6, len(env.features))
         assert env.observation_space.contains(observations[0])
         for lane in range(3):
-            beliefs = policy.beliefs(lane)
+            beliefs = policy.update(lane).beliefs(bridge.tracker(lane))
             row = observations[lane, :, -3:]
             np.testing.assert_allclose(row[:, 0], beliefs["evidence"], rtol=1e-6)
             np.testing.assert_allclose(row[:, 2], beliefs["change_rate"] * 6 / 5.0, rtol=1e-6)
@@ -87,7 +87,7 @@ def test_a_trained_agent_sees_the_belief_of_its_environment(tmp_path):
         expected, _ = trained.model.predict(observations, deterministic=True)
         np.testing.assert_array_equal(actions, expected)
         observations, *_ = env.step(actions)
-    with pytest.raises(ValueError, match="env must be given"):
+    with pytest.raises(ValueError, match="env must be an environment"):
         agents.load(tmp_path / "agent").predict(plain)
 
 

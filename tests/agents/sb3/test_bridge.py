@@ -130,7 +130,7 @@ def test_lanes_that_end_at_different_steps():
 def test_an_option_for_some_lanes_only_is_refused():
     ours = bridge(2, num_pages=3)
     ours.set_options([{"instance": Instance([1.0, 2.0, 3.0], 0.5, bandwidth=2.0)}, {}])
-    with pytest.raises(ValueError, match="'instance' must be given to all lanes or to none"):
+    with pytest.raises(ValueError, match="'instance' must be set for all lanes or for none"):
         ours.reset()
 
 

@@ -84,7 +84,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_other_wrappers_are_refused_by_name(name):
-    with pytest.raises(ValueError, match=f"no wrappers but of rewards .*, got {name}: wrap"):
+    with pytest.raises(ValueError, match=f"no wrappers except of rewards .*, got {name}: wrap"):
         CrawlVecEnv(REFUSED[name](vector()))
 
 

@@ -257,7 +257,7 @@ def test_an_agent_at_another_size_follows_the_training_of_its_model():
 def test_another_size_needs_a_cycle():
     agent = untrained()
     _, observations = played({**SMALL, "num_pages": 9})
-    message = "env or cycle must be given to act on 9 pages, other than the 4 of the training"
+    message = "env or cycle is needed to act on 9 pages after training on 4"
     with pytest.raises(ValueError, match=message):
         agent.predict(observations)
     with pytest.raises(ValueError, match="cycle must be finite and > 0, got 0"):
@@ -270,11 +270,11 @@ def test_other_networks_say_what_they_cannot(tmp_path):
     message = "trained on 4 pages with elapsed.*, got 9 pages with .*need the network 'pages'"
     with pytest.raises(ValueError, match=message):
         agents.load(folder, env)
-    with pytest.raises(ValueError, match="cycle must be None but for the network 'pages'"):
+    with pytest.raises(ValueError, match="cycle must be None with env, and for agents"):
         agents.load(folder, cycle=2.0)
     for form in ("rates", "shares"):
         rates = untrained(env_id="CrawlHarmonic-v0", env_args={"action": form, "num_pages": 4})
-        with pytest.raises(ValueError, match="cycle must be None but for the network 'pages'"):
+        with pytest.raises(ValueError, match="cycle must be None with env, and for agents"):
             Agent(rates.model, rates.arguments, cycle=2.0)
     env.close()
 
@@ -369,11 +369,11 @@ def test_a_run_starts_from_the_weights_of_another(tmp_path):
     other, _ = load_model(folder / "model.zip")
     assert same_weights(larger.model, other)
     assert larger.model.policy.features_extractor.scaling.cycle == 3.0
-    with pytest.raises(ValueError, match="start must be an agent with the network of the new one"):
+    with pytest.raises(ValueError, match="start must be an agent with the same network"):
         start_from(untrained(network="mlp").model, folder)
-    with pytest.raises(ValueError, match="start must be an agent that sees elapsed"):
+    with pytest.raises(ValueError, match="start must have the columns elapsed"):
         start_from(untrained(env_args={**SMALL, "reveal": "importance"}).model, folder)
-    with pytest.raises(ValueError, match=r"start must be a folder with model\.zip, .*nowhere"):
+    with pytest.raises(ValueError, match=r"start must be a folder with model\.zip .*nowhere"):
         start_from(larger.model, tmp_path / "nowhere")
 
 
@@ -419,7 +419,7 @@ def test_an_agent_says_where_it_does_not_fit(tmp_path):
             agents.load(tmp_path, env)
     longer = gym.make_vec("crawl_envs:CrawlNCIS-v0", num_envs=2, **{**SMALL, "horizon": 9.0})
     agents.load(tmp_path, longer)
-    with pytest.raises(ValueError, match=r"cycle must be None but for .* without env, got 1"):
+    with pytest.raises(ValueError, match=r"cycle must be None with .*, got 1"):
         agents.load(tmp_path, longer, cycle=1.0)
 
 

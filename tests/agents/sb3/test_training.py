@@ -180,7 +180,7 @@ def test_the_progress_bar_has_the_text_and_the_steps_that_are_made(algorithm, tm
         ),
         ({"learning_rate": 0.0}, "learning_rate must be finite and > 0, got 0.0"),
         ({"gamma": 1.0}, r"gamma must lie in \[0, 1\), got 1.0"),
-        ({"train_pages": 5, "network": "mlp"}, "train_pages must be 0 but for .*, got 5"),
+        ({"train_pages": 5, "network": "mlp"}, "train_pages must be 0 with .*, got 5"),
         ({"model_args": {"epochs": 2}}, "model_args must be among .*n_epochs.*, got epochs=2"),
         (
             {"algorithm": "dqn", "model_args": {"replay_buffer_kwargs": {"x": 1}}},
@@ -272,7 +272,7 @@ def test_an_algorithm_says_what_it_lacks(name, monkeypatch):
             "maskableppo needs env_args with action 'page', got 'refresh'",
         ),
         ({"algorithm": "sac"}, "sac needs env_args with action 'scores', got 'page'"),
-        ({"start": "no/such/folder"}, r"start must be a folder with model\.zip, .*no/such/folder"),
+        ({"start": "no/such/folder"}, r"start must be a folder with model\.zip .*no/such/folder"),
         ({"instance": {"weight": 1.0}}, "instance does not fit Instance: .*'weight'"),
         ({"instance": {"importance": [1], "change_rate": 1, "bandwidth": 1}}, "100 pages"),
         ({"env_args": {"delay": {1, 2}}}, "env_args and instance must hold plain values|delay"),

@@ -179,7 +179,7 @@ def test_files_of_stable_baselines_are_refused(made, mine, tmp_path):
         ("arguments", {"network": "mlp"}, "There is no item named 'policy/"),
         *(("traits", {"num_pages": m}, "num_pages must be an integer in") for m in (0, 2**26 + 1)),
         *(
-            ("traits", {"features": given}, "features must be names of columns, one at least")
+            ("traits", {"features": given}, "features must be one or more names of columns")
             for given in ([], [3], "elapsed")
         ),
         ("traits", {"action_form": "os:system"}, "action_form must be one of page, scores"),

@@ -317,7 +317,7 @@ def chosen(choice, **arguments):
     return policies.bind(Chosen(choice), env).predict(observation)[0]
 
 
-@pytest.mark.parametrize("choice", [3, np.int32(3), [3, 1], np.array([3]), np.uint8([3])])
+@pytest.mark.parametrize("choice", [3, np.int32(3), [3], np.array([3]), np.uint8([3])])
 def test_a_choice_is_a_page_or_several(choice):
     assert chosen(choice) == 3
     assert chosen(choice).dtype == np.int64
@@ -346,6 +346,8 @@ def test_a_table_of_another_shape_or_with_nan_is_refused_in_words(table):
             for choice in (1.7, np.zeros(3), [np.nan], np.zeros((2, 2), np.int64), "a")
         ),
         ("page", [], r"a page in the form 'page', got none"),
+        ("page", [3, 1], r"one page in the form 'page', got \[3, 1\]"),
+        ("page", np.array([0, 1, 0, 0, 1]), "one page in the form 'page'"),  # a mask
         ("page", -1, r"pages in \[0, 5\), got -1"),
         ("page", 5, r"pages in \[0, 5\), got 5"),
         ("scores", [], "a page in the form 'scores', got none"),

@@ -63,7 +63,7 @@ BAD = [
     *(
         (
             made(policy, "page", "importance"),
-            rf"given to {policy.__name__} .* reveal='parameters'|curves must be given",
+            rf"for {policy.__name__}.* reveal='parameters'",
         )
         for policy in OF_CURVES
     ),
@@ -72,7 +72,7 @@ BAD = [
         for policy in (FragmentStatic, CurrentDivergence)
     ),
     *(
-        (elsewhere(policy), rf"given to {policy.__name__}.* no regions")
+        (elsewhere(policy), rf"for {policy.__name__}.* no regions")
         for policy in (FragmentStatic, CurrentDivergence)
     ),
     *(

@@ -289,7 +289,7 @@ def test_what_it_refuses():
         simulate(drawn(2, 0, bandwidth=1e10), policies.ThresholdNCIS(), 1.0)
     zero, rows = np.zeros(2), np.ones((1, 2))
     rule = ThresholdRule(0.0, zero + 1e-16, zero + 1.0, zero, rows, np.ones(2, np.bool_))
-    with pytest.raises(ValueError, match="apart in time"):
+    with pytest.raises(ValueError, match="differ in time"):
         play_form(CompiledThresholds((rule,), 0), drawn(2, 0, bandwidth=1.0), 1.0)
     env = gymnasium.make("CrawlNCIS-v0", num_pages=3)
     observation, _ = env.reset(seed=0)

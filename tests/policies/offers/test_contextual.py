@@ -76,7 +76,7 @@ def test_the_model_equals_its_twin():
     kinds = model.kinds.tolist()
     # No two kinds of a page fall into one bucket here, so that names can stand for places.
     assert all(len(set(row)) == len(row) for row in kinds)
-    twin = NaiveModel(model.known, kinds, 40 / tracker.problem.bandwidth, 0.3)
+    twin = NaiveModel(model.page_features, kinds, 40 / tracker.problem.bandwidth, 0.3)
     rng = np.random.default_rng(6)
     changed = np.full(40, -1, np.int8)
     for _ in range(30):
@@ -100,18 +100,20 @@ def test_what_is_known_of_offers_and_of_pages():
     core = world()
     model = ChangeModel.at_start(core.tracker(), 0.3)
     names = [*crawl_envs.types.offer_features.HISTORY_FEATURES]
-    assert model.known.shape == (40, 1 + len(names))
-    known = model.known[:, 1 + names.index("clicks_30")]
+    assert model.page_features.shape == (40, 1 + len(names))
+    known = model.page_features[:, 1 + names.index("clicks_30")]
     assert known == pytest.approx(np.log1p(core.offer_features.clicks_30), rel=1e-6)
-    assert model.known[:, 0] == pytest.approx(np.log1p(core.importance / core.importance.mean()))
+    assert model.page_features[:, 0] == pytest.approx(
+        np.log1p(core.importance / core.importance.mean())
+    )
     env = gym.make("CrawlNCIS-v0", num_pages=7).unwrapped
     env.reset(seed=0)
     tracker = env.tracker()
     model = ChangeModel.at_start(tracker, 0.3)
     gap = 7 / tracker.problem.bandwidth
     wanted = np.log(0.01 + gap * tracker.problem.change_rate)
-    assert model.known[:, 1] == pytest.approx(wanted, rel=1e-12)
-    assert model.known.shape == (7, 4)
+    assert model.page_features[:, 1] == pytest.approx(wanted, rel=1e-12)
+    assert model.page_features.shape == (7, 4)
     assert model.kinds.shape == (7, 1)
 
 

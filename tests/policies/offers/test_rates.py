@@ -147,7 +147,7 @@ def test_a_custom_source_with_state_is_reset(within):
         (3, "got 3"),
         (None, "got None"),
         ("history", "got 'history'"),
-        (HistoryRates, r"got .*HistoryRates.*; of a class, give an instance"),
+        (HistoryRates, r"got .*HistoryRates.*; pass an instance, not a class"),
     ],
 )
 def test_what_is_no_source_is_refused_at_once(source, got):

@@ -85,8 +85,8 @@ def every_other(size):
     return np.arange(size) % 2 > 0
 
 
-def mixed_solver(importance, change, budget):
-    return solvers.harmonic(importance, change, budget, every_other(np.size(importance)))
+def mixed_solver(importance, change, budget, cost=None):
+    return solvers.harmonic(importance, change, budget, every_other(np.size(importance)), cost)
 
 
 def mixed_gain(weight, change, rate):

@@ -236,7 +236,7 @@ def test_bad_input(problem, importance, change, budget, message):
 
 NOISY = Instance([1.0] * 10, 1.0, 0.5, 0.1, bandwidth=5.0)
 TWO_SOURCES = Instance([1.0] * 4, 1.0, np.full((2, 4), 0.3), 0.1, bandwidth=2.0)
-HALF = r"floor must lie in \[0, bandwidth / pages = 0.5\], got "
+HALF = r"floor must lie in \[0, bandwidth / cost of all pages = 0.5\], got "
 HOLISTIC = HolisticCurves([1.0, 2.0])
 
 

@@ -46,14 +46,15 @@ def pages_of(instance):
     return list(zip(instance.change_rate, instance.recall, instance.false_signal_rate, strict=True))
 
 
-def slack(instance, result):
+def slack(instance, result, costs=1.0):
     """The gain that better thresholds could still add at the multiplier."""
     dual = result.multiplier * instance.bandwidth
-    for share, page in zip(shares(instance), pages_of(instance), strict=True):
+    prices = result.multiplier * np.broadcast_to(costs, instance.num_pages)
+    for share, page, price in zip(shares(instance), pages_of(instance), prices, strict=True):
 
-        def gain(log_iota, share=share, page=page):
+        def gain(log_iota, share=share, page=page, price=price):
             psi, w = cycle(math.exp(log_iota), page)
-            return -(share * w - result.multiplier) / psi
+            return -(share * w - price) / psi
 
         grid = np.linspace(-9.0, 7.0, 161)
         best = grid[np.argmin([gain(point) for point in grid])]

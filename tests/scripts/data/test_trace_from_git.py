@@ -542,7 +542,7 @@ def test_progress_is_lines_without_a_terminal(
     scratch: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edited(scratch)
-    monkeypatch.setattr("agents.progress.EVERY", 0.0)
+    monkeypatch.setattr("agents.progress.LINE_SECONDS", 0.0)
     result = done(run(app, scratch.folder, "--start", "2024-01-01", out=tmp_path / "trace"))
     lines = result.stderr.splitlines()
     assert any(line.startswith("commits 1/5") for line in lines)

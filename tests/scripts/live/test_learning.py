@@ -9,7 +9,7 @@ import pytest
 
 import agents
 from agents.index import StoredIndex, learning
-from agents.index.learning import STALENESS_ROUNDS, VALUE_ROUNDS, learned
+from agents.index.learning import STALENESS_ROUNDS, VALUE_ROUNDS, fit_index
 from policies.live.logs import CrawlLog, hosts_of, read_crawl_log
 from policies.live.scheduler import CrawlScheduler
 from scripts import backtest, train
@@ -80,7 +80,7 @@ def test_from_a_log_to_a_backtest_and_a_scheduler(
     groups = np.unique(hosts_of(log.urls).astype(str), return_inverse=True)[1]
     history, held_out = histories_of(log, groups.astype(np.int64), 100.0)
     rng = np.random.default_rng(0)
-    rounds = list(learned([history], HIDDEN, LEARNING_RATE, rng, [held_out]))
+    rounds = list(fit_index([history], HIDDEN, LEARNING_RATE, rng, [held_out]))
     losses = [float(row["held_out_loss"]) for row in curve]
     assert losses == pytest.approx([each.loss for each in rounds])
     assert len(losses) == STALENESS_ROUNDS + 1 + VALUE_ROUNDS + 1

@@ -331,11 +331,11 @@ def test_a_task_that_an_own_policy_refuses_since_is_not_scored_by_old_rows(quick
     (quick / "scripts_suite_own.py").write_text(
         SOURCE
         + """
-    def __init__(self, env):
+    def check(self):
         import scripts_suite_helper
-        if env.unwrapped.batch > scripts_suite_helper.LIMIT:
+        if self.form.batch > scripts_suite_helper.LIMIT:
             raise ValueError("large batch")
-        super().__init__(env)
+        super().check()
 """
     )
     _, table = ranked("--policies", OWN)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import policies
 from crawl_envs.evaluation import make_env, play
-from policies import DiscreteLambdaCrawl
 from scripts.timing import cases, environments, first_use, live_scheduler, offers, scale, stepped
 from scripts.timing.cases import Case, Ratio, Row, Value, measured, runs, smallest
 from tests.scripts.commands import records
@@ -142,7 +142,7 @@ def test_a_crawler_fetches_what_its_bandwidth_allows(
 def test_a_month_of_offers_is_that_of_the_environment() -> None:
     env = make_env("CrawlOffers-v1", num_pages=250, bandwidth=25.0, horizon=3.0)
     env.reset(seed=0)
-    ledger: Any = play(env, DiscreteLambdaCrawl(env), 0)
+    ledger: Any = play(env, policies.make("DiscreteLambdaCrawl", env), 0)
     crawled = offers.crawl(250, 3)
     assert (crawled.hits, crawled.requests) == (ledger.hits, ledger.requests)
     assert crawled.offer_freshness == ledger.offer_freshness

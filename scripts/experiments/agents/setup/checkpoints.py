@@ -28,9 +28,9 @@ OUT, ARCHIVE, MAX_BYTES = Path("results/agents/rl"), "checkpoints.zip", 30_000
 
 
 def best_seeds(runs: Path) -> Iterator[tuple[str, str, Path, float]]:
-    """Yield task, algorithm, folder of the best seed and its last validation.
+    """Yield task, algorithm, folder and last validation of the best training seed of each pair.
 
-    Trainings with fewer steps, or without a belief where others have one, are ignored.
+    A pair's trainings with fewer steps are ignored, and those without a belief if others have one.
     """
     reached: dict[tuple[str, str], tuple[tuple[int, bool, float], Path]] = {}
     for file in sorted(runs.glob(f"*/*/seed-*/{VALIDATION}")):
@@ -46,7 +46,7 @@ def best_seeds(runs: Path) -> Iterator[tuple[str, str, Path, float]]:
 
 
 def without_optimiser(model: Path) -> bytes:
-    """Return the uncompressed file of a model without the arrays of optimisers."""
+    """Return the bytes of a model's archive, uncompressed and without the optimiser's arrays."""
     less = io.BytesIO()
     with zipfile.ZipFile(model) as source, zipfile.ZipFile(less, "w") as target:
         for name in source.namelist():
@@ -56,7 +56,7 @@ def without_optimiser(model: Path) -> bytes:
 
 
 def main(runs: Path = trainings.RUNS, out: Path = OUT) -> None:
-    """Write the archive, TASK/ALGORITHM/model.zip, and print what it has and what is left out."""
+    """Write the archive TASK/ALGORITHM/model.zip, and print which models are in it or left out."""
     rows, _ = kept_rows.read_rows(out / "rows.parquet")
     validated = [row for row in rows if (row.policy, row.metric) == (RANDOM, "validated")]
     random = {row.setting: row.value for row in validated}

@@ -44,14 +44,14 @@ Builder = Callable[[Any], Policy]
 
 
 def environment(task: Task, algorithm: str = "") -> dict[str, Any]:
-    """Return the arguments of a task's environment, with the form of actions of an algorithm."""
+    """Return the arguments of a task's environment, with the action form an algorithm needs."""
     if algorithm == "sac" and task.arguments.get("action", "page") == "page":
         return {**task.arguments, "action": "scores", "batch": 1}
     return dict(task.arguments)
 
 
 def _to_learn(task: Task, env_args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of the environment of training; of a recorded site the first days."""
+    """Return the arguments of the training environment; a recorded site has its first days."""
     recorded = setting_of(task, {}).windows
     return {**env_args, "window": [0.0, FIRST_DAY]} if recorded else dict(env_args)
 
@@ -60,7 +60,7 @@ def _to_learn(task: Task, env_args: Mapping[str, Any]) -> dict[str, Any]:
 def trained(
     seed: int, *, task: str, algorithm: str, steps: int, belief: bool, curve: bool
 ) -> dict[str, float]:
-    """Train with the recommended arguments, and return rewards, seconds and the learning curve.
+    """Train with the recommended arguments; return rewards, seconds and the learning curve.
 
     With ``belief``, observations have columns of a belief. ``reward`` is the reward of the best
     actions, ``drawn`` that of drawn actions. ``seconds`` are processor time of the training with
@@ -89,7 +89,7 @@ def trained(
 
 @spec("training-task-rewards")
 def task_rewards(seed: int, *, task: str, policy: str) -> dict[str, float]:
-    """Return the rewards of a policy, or of a shipped agent, by name."""
+    """Return an agent's rewards on a task: ``reward``, and ``validated`` on held-out seeds."""
     it = TASKS[task]
     build = partial(agents.load if policy in agents.names() else policies.make, policy)
     values = {"reward": _mean(build, it, environment(it), seed)}
@@ -100,7 +100,7 @@ def task_rewards(seed: int, *, task: str, policy: str) -> dict[str, float]:
 
 @spec("training-task-bound")
 def bound(seed: int, *, task: str) -> dict[str, float]:
-    """Return the rewards of the bound of a task."""
+    """Return the mean reward of a task's upper bound on the episodes of a repetition."""
     it = TASKS[task]
     setting = replace(setting_of(it, {}), first_seed=FIRST_SEED + seed * EPISODES)
     places = range(len(setting.windows) or EPISODES)
@@ -110,7 +110,7 @@ def bound(seed: int, *, task: str) -> dict[str, float]:
 def _mean(
     build: Builder, task: Task, env_args: Mapping[str, Any], seed: int, deterministic: bool = True
 ) -> float:
-    """Return the mean reward on the seeds of a repetition; for a recorded site, on all windows."""
+    """Return an agent's mean reward on a repetition's episodes, or on a recorded site's windows."""
     windows = setting_of(task, {}).windows
     places = [{"window": list(window)} for window in windows] or [{}]
     parts: list[FloatArray] = [

@@ -25,7 +25,7 @@ RATIO = "cost ratio"
 
 
 class Points(NamedTuple):
-    """Cost and staleness of a policy on a seed, by knob; (K,) each."""
+    """Refresh cost and staleness of a policy on a seed, an entry per knob; (K,) each."""
 
     cost: FloatArray
     staleness: FloatArray
@@ -36,7 +36,7 @@ Curves = dict[tuple[str, str, int], Points]
 
 
 def points_of(rows: Sequence[Row], stretch: str, measure: str = "staleness") -> Curves:
-    """Return the points of all policies in a stretch, or in EPISODE."""
+    """Return cost and staleness by setting, label and seed, in a stretch or all of EPISODE."""
     stretches = tuple(STRETCHES) if stretch == EPISODE else (stretch,)
     columns = [
         [gathered(rows, f"{name}, {part}") for part in stretches] for name in ("cost", measure)
@@ -48,7 +48,7 @@ def points_of(rows: Sequence[Row], stretch: str, measure: str = "staleness") -> 
 
 
 def frontier(points: Points) -> Points:
-    """Return the Pareto front, by increasing cost and decreasing staleness."""
+    """Return the Pareto front of points, by increasing cost and decreasing staleness."""
     order = np.lexsort((points.staleness, points.cost))
     cost, stale = points.cost[order], points.staleness[order]
     before = np.minimum.accumulate(np.concatenate(([np.inf], stale[:-1])))
@@ -57,7 +57,7 @@ def frontier(points: Points) -> Points:
 
 
 def staleness_at(points: Points, cost: float) -> float:
-    """Return the staleness of the curve at a cost; NaN below its smallest cost.
+    """Return the staleness of a policy's curve at a cost; NaN below the curve's smallest cost.
 
     The last point counts for all higher costs, since its policy would not use a larger budget.
     """
@@ -66,18 +66,18 @@ def staleness_at(points: Points, cost: float) -> float:
 
 
 def cost_at(points: Points, staleness: float) -> float:
-    """Return the smallest cost at which the curve has a staleness; NaN outside its range."""
+    """Return the smallest cost at which a curve has a given staleness; NaN outside its range."""
     best = frontier(points)
     return float(np.interp(-staleness, -best.staleness, best.cost, left=np.nan, right=np.nan))
 
 
 def at_cost(setting: str, cost: float) -> str:
-    """Return the name of the setting in which curves are compared at a cost."""
+    """Return the name of the setting in which policies are compared at this refresh cost."""
     return f"{setting}, cost {cost:g}"
 
 
 def at_costs(setting: str, costs: Sequence[float] = COSTS) -> tuple[str, ...]:
-    """Return the names of the settings in which curves are compared at some costs."""
+    """Return the names of the settings in which policies are compared at these refresh costs."""
     return tuple(at_cost(setting, cost) for cost in costs)
 
 
@@ -87,14 +87,14 @@ def as_stale(setting: str, reference: str, cost: float) -> str:
 
 
 def without_nan(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows that are not NaN."""
+    """Return the rows whose value is not NaN."""
     return [row for row in rows if row.value == row.value]
 
 
 def stalenesses(
     curves: Curves, metric: str = "staleness", costs: Sequence[float] = COSTS
 ) -> list[Row]:
-    """Return the staleness of every curve at some costs, as a setting per cost."""
+    """Return rows of the staleness of every curve at some costs, in a setting per cost."""
     return without_nan(
         Row(ID, at_cost(setting, cost), label, seed, metric, staleness_at(points, cost))
         for (setting, label, seed), points in curves.items()
@@ -103,7 +103,7 @@ def stalenesses(
 
 
 def cost_ratios(curves: Curves, reference: str, costs: Sequence[float] = COSTS) -> list[Row]:
-    """Return the cost of every policy relative to a reference, at equal staleness."""
+    """Return rows of each policy's cost over the reference's, at the same staleness."""
     rows = []
     for (setting, label, seed), base in curves.items():
         for cost in costs if label == reference else ():
@@ -124,7 +124,7 @@ def compared(
     settings: Sequence[str] = (),
     costs: Sequence[float] = COSTS,
 ) -> list[Row]:
-    """Return staleness at equal cost, and costs at the staleness of a reference.
+    """Return rows of staleness at equal cost, and of costs at the staleness of a reference.
 
     Args:
         rows: rows of sweeps.

@@ -12,13 +12,13 @@ from crawl_envs.types.contents import Contents, KeyArray
 
 
 def spells(contents: Contents, page: int) -> tuple[FloatArray, FloatArray, IntArray, KeyArray]:
-    """Return birth, death, size and key of the spells of a page, (n,) each."""
+    """Return birth, death, size and key of a page's sets of fragments, (n,) each."""
     rows = slice(contents.start[page], contents.start[page + 1])
     return contents.birth[rows], contents.death[rows], contents.size[rows], contents.key[rows]
 
 
 def versions(contents: Contents, page: int, times: FloatArray) -> tuple[BoolArray, IntArray]:
-    """Return the fragments of the versions of a page at some times.
+    """Return which fragments a page has at some times.
 
     Args:
         contents: contents of the pages.
@@ -82,17 +82,17 @@ def utility(times: FloatArray, divergence: FloatArray) -> float:
 
 
 def step_values(times: FloatArray, steps: FloatArray, moments: FloatArray) -> FloatArray:
-    """Return the values of a step function at some moments; at a step, the left limit."""
+    """Return the values of a step function at ``moments``; at a step, the value before it."""
     place = np.searchsorted(times, moments, side="left") - 1
     return steps[np.clip(place, 0, steps.size - 1)]
 
 
 def eagerness_of(distance: FloatArray) -> float:
-    """Return the eagerness E = mean of D(t0, t1) / D(t0, t2), in [0, 1].
+    """Return a page's eagerness E, the mean of D(t0, t1) / D(t0, t2) over snapshots, in [0, 1].
 
-    t0, t1, t2 are three consecutive snapshots; those with D(t0, t2) = 0 are excluded. The quotient
-    is clipped at 1, which it exceeds if fragments reappear. Steady growth has E = 1/2; content that
-    is replaced between any two snapshots has E = 1.
+    t0, t1, t2 are consecutive snapshots and D is divergence; those with D(t0, t2) = 0 are left out.
+    The quotient is clipped at 1, which it exceeds if fragments reappear. Steady growth has E = 1/2;
+    content that is replaced between any two snapshots has E = 1.
 
     Args:
         distance: Jaccard distances of all pairs of a page's snapshots, (S, S).
@@ -108,9 +108,10 @@ def eagerness_of(distance: FloatArray) -> float:
 
 
 def interpolated(distance: FloatArray, every: int, eagerness: float) -> float:
-    """Return the mean divergence of a page that is refreshed every ``every`` snapshots.
+    """Return the mean divergence of a page that is refreshed at every ``every``-th snapshot.
 
-    Between snapshots x and x + 1 it is (1 - E) D_x + E D_{x+1} to the current copy (appendix B).
+    Between snapshots x and x + 1 the divergence is (1 - E) D_x + E D_{x+1}, where D_x is that of
+    snapshot x to the current copy (appendix B).
 
     Args:
         distance: Jaccard distances of all pairs of a page's snapshots, (S, S).
@@ -126,9 +127,9 @@ def interpolated(distance: FloatArray, every: int, eagerness: float) -> float:
 def interpolated_means(
     contents: Contents, times: FloatArray, every: int, eagerness: float | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the interpolated mean divergence of each page, and the eagerness of each page.
+    """Return the mean divergence of each page by interpolation, and the eagerness of each page.
 
-    A page without an eagerness has the mean of the others, or 1/2 if no page has one.
+    A page whose eagerness is undefined gets the mean of the other pages, or 1/2 if all lack it.
 
     Args:
         contents: contents of m pages.

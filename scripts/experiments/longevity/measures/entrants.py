@@ -1,4 +1,4 @@
-"""Define the compared policies by label, with their thresholds."""
+"""Define the policies that experiments compare, by label, with their thresholds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ learning is proportional to the refresh cost, as in the paper (section 5.1). Of 
 
 
 def steps(low: float, high: float, count: int = 14) -> tuple[float, ...]:
-    """Return ``count`` numbers in geometric progression, to 4 digits."""
+    """Return ``count`` numbers from ``low`` to ``high`` in geometric progression, to 4 digits."""
     return tuple(float(f"{value:.4g}") for value in np.geomspace(low, high, count))
 
 
@@ -87,6 +87,6 @@ number of profiles."""
 
 
 def remembering(kind: str, memory: str) -> Entrant:
-    """Return curve fitting or divergence bounds with the memory of that name."""
+    """Return the policy ``kind``, curve fitting or divergence bounds, with a named memory."""
     entrant = ONLINE[kind]
     return replace(entrant, given={**entrant.given, **MEMORIES[memory]})

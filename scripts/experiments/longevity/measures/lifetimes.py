@@ -46,7 +46,7 @@ class Lifetimes(NamedTuple):
 
 
 def lifetimes(runs: Runs) -> Lifetimes:
-    """Return the lifetimes of fragments with known birth and death."""
+    """Return the lifetimes of fragments whose birth and death both lie between snapshots."""
     updates = np.cumsum(changed(runs), axis=1)
     complete = runs.complete
     page, begin, end = runs.page[complete], runs.begin[complete], runs.end[complete]
@@ -55,7 +55,7 @@ def lifetimes(runs: Runs) -> Lifetimes:
 
 
 def dominant_items(sample: Lifetimes, num_pages: int) -> IntArray:
-    """Return the most common K of each page's fragments, the smallest at ties; 0 without any."""
+    """Return the most common K of each page's fragments; the smallest at ties, 0 without any."""
     width = int(sample.items.max(initial=0)) + 1
     place = sample.page * width + sample.items
     count = np.bincount(place, sample.size.astype(np.float64), num_pages * width)
@@ -66,7 +66,7 @@ def dominant_items(sample: Lifetimes, num_pages: int) -> IntArray:
 def pooled(parts: Sequence[Runs]) -> tuple[Lifetimes, FloatArray, IntArray]:
     """Return lifetimes, change frequencies and most common K of the pages of several records.
 
-    A page counts as a separate page in each record.
+    A page that is in several records counts as a separate page in each.
     """
     samples, frequency, dominant, before = [], [], [], 0
     for runs in parts:
@@ -80,10 +80,11 @@ def pooled(parts: Sequence[Runs]) -> tuple[Lifetimes, FloatArray, IntArray]:
 
 
 def modelled(items: IntArray, size: IntArray, lived: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the share of lifetimes up to each number of snapshots, in the model and as seen.
+    """Return the share of fragments that live up to each number of snapshots, in two models.
 
     Page updates are a Poisson process, with one or more between snapshots with probability
-    FREQUENCY; fragments live for K updates. Snapshots show at most one update between them.
+    FREQUENCY; fragments live for K updates. The second model has at most one update between
+    snapshots, which is what snapshots show.
 
     Args:
         items: K of each set of fragments, (n,).
@@ -106,7 +107,7 @@ def modelled(items: IntArray, size: IntArray, lived: FloatArray) -> tuple[FloatA
 def measured(
     sample: Lifetimes, frequency: FloatArray, dominant: IntArray, group: str
 ) -> dict[str, float]:
-    """Measure a group of pages.
+    """Compare the lifetimes of fragments in a group of pages with the model.
 
     Args:
         sample: lifetimes of fragments of m pages.

@@ -23,9 +23,9 @@ MAX_COST = 0.72
 
 
 def mean_curves(curves: Curves) -> pd.DataFrame:
-    """Return means over seeds by knob: cost ``x``, and staleness ``y`` with its interval ``half``.
+    """Return a table of means over seeds, a row per knob: cost ``x``, staleness ``y``, ``half``.
 
-    Panels are settings.
+    ``half`` is the half-width of the interval of ``y``. Panels are settings.
     """
     groups: dict[tuple[str, str], list[Points]] = {}
     for key, points in curves.items():
@@ -88,7 +88,7 @@ def curves_by_cost(
 
 
 def ratios(rows: Sequence[Row], path: Path, *, title: str, labels: Sequence[str]) -> None:
-    """Draw cost ratios with 95% intervals by setting and policy; note missing seeds."""
+    """Draw mean cost ratios with 95% intervals, by setting and policy; note which lack seeds."""
     seeds = len({row.seed for row in rows})
     compared = [row for row in rows if row.policy in labels and row.metric == RATIO]
     notes: dict[str, list[str]] = {row.setting: [row.setting] for row in compared}

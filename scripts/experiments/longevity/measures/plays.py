@@ -46,12 +46,12 @@ Ledgers = list[FragmentLedger]
 
 
 def _of_snapshots(env: Any) -> TabulatedCurves:
-    """Return the average divergences of the simulated snapshots (section 3.4)."""
+    """Return average divergence curves, as simulated snapshots show them (section 3.4)."""
     return TabulatedCurves.of_contents(env.contents(), TICK, TICK * TICKS)
 
 
 def _of_changes(env: Any) -> HolisticCurves:
-    """Return curves of the change frequencies of the simulated snapshots (section 3.4)."""
+    """Return divergence curves by the change frequencies of simulated snapshots (section 3.4)."""
     times = TICK * np.arange(1.0, TICKS + 1.0, dtype=np.float64)
     changes = changed(runs_of(env.contents(), times)).sum(axis=1)
     return HolisticCurves(changes / (times[-1] - times[0]))
@@ -71,7 +71,7 @@ PARAMETERS = {"reveal": "parameters", "base_versions": 0}
 
 @dataclass(frozen=True)
 class Entrant:
-    """A policy, and the values of its knob.
+    """A policy that experiments compare, and the values of its knob.
 
     Attributes:
         policy: its name in :mod:`policies`.
@@ -101,14 +101,14 @@ class Entrant:
         return policies.make(self.policy, env, **given)
 
     def every(self, step: int) -> Entrant:
-        """Return the entrant with every ``step``-th of its knobs."""
+        """Return the same policy with every ``step``-th of its knobs."""
         return replace(self, knobs=self.knobs[::step])
 
 
 def ticking(
     instance: str, num_pages: int, *, tick: float = TICK, days: float = TICK * TICKS, **shown: Any
 ) -> gymnasium.Env[Any, Any]:
-    """Return the environment of the paper's set-up; ``shown`` has its other arguments."""
+    """Return the environment of the paper's set-up; ``shown`` are its other arguments."""
     return gymnasium.make(
         ID,
         instance=instance,
@@ -142,7 +142,7 @@ def ledgers(
 
 
 def between(records: Ledgers, first: int, last: int, num_pages: float) -> dict[str, float]:
-    """Return the measures of decisions ``first`` to ``last`` - 1 and their slots.
+    """Return the measures of the time from decision ``first`` to decision ``last``.
 
     They are the refresh ``cost``, ``staleness``, and ``holistic``: the share of page time with a
     stale copy.
@@ -159,7 +159,7 @@ def between(records: Ledgers, first: int, last: int, num_pages: float) -> dict[s
 def in_stretches(
     records: Ledgers, num_pages: float, stretches: Mapping[str, tuple[int, int]] = STRETCHES
 ) -> dict[str, float]:
-    """Return the measures of stretches of decisions, named ``<measure>, <stretch>``."""
+    """Return the measures of each stretch of decisions, named ``<measure>, <stretch>``."""
     return {
         f"{measure}, {stretch}": value
         for stretch, decisions in stretches.items()
@@ -168,7 +168,7 @@ def in_stretches(
 
 
 def steady(records: Ledgers, num_pages: float) -> dict[str, float]:
-    """Return the measures from the end of the warm-up to the end of the episode."""
+    """Return the measures of the time from the end of the warm-up to the end of the episode."""
     return in_stretches(records, num_pages, {STEADY: (WARM_TICKS, len(records) - 1)})
 
 
@@ -179,7 +179,7 @@ def sweep(
     measure: Callable[[list[Any]], Mapping[str, float]],
     read: Callable[[Any], Any] = CrawlEnv.ledger,
 ) -> dict[str, float]:
-    """Run an episode with each knob, on the same pages and events; return indexed metrics.
+    """Run an episode with each knob on the same pages and events; return its measures by knob.
 
     Args:
         env: a single environment.
@@ -197,13 +197,13 @@ def sweep(
 
 @spec("longevity-threshold-sweep")
 def swept(seed: int, *, entrant: Entrant, instance: str, num_pages: int) -> dict[str, float]:
-    """Return cost and staleness of an entrant in both stretches of time, for each knob."""
+    """Return a policy's cost and staleness in both stretches of time, for each of its knobs."""
     env = ticking(instance, num_pages, **entrant.shown)
     return sweep(env, entrant, seed, partial(in_stretches, num_pages=num_pages))
 
 
 def sweeps(quick: bool, *, entrants: Mapping[str, Entrant], instance: str) -> list[Measurement]:
-    """Return the sweeps of all entrants on a set of pages; the setting has the set's name."""
+    """Return the measurement of all policies over their knobs, on a set of pages of this name."""
     measures = {
         label: partial(swept, entrant=entrant.every(QUICK_STEP if quick else 1))
         for label, entrant in entrants.items()
@@ -213,7 +213,7 @@ def sweeps(quick: bool, *, entrants: Mapping[str, Entrant], instance: str) -> li
 
 
 def of_budget(records: Ledgers, num_pages: float) -> dict[str, float]:
-    """Return staleness of an episode and its second half, and crawls per page and day."""
+    """Return the staleness of an episode and of its second half, and crawls per page and day."""
     end = records[-1]
     half = next(ledger for ledger in records if ledger.time >= end.time / 2.0)
     late = (end.divergence_time - half.divergence_time) / (end.alive_time - half.alive_time)

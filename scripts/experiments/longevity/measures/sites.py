@@ -42,7 +42,7 @@ Window = tuple[float, float]
 
 
 def drawn_set(name: str, num_pages: int, days: float, seed: int) -> tuple[RegionPages, Contents]:
-    """Return the pages of a named set, and their contents up to a day or later.
+    """Return the simulated pages of a named set, and their contents up to a day or later.
 
     They equal those of an environment after a reset with that seed.
 
@@ -57,12 +57,12 @@ def drawn_set(name: str, num_pages: int, days: float, seed: int) -> tuple[Region
 
 
 def drawn_contents(pages: RegionPages, days: float, seed: int) -> Contents:
-    """Return the contents of pages with a seed, up to a day or later."""
+    """Return the contents of simulated pages with a seed, up to day ``days`` or later."""
     return pages.draw_contents(generator(roots(seed).tape, 0), days)
 
 
 def available(shipped: bool = False) -> tuple[str, ...]:
-    """Return the names of available sites with recorded fragments, or only of shipped ones."""
+    """Return the names of the available sites with recorded fragments, or of shipped ones only."""
     folders = histories.sites()
     names = traces.shipped() if shipped else folders
     return tuple(site for site in names if (folders[site] / "fragments.parquet").exists())
@@ -80,7 +80,7 @@ def trace_of(site: str) -> Trace:
 
 
 def windows(site: str, days: float) -> tuple[Window, ...]:
-    """Return the consecutive windows of ``days`` days of a record; drop a shorter rest.
+    """Return the consecutive windows of ``days`` days of a site's record; drop a shorter rest.
 
     Raises:
         ValueError: the record is shorter.
@@ -93,9 +93,9 @@ def windows(site: str, days: float) -> tuple[Window, ...]:
 
 
 def lasting(site: str, window: Window) -> Contents:
-    """Return the contents of pages with recorded fragments that exist throughout a window.
+    """Return the contents of the pages with recorded fragments that exist all through a window.
 
-    Times are since its start. Fragments that are present at the start have a birth before it.
+    Times count from the window's start. Fragments present at the start have a birth before it.
 
     Raises:
         ValueError: the window is not in the record, or there is no such page.
@@ -121,7 +121,7 @@ def of_pages(contents: Contents, pages: IntArray) -> Contents:
 
 
 class SecondHalf(NamedTuple):
-    """The second half of a record: its days, its pages with fragments, and their contents.
+    """The second half of a site's record: its days, its pages with fragments, and their contents.
 
     ``pages`` are rows of the trace, (k,); ``alive`` is the mean number of those that exist.
     """
@@ -135,7 +135,7 @@ class SecondHalf(NamedTuple):
 
 @cache
 def second_half(site: str) -> SecondHalf:
-    """Read the second half of a site's record, of at most MAX_PAGES pages.
+    """Read the second half of a site's record, with a random MAX_PAGES of its pages if it has more.
 
     Raises:
         ValueError: it is not available, or has no fragments.
@@ -200,7 +200,7 @@ def replayed(
 
 @cache
 def curves(site: str, *, of_played: bool = False) -> TabulatedCurves:
-    """Return average divergence curves of a site's pages, measured in the first half of its record.
+    """Return the average divergence curve of each page of a site, from its record's first half.
 
     The first and the last content of a page are extended to times when it did not exist. A page
     that never existed has the mean curve of the others.

@@ -18,7 +18,7 @@ SNAPSHOTS, INTERVAL = 30, 2.0
 
 
 class Runs(NamedTuple):
-    """Runs of contiguous snapshots with the same fragments; a row per run.
+    """Runs: the contiguous snapshots that contain the same set of fragments; a row per run.
 
     Attributes:
         num_pages: m.
@@ -40,12 +40,12 @@ class Runs(NamedTuple):
 
 
 def snapshot_times(snapshots: int = SNAPSHOTS) -> FloatArray:
-    """Return the times of snapshots, (S,); the first is 0."""
+    """Return the times of so many evenly spaced snapshots in days, (S,); the first is 0."""
     return INTERVAL * np.arange(float(snapshots))
 
 
 def substitutes(missing: BoolArray) -> IntArray:
-    """Return the number of the last snapshot that is not missing, for each snapshot, (m, S).
+    """Return, for each snapshot of each page, the number of the last one not missing, (m, S).
 
     Missing snapshots have the content of the previous one (section 3.1). The first snapshot exists,
     also if ``missing``, (m, S), is True.
@@ -55,7 +55,7 @@ def substitutes(missing: BoolArray) -> IntArray:
 
 
 def runs_of(contents: Contents, times: FloatArray, standing: IntArray | None = None) -> Runs:
-    """Return the runs of snapshots that contain the fragments of pages.
+    """Return the runs of contiguous snapshots that contain the fragments of each page.
 
     A fragment that disappears and reappears between two snapshots counts as present throughout.
 
@@ -101,7 +101,7 @@ def runs_of(contents: Contents, times: FloatArray, standing: IntArray | None = N
 
 
 def changed(runs: Runs) -> BoolArray:
-    """Return whether each snapshot differs from the one before, (m, S); the first is False."""
+    """Return whether a page's snapshot differs from the one before, (m, S); the first is False."""
     differs = np.zeros((runs.num_pages, runs.snapshots + 1), np.bool_)
     differs[runs.page, runs.begin] = True
     differs[runs.page, runs.end] = True
@@ -110,15 +110,15 @@ def changed(runs: Runs) -> BoolArray:
 
 
 def change_frequency(runs: Runs) -> FloatArray:
-    """Return the share of snapshots that differ from the one before (section 3.2), (m,)."""
+    """Return the share of each page's snapshots that differ from the one before (3.2), (m,)."""
     frequency: FloatArray = changed(runs)[:, 1:].mean(axis=1)
     return frequency
 
 
 def longevity(runs: Runs) -> FloatArray:
-    """Return the mean number of contiguous snapshots that contain a fragment (section 3.2), (m,).
+    """Return the mean number of contiguous snapshots that contain a page's fragment (3.2), (m,).
 
-    Fragments in the first or the last snapshot are excluded; NaN if a page has no others.
+    Fragments in the first or the last snapshot are excluded; NaN if no fragments remain.
     """
     page, size = runs.page[runs.complete], runs.size[runs.complete].astype(np.float64)
     lived = size * (runs.end - runs.begin)[runs.complete]

@@ -43,7 +43,7 @@ RECORDED_DAYS = 200.0
 
 
 def panel_titles() -> dict[tuple[str, str], str]:
-    """Return the titles of panels, by setting and page."""
+    """Return the titles of the pictures' panels, by setting and page."""
     static, churn = REGIONS.size[:, 0], REGIONS.size[:, 1]
     titles = {
         (MODEL, PAGE_A): f"page A: {static[0]} fragments are static, {churn[0]} in a churn region",
@@ -57,20 +57,20 @@ def panel_titles() -> dict[tuple[str, str], str]:
 
 
 def of_first_seed(rows: Sequence[Row], name: str) -> dict[tuple[str, str], FloatArray]:
-    """Return an indexed metric of seed 0, by setting and page."""
+    """Return the arrays of an indexed metric of seed 0, by setting and page."""
     return {key[:2]: values for key, values in gathered(rows, name).items() if key[2] == 0}
 
 
 def drawn_pages(seed: int, days: float) -> Contents:
-    """Return the contents of the two drawn pages over ``days`` days or more."""
+    """Return the contents of the two simulated pages A and B, over ``days`` days or more."""
     return sites.drawn_contents(RegionPages(np.ones(2), REGIONS, bandwidth=1.0), days, seed)
 
 
 def recorded_pages(site: str) -> tuple[Contents, float]:
     """Return the contents of two pages of a site, one like A and one like B, and their days.
 
-    They have the smallest and the largest known longevity of pages that change at least as often as
-    the median changing page.
+    Among pages that change at least as often as the median changing page, they have the smallest
+    and the largest known longevity.
 
     Raises:
         ValueError: the site is not available, or has fewer than two such pages.

@@ -296,8 +296,8 @@ def test_the_overview_has_what_the_page_shows(client: Client) -> None:
 def test_times_are_merged_when_there_are_many() -> None:
     history = History()
     for minute in range(1000):
-        history.at((minute + 0.5) / 1440.0)["outcomes"]["changed"] += 1
-        history.at((minute + 0.5) / 1440.0)["expected"] = minute
+        history.bin_at((minute + 0.5) / 1440.0)["outcomes"]["changed"] += 1
+        history.bin_at((minute + 0.5) / 1440.0)["expected"] = minute
     table = history.table()
     assert BINS // 2 <= len(table) <= BINS
     assert history.width == 8.0 / 1440.0

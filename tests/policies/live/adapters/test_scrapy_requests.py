@@ -147,7 +147,7 @@ def test_errbacks_see_failures_and_not_unchanged_pages(tmp_path: Path) -> None:
     loop.scheduler.fetches.sent.clear()
     copied = failure.request.replace(url=URL + "/2")
     assert loop.scheduler.enqueue_request(copied)  # with the errback of the spider
-    assert '"errback": "failed"' in loop.scheduler.found[URL + "/2"][0]
+    assert '"errback": "failed"' in loop.scheduler.new_pages[URL + "/2"][0]
 
 
 def test_spiders_have_folders_and_need_their_callbacks(tmp_path: Path) -> None:

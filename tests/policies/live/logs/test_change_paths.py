@@ -29,7 +29,7 @@ def some_gaps(rng: np.random.Generator, pages: int, sources: int) -> Gaps:
         first=np.append(0, np.cumsum(number)),
         start=np.cumsum(length) - length,
         length=length,
-        known=known,
+        has_evidence=known,
         changed=known & (rng.random(count) < 0.6),
         signal=signal,
         signal_at=at * length[gap],
@@ -178,7 +178,7 @@ def gaps_of(
         first=np.arange(0, len(start) + 1, 4),
         start=np.array(start),
         length=length,
-        known=np.arange(len(start)) % 4 < 3,
+        has_evidence=np.arange(len(start)) % 4 < 3,
         changed=np.array(changed),
         signal=np.append(0, np.cumsum(signals)),
         signal_at=np.array(at),
@@ -200,7 +200,7 @@ def test_unlikely_logs_end() -> None:
     for rates in ([1e-200, 1e-3], [1e-9, 1e5], [1e3, 1e3]):
         law = some_law(np.random.default_rng(1), 50, 1)._replace(rate=np.tile(rates, (50, 1)))
         drawn = draw_changes(gaps, law, np.random.default_rng(2))
-        for gap in np.flatnonzero(gaps.known):
+        for gap in np.flatnonzero(gaps.has_evidence):
             begin, end = gaps.start[gap], gaps.start[gap] + gaps.length[gap]
             page = int(np.searchsorted(gaps.first, gap, side="right")) - 1
             times = drawn.time[drawn.page == page]

@@ -154,7 +154,7 @@ def test_a_bandit_chooses_among_delays() -> None:
     env.reset(seed=0)
     bandit: Any = stress.acting("unknown delay")["Exp3, delays"](env)
     assert play(env, bandit, 0).crawls == 10
-    assert bandit.labels == ("mean 0.05", "mean 0.15", "mean 0.5", "mean 1.5")
+    assert bandit.of_lane().labels == ("mean 0.05", "mean 0.15", "mean 0.5", "mean 1.5")
 
 
 def test_settings_without_rows_are_left_out() -> None:

@@ -12,6 +12,7 @@ from scipy import stats
 
 import crawl_envs  # noqa: F401  # registers the environments
 from crawl_envs.instances.traces.fragments import window_contents
+from policies import bind
 from policies.longevity.offline import UniformRefresh
 from policies.values.divergence.regions import RegionCurves
 from scripts.experiments.longevity import fig1, fig2, fig4, interpolation
@@ -179,7 +180,7 @@ def test_an_environment_of_a_site_starts_in_its_middle_with_the_budget() -> None
     played = sites.second_half("garden-handbook")
     alive = played.alive
     env = sites.replayed("garden-handbook", form="scores", bandwidth=alive / 10.0, batch=2)
-    result, _ = ledgers(env, UniformRefresh, 0)
+    result, _ = ledgers(env, lambda env: bind(UniformRefresh(), env), 0)
     length = played.split.end - played.split.start
     assert result[-1].crawls == pytest.approx(length * alive / 10.0, rel=0.02)
     assert result[-1].alive_time / result[-1].time == pytest.approx(alive, rel=0.02)

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from crawl_envs.evaluation import Row
 from crawl_envs.types.ledgers import FragmentLedger
+from policies import bind
 from policies.longevity.offline import UniformRefresh
 from policies.values.divergence.regions import RegionCurves
 from scripts.experiments.longevity import beyond, fig8, fig9, fig11
@@ -62,7 +63,7 @@ def test_a_sweep_agrees_with_single_steps() -> None:
     result = swept(SEED, entrant=entrant, instance="quality", num_pages=NUM_PAGES)
     env = ticking("quality", NUM_PAGES, **PARAMETERS)
     observation, _ = env.reset(seed=SEED)
-    policy = UniformRefresh(env, interval=interval)
+    policy = bind(UniformRefresh(interval=interval), env)
     crawls, divergence, holistic = [], [], []
     over = False
     while not over:

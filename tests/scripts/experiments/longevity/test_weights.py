@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from policies import bind
 from policies.longevity.offline import FragmentStatic
 from policies.values.divergence.regions import RegionCurves
 from scripts.experiments.longevity.measures.plays import ledgers, ticking
@@ -77,8 +78,8 @@ def test_observed_weights_change_only_the_crawls() -> None:
     true = Weights(1, 16, 1)
     envs = [ticking("quality", 40, reveal="parameters") for _ in range(2)]
 
-    def make(env: Any) -> FragmentStatic:
-        return FragmentStatic(env, threshold=0.3)
+    def make(env: Any) -> Any:
+        return bind(FragmentStatic(threshold=0.3), env)
 
     def played(seen: Weights, true: Weights) -> list[Any]:
         env = Weighted(*envs, seen, true)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crawl_envs.evaluation import make_env
+from crawl_envs.evaluation import make_env, play
 from crawl_envs.instances.market import market
 from crawl_envs.types import Policy, Tracker
 from crawl_envs.worlds.offers.law import STEPS_PER_DAY, DayEvents
 from crawl_envs.worlds.offers.log import MarketLog, record
-from policies import DiscreteLambdaCrawl, UniformCrawl
+from policies import DiscreteLambdaCrawl, UniformCrawl, bind
 from policies.bandits.strategy_bandit import StrategyBandit
 from policies.offers.rates import HistoryRates, OfferRates
 from scripts.experiments.measures import offer_freshness as offer_measures
@@ -69,15 +69,16 @@ class Watched:
 
 def watched(run: Run, label: str, budget: float) -> Watched:
     """Play a strategy on a run and return what was noted."""
-    kind, source = STRATEGIES[label]
+    played = []
 
-    def make(env: Any) -> Watched:
-        return Watched(env, KINDS[kind](env, rates=strategies.rates_of(run, source, env)))
+    def noting(env: Any, policy: Policy, seed: int) -> None:
+        played.append(Watched(env, policy))
+        play(env, played[0], seed)
 
-    own = source == strategies.SELF_CRAWLED
-    _, policy = strategies.play_policy(run, budget, make, own_crawls=own)
-    assert isinstance(policy, Watched)
-    return policy
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strategies, "play_episode", noting)
+        strategies.play(run, label, budget)
+    return played[0]
 
 
 @pytest.mark.parametrize("bandwidth", [60.0, 2.0])
@@ -86,7 +87,8 @@ def test_unspent_budget_is_spread_over_all_offers(bandwidth: float) -> None:
     lane = OfferLane([features_of(0, np.arange(1.0, 7.0), 1.0, change)])
     core = OfferCore(lane, bandwidth=bandwidth)
     plain, spread = (
-        policy(core).predict(core.reset())[0][0] for policy in (DiscreteLambdaCrawl, LambdaRest)
+        bind(policy(), core).predict(core.reset())[0][0]
+        for policy in (DiscreteLambdaCrawl, LambdaRest)
     )
     if bandwidth == 2.0:
         np.testing.assert_allclose(spread, plain, rtol=1e-9)
@@ -126,9 +128,9 @@ def test_own_crawls_give_other_days_than_the_log(label: str) -> None:
 def test_the_last_days_of_a_run_are_evaluated() -> None:
     cores = []
 
-    def make(env: Any) -> Policy:
+    def make(env: Any) -> Any:
         cores.append(env.unwrapped)
-        return UniformCrawl(env)
+        return UniformCrawl()
 
     result, _ = strategies.play_policy(LARGER, SCANTY, make)
     assert np.array_equal(result.offer, strategies.play(LARGER, "Uniform", SCANTY)[0].offer)
@@ -149,14 +151,14 @@ SOURCES: dict[str, Callable[[Tracker], OfferRates]] = {
 def test_rates_are_cached_by_day_of_the_run(source: str) -> None:
     (_, drawn), asked = log_of(LARGER), []
 
-    def make(env: Any) -> Policy:
+    def make(env: Any) -> Any:
         rates = strategies.rates_of(LARGER, source, env)
 
         def noting(tracker: Tracker) -> OfferRates:
             asked.append((tracker, rates(tracker)))
             return asked[-1][1]
 
-        return KINDS["lambda"](env, rates=noting)
+        return KINDS["lambda"](rates=noting)
 
     for budget in (0.1, 0.2):
         strategies.play_policy(LARGER, budget, make)
@@ -215,9 +217,10 @@ def test_arms_are_drawn_from_a_stream_of_the_run() -> None:
 def test_choices_are_among_known_strategies(label: str) -> None:
     assert {*CHOICES[label].arms} <= {*STRATEGIES}
     env = make_env(strategies.ID, num_pages=50)
-    arms = {arm: UniformCrawl(env) for arm in CHOICES[label].arms}
-    policy = strategies.bandit(SMALL, env, CHOICES[label], arms, HistoryRates())
-    assert len(policy.labels) == len(CHOICES[label].arms)
+    env.reset(seed=0)
+    arms = {arm: UniformCrawl() for arm in CHOICES[label].arms}
+    policy = strategies.bandit(SMALL, CHOICES[label], arms, HistoryRates())
+    assert len(bind(policy, env).update().labels) == len(CHOICES[label].arms)
 
 
 def test_a_run_of_the_same_seed_is_the_same_and_of_another_is_not() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from crawl_envs.evaluation import play
 from crawl_envs.instances import traces
+from policies import bind
 from scripts.experiments.agents import real
 from scripts.experiments.measures import recorded
 from scripts.experiments.measures.site_logs import fitted_to_log, index_of_log, logged
@@ -39,7 +40,7 @@ def test_an_index_of_a_log_runs_on_the_days_after_it():
     env = recorded.reset_env(0, **setting, signals="both", known=known)
     np.testing.assert_array_equal(env.instance.recall, known["recall"])
     row = real.by_log(0, index=True, site=SHIPPED, days=10, importance="uniform")
-    policy = real.LearnedIndex(env, index=index)
+    policy = bind(real.LearnedIndex(index=index), env)
     assert row == {"freshness": play(env, policy, 0).freshness, real.REFUSED: 0.0}
     uninformed = real.crawled(
         0, policy="RoundRobin", signals="none", site=SHIPPED, days=10, importance="uniform"

@@ -16,9 +16,9 @@ SIZE: dict[str, Any] = {"budget": 0.1, "num_offers": 240, "days": [3, 2]}
 def test_all_labels_have_the_same_events(monkeypatch: pytest.MonkeyPatch) -> None:
     predict_by_history(monkeypatch)
 
-    def uniform(env: Any, **given: Any) -> Any:
+    def uniform(**given: Any) -> Any:
         assert given == {"aim": "gain", "weights": None}
-        return policies.make("UniformCrawl", env)
+        return policies.UniformCrawl()
 
     monkeypatch.setattr(experiment, "ContextualBandit", uniform)
     stepped = experiment.stepped(3, label=experiment.GAIN, **SIZE)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crawl_envs.types import Policy, Tracker
+from crawl_envs.types import Tracker
 from policies.bandits.strategy_bandit import StrategyBandit
 from policies.offers.rates import OfferRates
 from scripts.experiments.measures import offer_strategies as strategies
@@ -60,14 +60,14 @@ def test_stale_rates_are_those_of_day_0(source: str) -> None:
     """Of the rates and of the weights of rewards, which have the clicks of the same source."""
     first = []
 
-    def make(env: Any) -> Policy:
+    def make(env: Any) -> Any:
         def rates(tracker: Tracker) -> OfferRates:
             assert tracker.offers is not None
             if tracker.offers.day == 0:
                 first[:] = [strategies.rates_of(RUN, experiment.SOURCES[source], env)(tracker)]
             return first[0]
 
-        return strategies.KINDS["lambda"](env, rates=rates)
+        return strategies.KINDS["lambda"](rates=rates)
 
     wanted, _ = strategies.play_policy(RUN, 0.1, make)
     result = experiment.simulated(2, label="lambda", source=source, **SIZE)
@@ -84,13 +84,15 @@ def test_own_crawls_add_their_changes() -> None:
 def test_controls_learn_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = []
 
-    def remembering(*given: Any) -> StrategyBandit:
-        kept.append(strategies.bandit(*given))
-        return kept[-1]
+    def remembering(*given: Any, **more: Any) -> Any:
+        result = strategies.play_policy(*given, **more)
+        kept.append(result[1])
+        return result
 
-    monkeypatch.setattr(experiment, "bandit", remembering)
+    monkeypatch.setattr(experiment, "play_policy", remembering)
     for label in (experiment.MIXTURE, experiment.MOSTLY):
         experiment.simulated(2, label=label, source=PREDICTED, **SIZE)
+        assert isinstance(kept[-1], StrategyBandit)
         history = kept[-1].history()
         assert history.probabilities == pytest.approx(0.2)
         assert history.reward.sum() > 0.0
