@@ -6,7 +6,7 @@ import logging
 import re
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -94,6 +94,14 @@ def warn_of_no_cache() -> None:
     )
 
 
+def readable_entries(load_index: Callable[[], dict[Any, str]]) -> dict[Any, str]:
+    """Return the entries of a cache; none if a former version's name types that are gone."""
+    try:
+        return load_index()
+    except (AttributeError, ImportError):
+        return {}
+
+
 def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Function]:
     """Declare a Numba kernel: compiled at its first use, cached on disk.
 
@@ -111,6 +119,7 @@ def compiled(signature: Any = None, **options: Any) -> Callable[[Function], Func
         if index is not None:  # not with NUMBA_DISABLE_JIT, nor if Numba moves its index
             file = Path(function.__code__.co_filename)
             index._source_stamp = (index._source_stamp, sources_stamp(file))
+            index._load_index = partial(readable_entries, index._load_index)
             kernel._compiler._customize_flags = KnownFlags
         kernel.signature = signature
         return cast(Function, kernel)

@@ -178,7 +178,8 @@ class Bound:
         decision = self._lanes.get(lane)
         if decision is None or decision.episode != tracker.episode:
             policy = copy(self.policy) if decision is None else decision.policy
-            policy.require(tracker.problem)
+            if not isinstance(policy, CrawlPolicy):  # its compile does, for the problem it believes
+                policy.require(tracker.problem)
             policy.start(LanePages(self.core, lane))
             decision = Decision(policy, tracker.episode, tracker.time)
             self._lanes[lane] = decision

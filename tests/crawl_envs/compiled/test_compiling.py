@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -107,6 +107,29 @@ def test_the_cache_of_a_kernel_carries_the_stamp_of_its_file() -> None:
 
     index = kernel._cache._cache_file  # type: ignore[attr-defined]
     assert index._source_stamp[1] == sources_stamp(Path(__file__))
+
+
+class Former(NamedTuple):
+    """A record that the next version does not have."""
+
+    size: int
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_a_cache_that_names_a_type_which_is_gone_is_empty(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @compiled()
+    def kernel() -> int:
+        return 1
+
+    index = kernel._cache._cache_file  # type: ignore[attr-defined]
+    index._cache_path, index._index_path = str(tmp_path), str(tmp_path / "former.nbi")
+    index.save(Former, b"")
+    assert list(index._load_index()) == [Former]
+    monkeypatch.delattr(sys.modules[__name__], "Former")
+    assert index._load_index() == {}
+    assert kernel() == 1
 
 
 def test_kernels_are_compiled_where_no_folder_can_be_written(

@@ -44,6 +44,18 @@ def test_a_believed_problem_has_all_pages():
         policy.start(pages_of(6))
 
 
+def test_a_believed_problem_may_add_what_the_environment_hides():
+    env = gym.make("CrawlNCIS-v0", num_pages=6, bandwidth=3.0, horizon=2.0, reveal="importance")
+    observation, _ = env.reset(seed=1)
+    believed = env.unwrapped.instance.problem()
+    settings = {"believed": lambda problem: believed}
+    hidden = policies.make("GreedyNCIS", env)
+    with pytest.raises(ValueError, match="GreedyNCIS needs change_rate, recall"):
+        hidden.predict(observation)
+    page, _ = policies.make("GreedyNCIS", env, **settings).predict(observation)
+    assert env.action_space.contains(page)
+
+
 @compiled(VALUE.signature)
 def by_weight(parameters, page, elapsed, signals):
     return parameters[page, 0] * elapsed
