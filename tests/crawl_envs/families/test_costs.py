@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import gymnasium as gym
 import numpy as np
@@ -132,6 +132,20 @@ def test_environments_with_costs_keep_the_conventions(family, form, hidden):
 
 def without_name(arguments):
     return {name: value for name, value in arguments.items() if name != "name"}
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@EVERY_FAMILY
+def test_rollouts_with_costs_are_steps(family, hidden):
+    """Policies that know costs, and policies that do not, crawl different pages."""
+    env = bare(**settings(family, cost_spread=0.8, reveal_cost=not hidden))
+    env.reset(seed=6)
+    policy = policies.make("GreedyNCIS", env)
+    stepped = roll(env, policy, 6, compiled=False)
+    assert roll(env, policy, 6) == stepped
+    env.reset(seed=6)
+    blind = policies.make("GreedyNCIS", env, believed=lambda pages: replace(pages, cost=None))
+    assert (roll(env, blind, 6) == stepped) == hidden
 
 
 @pytest.mark.parametrize("hidden", [False, True])
