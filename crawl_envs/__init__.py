@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from crawl_envs.presets import PRESETS
+from crawl_envs.presets import COST_SETTINGS, PRESETS
 from crawl_envs.types import Instance
 
-__all__ = ["FAMILIES", "PRESETS", "Instance", "register_envs"]
+__all__ = ["COST_SETTINGS", "FAMILIES", "PRESETS", "Instance", "register_envs"]
 
 FAMILIES = {
     "CrawlHarmonic-v0": "crawl_envs.families.harmonic:CrawlHarmonic",

@@ -48,3 +48,14 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "CrawlLongevity-Random-100-v0": ("CrawlLongevity-v0", {**FLAT, "instance": "random"}),
 }
 """Preset ids, and the family and the arguments of each."""
+
+HIDDEN_COSTS: dict[str, Any] = {"reveal": "importance", "reveal_cost": False}
+COST_SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "noisy": ("CrawlNCIS-v0", {"instance": "noisy", "cost_spread": 1.0}),
+    "wide": ("CrawlNCIS-v0", {"instance": "noisy", "cost_spread": 2.0}),
+    "hidden": ("CrawlNCIS-v0", {"instance": "noisy", "cost_spread": 1.0, **HIDDEN_COSTS}),
+    "site": ("CrawlTrace-v0", {"cost_spread": 1.0}),
+    "hidden site": ("CrawlTrace-v0", {"cost_spread": 1.0, **HIDDEN_COSTS}),
+    "fragments": ("CrawlLongevity-v0", {"cost_spread": 1.0}),
+}
+"""Settings with costs of crawls by name, which are no ids: the family and the arguments of each."""

@@ -75,8 +75,8 @@ def _generator(
     of_drawn = {**of_drawn, "bandwidth_steps": tuple(of_drawn["bandwidth_steps"])}
     _refuse(of_drawn, OF_DRAWN, f"a trace, {instance!r}")
     kind = "directory" if signals is None else signals
-    budget = {"bandwidth": bandwidth, "cost_spread": cost_spread}
-    site = recorded(str(instance), signals=kind, fragments=True, **budget, **of_traces)
+    of_traces = {**of_traces, "bandwidth": bandwidth, "cost_spread": cost_spread}
+    site = recorded(str(instance), signals=kind, fragments=True, **of_traces)
     return site, {"horizon": site.duration, "tape": site.tape, "contents": site.contents}
 
 

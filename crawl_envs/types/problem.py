@@ -248,11 +248,11 @@ class Instance:
 
     def problem(self, reveal: Reveal = "parameters", reveal_cost: bool = True) -> Problem:
         """Return what policies may know of the instance; repeated calls return the same object."""
-        shown = reveal, reveal_cost
-        if shown not in self._problems:
+        key = reveal, reveal_cost
+        if key not in self._problems:
             problem = self._public(reveal)
-            self._problems[shown] = problem if reveal_cost else replace(problem, cost=None)
-        return self._problems[shown]
+            self._problems[key] = problem if reveal_cost else replace(problem, cost=None)
+        return self._problems[key]
 
     @cached_property
     def _problems(self) -> dict[tuple[Reveal, bool], Problem]:

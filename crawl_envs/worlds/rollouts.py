@@ -72,7 +72,7 @@ class Rollout:
 
     @property
     def crawl_counts(self) -> IntArray:
-        """Number of crawls of each page, (m,)."""
+        """Number of crawls of each page, (m,); times the instance's ``cost``, its spend."""
         return np.bincount(self.crawls, minlength=self.num_pages)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+import crawl_envs
 import policies
 from crawl_envs.checks import check_crawl_env
 from crawl_envs.evaluation import play as roll
@@ -135,6 +136,20 @@ def without_name(arguments):
 
 @pytest.mark.parametrize("hidden", [False, True])
 @EVERY_FAMILY
+def test_rollouts_with_costs_are_steps(family, hidden):
+    """Policies that know costs, and policies that do not, crawl different pages."""
+    env = bare(**settings(family, cost_spread=0.8, reveal_cost=not hidden))
+    env.reset(seed=6)
+    policy = policies.make("GreedyNCIS", env)
+    stepped = roll(env, policy, 6, compiled=False)
+    assert roll(env, policy, 6) == stepped
+    env.reset(seed=6)
+    blind = policies.make("GreedyNCIS", env, believed=lambda pages: replace(pages, cost=None))
+    assert (roll(env, blind, 6) == stepped) == hidden
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@EVERY_FAMILY
 def test_states_and_lanes_with_costs(family, hidden):
     arguments = settings(family, cost_spread=0.8, reveal_cost=not hidden)
     one, other = bare(**arguments), bare(**arguments)
@@ -208,6 +223,25 @@ def test_a_crawl_that_costs_more_than_the_budget_ends_the_episode():
     assert scores.last_log().page.tolist() == [1]  # the first waits for what it never gets
     with pytest.raises(ValueError, match="batch must be"):
         bare(num_pages=3, cost_spread=1.0, action="scores", batch=4)
+
+
+@pytest.mark.parametrize("name", crawl_envs.COST_SETTINGS)
+def test_settings_with_costs_spend_their_budget(name):
+    """And the spend by page is in the logs."""
+    family, arguments = crawl_envs.COST_SETTINGS[name]
+    env = bare(family, **arguments)
+    observation, _ = env.reset(seed=0)
+    policy, over, spend = policies.make("LearningGreedyNCIS", env), False, 0.0
+    while not over:
+        observation, _, _, over, _ = env.step(policy.predict(observation)[0])
+        log = env.last_log()
+        spend += np.bincount(log.page, log.cost, env.instance.num_pages)
+    ledger, counts = env.ledger(), spend / env.instance.cost
+    assert ledger.spend == pytest.approx(spend.sum(), rel=1e-9)
+    assert counts == pytest.approx(np.rint(counts), rel=1e-9)
+    assert counts.sum() == pytest.approx(ledger.crawls, rel=1e-9)
+    budget = env.instance.bandwidth * env.lanes.horizon
+    assert -1.0 <= ledger.spend - budget <= env.instance.cost.max()
 
 
 # Costs that crawls show

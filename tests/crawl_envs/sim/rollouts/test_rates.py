@@ -233,11 +233,13 @@ def test_pages_are_born_and_die(seed, sources):
     alive = [True, True, False, False]
     tape = Tape.of_events(4, alive=alive, num_sources=sources, **lists)
     recall = np.full((sources, 4), 1.0 / sources)
-    instance = Instance([1.0, 2.0, 0.5, 0.0], 1.0, recall, 1.0, bandwidth=1000.0)
+    cost = [0.25, 1.5, 2.0, 0.5] if seed % 2 else None
+    instance = Instance([1.0, 2.0, 0.5, 0.0], 1.0, recall, 1.0, bandwidth=1000.0, cost=cost)
     events = naive.written_events(**lists)
     rules = random_rules(rng, instance, (0.0, 2.0, 5.5))
     rollout = assert_same_rollout(instance, rules, events, 12.0, tape=tape, alive=alive)
     assert rollout.ledger.wasted > 0
+    assert (rollout.ledger.spend == rollout.ledger.crawls) == (cost is None)
     # And step by step, without answers.
     env = rated_of(instance, tape=tape, penalty=TABLE, horizon=12.0)
     env.reset(seed=SEED)
