@@ -297,10 +297,7 @@ class ContextualBandit(Policy):
         return self._pages(values, 1)
 
     def _paid_pages(self, values: FloatArray, budget: float, tracker: Tracker) -> IntArray:
-        """Return the best pages that a budget pays, and random ones; with costs, then all others.
-
-        The budget pays the last one in part.
-        """
+        """Return the pages that a budget pays, random ones last; with costs, then all others."""
         budget *= 1.0 - ROUNDING
         cost = tracker.problem.cost
         if cost is None:
