@@ -69,7 +69,7 @@ class Episodes:
         self, world: World, generator: InstanceGenerator, horizon: float, resample: bool
     ) -> None:
         self.world, self._generator = world, generator
-        self.horizon, self.epoch, self.resample = horizon, world.epoch, resample
+        self.horizon, self.resample = horizon, resample
         self.most_steps: int | None = None
         self.num_lanes, self.num_pages = world.num_lanes, world.num_pages
         self.num_sources = world.num_sources
@@ -82,6 +82,11 @@ class Episodes:
         self.steps_left = 0
 
     # Lengths
+
+    @property
+    def epoch(self) -> float | None:
+        """Length of an epoch; None for decisions at crawls."""
+        return self.world.epoch
 
     def _last_slot_of(self, instance: Instance) -> int:
         """Return the slot of an episode's last decision: a multiple of the batch, or an epoch.

@@ -138,7 +138,7 @@ def without_name(arguments):
 @EVERY_FAMILY
 def test_rollouts_with_costs_are_steps(family, hidden):
     """Policies that know costs, and policies that do not, crawl different pages."""
-    env = bare(**settings(family, cost_spread=0.8, reveal_cost=not hidden))
+    env = bare(**settings(family, cost_spread=1.5, reveal_cost=not hidden))
     env.reset(seed=6)
     policy = policies.make("GreedyNCIS", env)
     stepped = roll(env, policy, 6, compiled=False)
