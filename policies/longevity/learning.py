@@ -72,11 +72,9 @@ class LearningLongevity(RefreshPolicy):
         tracker = pages.tracker()
         if tracker.copies is None:
             raise ValueError(f"tracker must have copies for {self.name}, got None")
-        problem = tracker.problem.pooled()
+        problem = tracker.problem.per_cost().pooled()
         of_budget = self.form.action != "refresh"
-        interval = TICKS / problem.bandwidth
-        if of_budget:
-            interval = problem.num_pages / problem.per_cost().bandwidth
+        interval = (problem.num_pages if of_budget else TICKS) / problem.bandwidth
         copies = tracker.copies.divergence.shape[0]
         self.belief = DivergencePosterior(
             problem.num_pages, interval, copies=copies, memory=self.memory

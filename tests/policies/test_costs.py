@@ -61,16 +61,16 @@ def environment(instance, form):
 
 
 def follows(instance, problem, form, name):
-    return choices_of(environment(instance, form), problem, form, name)
+    return choices_of(environment(instance, form), problem, form, made(name), made(name))
 
 
-def choices_of(env, problem, form, name):
+def choices_of(env, problem, form, policy, other):
     """Yield the choices in an environment and those for another description of its pages."""
     core = env.unwrapped
     observation, _ = env.reset(seed=2)
-    bound = policies.bind(made(name), env)
+    bound = policies.bind(policy, env)
     epoch = core.epoch if form == "rates" else None
-    other = made(name).in_form(form, core.batch if form == "scores" else None, epoch)
+    other = other.in_form(form, core.batch if form == "scores" else None, epoch)
     sketches = core.first_sketch() if hasattr(core, "first_sketch") else None
     if sketches is not None:  # of pages with fragments
         problem = problem(core.problem)
@@ -134,13 +134,39 @@ def test_rates_are_within_the_bandwidth(name):
 @pytest.mark.parametrize("price", [1.0, 2.5])
 @pytest.mark.parametrize("name", policies.names(family="fragments", oracle=False))
 def test_equal_costs_of_pages_with_fragments_are_a_smaller_bandwidth(name, price):
-    env = gym.make("CrawlLongevity-v0", num_pages=8, bandwidth=1.5, horizon=60.0)
-
     def costly(problem):
         return replace(problem, bandwidth=1.5 * price, cost=np.full(8, price))
 
-    for action, choice, _ in choices_of(env, costly, "page", name):
+    place = {"num_pages": 8, "bandwidth": 1.5, "horizon": 60.0}
+    env = gym.make("CrawlLongevity-v0", **place)
+    for action, choice, _ in choices_of(env, costly, "page", made(name), made(name)):
         assert choice.tolist() == [action]
+    if name == "UniformRefresh":
+        return
+    env = gym.make("CrawlLongevity-v0", action="refresh", **place)
+    pair = (find(name)(threshold=threshold) for threshold in (0.05, 0.05 / price))
+    for action, choice, _ in choices_of(env, costly, "refresh", *pair):
+        assert choice.tolist() == np.flatnonzero(action).tolist()
+
+
+@pytest.mark.parametrize("name", policies.names("page", paper="LambdaCrawl", learns=True))
+def test_learned_rates_are_even_in_time(name):
+    instance = make("noisy", seed=1, num_pages=8, bandwidth=4.0, cost_spread=1.0)
+    pages = LivePages(instance.problem())
+    policy, slots = find(name)(epoch=50.0), EvenSlots(8, instance.cost)
+    policy.start(pages)
+    slots.plan(policy.allocation().rates, np.zeros(8))
+    assert instance.problem().spend(policy.allocation().rates) == pytest.approx(4.0, rel=1e-9)
+    for number in range(40):
+        assert policy.choose(pages.tracker()) == slots.take(np.ones(8, np.bool_))
+        pages.advance(pages.last_log(), 0.1 * (number + 1))
+        policy.update(pages.last_log(), pages.tracker())
+
+
+def test_plans_without_an_environment_last_as_many_crawls():
+    problem = pages_of(spread=0.0).problem()
+    dear = replace(problem, bandwidth=20.0, cost=np.full(8, 2.5))
+    assert LivePages(dear).horizon == LivePages(problem).horizon == 100.0
 
 
 # Rates against a general optimiser
@@ -191,6 +217,9 @@ def test_rates_are_those_of_a_general_optimiser(name):
         wanted = least(lambda r: LOSSES[name](mu, delta, r), cost, 4.0, np.ones(5))
     assert problem.spend(rates) == pytest.approx(4.0, rel=1e-9)
     np.testing.assert_allclose(rates, wanted, rtol=1e-3)
+    if name == "BinaryLambdaCrawl":
+        other = policies.LambdaCrawl(penalty=[0.0, 1.0]).rates(problem, 4.0)
+        np.testing.assert_allclose(other, rates, rtol=1e-6)
 
 
 def test_approximate_rates_share_the_spend_by_importance():
@@ -402,13 +431,13 @@ def test_fragments_are_refreshed_by_utility_per_unit_of_cost():
 
 
 def test_the_contextual_bandit_fills_the_budget_of_an_epoch():
-    cost = np.array([2.0, 0.5, 1.0, 4.0])
+    cost = np.array([8.0, 0.5, 1.0, 4.0])  # the best gain is not the best per unit of cost
     problem = Instance([4.0, 2.0, 1.0, 1.0], 1.0, bandwidth=3.0, cost=cost).problem()
     pages = LivePages(problem)
     pages.advance(pages.last_log(), 2.0)
     policy = policies.ContextualBandit(exploration=0.0).in_form("rates", epoch=1.0)
     policy.start(pages)
-    assert policy.choose(pages.tracker()).tolist() == [1.0, 1.0, 0.5, 0.0]
+    assert policy.choose(pages.tracker()).tolist() == [0.1875, 1.0, 1.0, 0.0]
     batch = policies.ContextualBandit(exploration=1.0).in_form("scores", 2)
     batch.start(pages)
     ranked = [batch.choose(pages.tracker()).tolist() for _ in range(20)]
