@@ -121,8 +121,6 @@ class Lanes(Episodes):
         self.penalty = penalty
         self.num_sources: int = getattr(generator, "num_sources", 1)
         self.costs = getattr(generator, "least_cost", None) is not None
-        if self.costs and tape is not None and tape.mortal:
-            raise ValueError("cost must be None where pages are born and die, got costs")
         epoch = None if epoch is None else quantity("epoch", epoch, above=0.0)
         self.budget: RateBudget | None = None
         if isinstance(form, CrawlRates):
