@@ -19,10 +19,7 @@ UNITS = aliases(
     "bodybytessent bytessent bytesreceived downloadsize responsebytes responselength responsesize "
     "transferredbytes totaltransferredbytes",
     seconds="seconds downloadlatency",
-) | dict.fromkeys(
-    "cost price credits tokens duration elapsed latency loadingtime loadtime requesttime "
-    "responsetime downloadtime".split(),
-    "",
+    **{"": "cost price credits tokens duration elapsed latency loadingtime loadtime responsetime "},
 )
 """Units of columns that may be costs, by name in small letters and digits; "" for its name."""
 LAST_CRAWLS = 10
