@@ -306,6 +306,6 @@ def test_environments_without_costs_refuse_them():
         with pytest.raises(ValueError, match="costs with cost_spread > 0"):
             bare(name).reset(seed=0, options={"instance": pinned})
     with pytest.raises(TypeError):
-        gym.make("CrawlLongevity-v0", cost_spread=1.0)
+        gym.make("CrawlOffers-v1", cost_spread=1.0)
     with pytest.raises(ValueError, match="cost_spread must lie in"):
         gym.make("CrawlNCIS-v0", cost_spread=4.0)
