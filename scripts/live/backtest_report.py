@@ -42,7 +42,7 @@ ARCHIVE = (
 )
 PAID = (
     "A crawl costs the mean of its page's crawls in these days, and policies expect the mean of "
-    "the ten before. Intervals do not allow for costs that vary from crawl to crawl."
+    "the eight before. Intervals do not allow for costs that vary from crawl to crawl."
 )
 
 
@@ -146,5 +146,6 @@ def answer(outcomes: Sequence[Outcome], costs: Costs) -> str:
     gain = tables.plus_minus(*best.gain, signed=True)
     return (
         f"Your crawls spent {with_unit(costs.spend, costs.unit)}. {best.policy} keeps the same "
-        f"freshness for {spend_in_words(best, costs)} (95%), or {gain} at the same spend."
+        f"freshness for {spend_in_words(best, costs)} (95%). At the same spend, its freshness "
+        f"differs by {gain}."
     )

@@ -85,16 +85,20 @@ def draw_backtest(
 
 
 def draw_budgets(
-    path: Path, bandwidths: Sequence[float], expected: FloatArray, bandwidth: float
+    path: Path,
+    bandwidths: Sequence[float],
+    expected: FloatArray,
+    bandwidth: float,
+    unit: str = "fetches",
 ) -> None:
     """Draw the largest long-run freshness (``expected``) by fetches per day; mark ``bandwidth``."""
-    names = [f"{value:,.4g}" for value in bandwidths]
+    names = [f"{x:,.4g}" if x < 1e4 else f"{x:,.0f}" for x in bandwidths]
     charts.lines(
         pd.DataFrame({"x": bandwidths, "y": expected}),
         path,
         charts.Frame(
             "Expected freshness by budget",
-            charts.Axis("fetches per day (logarithmic scale)", "log", None, bandwidths, names),
+            charts.Axis(f"{unit} per day (logarithmic scale)", "log", None, bandwidths, names),
             charts.Axis("largest long-run freshness"),
             upright=[charts.Rule(bandwidth, "this schedule")],
         ),
