@@ -204,7 +204,13 @@ class Backtest:
         for policy in (name for name in policies if not name.endswith(BLIND)):
             factory, name = candidate_of(policy).factory, policy.partition(":")[0]
             if not is_user_policy(policy):
-                factory(env)
+                bound: Any = factory(env)
+                played = getattr(bound, "policy", bound)
+                if self.costs is not None and not getattr(played, "allows_costs", False):
+                    raise ValueError(
+                        f"policies must allow costs, as index policies do, got {policy!r}; leave "
+                        "it out, or leave out cost"
+                    )
             else:
                 try:
                     try_choosing(env, factory)

@@ -27,7 +27,7 @@ from policies.live.scheduler import CrawlScheduler, DurableScheduler
 from scripts.live.fitting import ALWAYS, NEVER, ONCE
 from scripts.present.tables import counted
 
-OF_INSTANCE = ("importance", "change_rate", "recall", "false_signal_rate", "cost")
+OF_INSTANCE = ("importance", "change_rate", "recall", "false_signal_rate")
 ROUNDING = 1e-9
 """Allowed rounding error of the last day of a schedule, in days."""
 KEEP_GONE = 30.0
@@ -142,7 +142,7 @@ def plan(
     copies: FloatArray,
     until: float,
     progress: Callable[[float], None] = lambda time: None,
-    mean_cost: float = 1.0,
+    costs: FloatArray | None = None,
 ) -> Plan:
     """Return the fetches that a scheduler chooses until a day, if each fetch succeeds at once.
 
@@ -151,10 +151,11 @@ def plan(
         copies: time of the copy of each page, NaN without a copy, (m,).
         until: the last day.
         progress: called regularly with the time.
-        mean_cost: mean cost of a fetch.
+        costs: cost of a fetch of each page, (m,); None for 1.
     """
-    time, fetch_rate = scheduler.time, scheduler.bandwidth / mean_cost
-    at_once = max(1, round((until - time) * fetch_rate / MOST_TIMES))
+    time, paid = scheduler.time, np.ones(copies.size) if costs is None else costs
+    fetches = (until - time) * scheduler.bandwidth / paid.mean()
+    at_once = max(1, round(fetches / MOST_TIMES))
     copies = copies.copy()
     pages, times, elapsed = [], [], []
     while time <= until:
@@ -169,7 +170,7 @@ def plan(
         copies[page] = time
         if len(pages) % 256 == 0:
             progress(time)
-        time += (at_once - 1) / fetch_rate
+        time += (at_once - 1) * float(paid[page].mean()) / scheduler.bandwidth
     if not pages:
         return Plan.empty()
     return Plan(np.concatenate(pages), np.concatenate(times), np.concatenate(elapsed))
@@ -270,7 +271,7 @@ def changes_since_copies(
     if table.signals is not None:
         first = np.unique(page, return_index=True)[1]
         columns, number = columns_of(table, page[first]), table.signals[:, page[first]]
-        recall, false = (np.atleast_2d(columns[name]) for name in OF_INSTANCE[2:4])
+        recall, false = (np.atleast_2d(columns[name]) for name in OF_INSTANCE[2:])
         recall = np.maximum(recall, columns.get("complete", 0.0))
         evidence = np.minimum(signal_evidence(rate[first], recall, false), 1e3)  # no inf * 0
         until_start = np.maximum(elapsed[first] - (time[first] - start), 0.0)
@@ -329,6 +330,6 @@ def expected_freshness(table: PageTable, bandwidths: Sequence[float]) -> FloatAr
     It is the optimum of NCIS (Theorem 1), which uses future signals. The table needs change rates.
     """
     columns = columns_of(table, living(table))
-    parameters = {name: columns[name] for name in OF_INSTANCE if name in columns}
+    parameters = {name: columns.get(name) for name in (*OF_INSTANCE, "cost")}
     instances = (Instance(bandwidth=bandwidth, **parameters) for bandwidth in bandwidths)
     return np.array([solvers.ncis(instance).objective for instance in instances])

@@ -97,7 +97,7 @@ def choose(schedule: planning.Schedule, end: float, recheck_gone: float | None) 
             page_tables.copies_of(table),
             end,
             lambda time: progress.update(bar, completed=time - first),
-            float(costs[page_tables.living(table)].mean()),
+            table.cost,
         )
     return planning.merged(plan, extra)
 
@@ -117,7 +117,7 @@ def write(
     if table.cost is not None:
         cost = table.cost[plan.page]
         names, columns = [*names, "cost"], [*columns, [f"{x:.6g}" for x in cost]]
-        spend = f" for {with_unit(cost.sum(), 'of cost')}"
+        spend = f" for a cost of {with_unit(cost.sum(), '')}"
     rows = list(zip(*columns, strict=True))
     console = tables.console()
     for time, url, why, *paid in rows[:5]:
@@ -134,8 +134,8 @@ def write(
             f"largest long-run freshness with these rates: {expected[SHARES.index(1.0)]:.3f}"
         )
     console.print(
-        f"{tables.counted(len(times), 'fetch', 'fetches')}{spend} of "
-        f"{tables.counted(np.unique(plan.page).size, 'page')} with {policy}, "
+        f"{tables.counted(len(times), 'fetch', 'fetches')} of "
+        f"{tables.counted(np.unique(plan.page).size, 'page')}{spend} with {policy}, "
         f"{_text(first, dated)} to {_text(end, dated)} -> {folder}",
         soft_wrap=True,
     )

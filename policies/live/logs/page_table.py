@@ -46,7 +46,7 @@ def _costs(rows: Columns, word: str) -> FloatArray:
     expected = f"a number from {SMALLEST:g} to {LARGEST:g}, or nothing if it is unknown"
     rows.check(word, (cost < SMALLEST) | (cost > LARGEST), expected)
     rows.note("missing costs, taken as the mean of the host", np.isnan(cost))
-    mean = "none known" if np.isnan(cost).all() else f"on average {np.nanmean(cost):.4g}"
+    mean = "none known" if np.isnan(cost).all() else f"on average {np.nanmean(cost):,.6g}"
     rows.notes.append(f"crawls have costs (column 'cost', {mean}): the bandwidth is cost per day")
     return cost
 
