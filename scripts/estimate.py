@@ -15,6 +15,7 @@ the table of pages.
 Writes summary.csv and log.png; with signals audit.csv and audit.png; and pages.csv, which
 scripts.schedule reads: url, importance, host, change_rate with its interval and evidence, recall
 and false_signal_rate of each source, signals (their number since the last crawl), last_crawl, gone.
+With --cost it also has cost, the mean of the page's last ten crawls, or of its host.
 For people it also has change_rate_own (from the crawls of the page alone), standard errors and the
 number of crawls.
 """
@@ -33,7 +34,7 @@ from scripts.cli.commands import command_of
 from scripts.cli.options import input_folder
 from scripts.live.audit import write_audit
 from scripts.live.fitting import BOTH, Fitted, errors_of, fit_log, table_of
-from scripts.live.options import ReadingOptions, read_log, weights_and_groups
+from scripts.live.options import Cost, ReadingOptions, read_log, weights_and_groups
 from scripts.live.summary import print_summary, write_summary
 from scripts.present import tables
 from scripts.study.rows import check_folder
@@ -43,13 +44,14 @@ from scripts.study.rows import check_folder
 class EstimateOptions(ReadingOptions):
     """Arguments of ``scripts.estimate``."""
 
+    cost: Cost = None
     out: Annotated[Path | None, Option(help="Folder.", show_default="runs/estimate-LOG")] = None
 
 
 def main(options: EstimateOptions) -> None:
     """Estimate rates and signal quality from a log, audit its signals, and write the results."""
     folder = options.out or input_folder("estimate", options.log[0])
-    recorded = read_log(options)
+    recorded = read_log(options, options.cost)
     importance, group = weights_and_groups(recorded, options)
     print_summary(recorded, options.title)
     fitted = fit_log(recorded, group)

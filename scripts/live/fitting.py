@@ -30,6 +30,7 @@ from policies.estimators.count_priors import fit_rate_prior
 from policies.estimators.source_times import silent_days
 from policies.live.adapters import messages
 from policies.live.logs import OUTCOMES, CrawlLog, PageTable, hosts_of
+from policies.live.logs.costs import expected_costs
 from policies.live.logs.crawl_log import Intervals
 from scripts.present.tables import counted
 
@@ -209,6 +210,7 @@ def table_of(log: CrawlLog, importance: FloatArray, fitted: Fitted) -> PageTable
     return PageTable(
         urls=log.urls,
         importance=importance,
+        cost=None if log.cost is None else expected_costs(log),
         host=hosts_of(log.urls),
         change_rate=within_domain(quality.change_rate),
         change_rate_low=fitted.low,

@@ -31,6 +31,14 @@ Column = Annotated[
     ),
 ]
 
+Cost = Annotated[
+    str | None,
+    Option(
+        help="Column with the cost of each crawl, such as its bytes; results are in its unit.",
+        show_default="none: crawls of equal cost",
+    ),
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
@@ -79,14 +87,15 @@ class ReadingOptions:
         return self.log[0].name
 
 
-def read_log(options: ReadingOptions) -> CrawlLog:
-    """Read the crawl log from the files and settings in the options."""
+def read_log(options: ReadingOptions, cost: str | None = None) -> CrawlLog:
+    """Read the crawl log from the files and settings in the options, with a column of costs."""
     merged = options.merge or ()
     for name in merged:
         one_of("merge", name, ("scheme", "www"))
     return read_crawl_log(
         options.log,
         columns=named_values(options.column or [], "column", str),
+        cost=cost,
         format=options.format,
         events=options.events,
         event_columns=named_values(options.event_column or [], "event-column", str),

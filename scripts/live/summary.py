@@ -13,6 +13,7 @@ from rich.table import Table
 from crawl_envs.types import FloatArray
 from policies.estimators.source_times import silent_spans
 from policies.live.logs import CrawlLog
+from policies.live.logs.costs import expected_costs, with_unit
 from policies.live.logs.crawl_log import OUTCOMES
 from scripts.live.fitting import ALWAYS, NEVER, ONCE, evidence_of
 from scripts.present import tables
@@ -35,7 +36,7 @@ class Fact(NamedTuple):
 def facts(log: CrawlLog) -> list[Fact]:
     """Return the lines of a log's summary: rows, pages, times, signals and notes."""
     notes = (Fact("note", "", note) for note in log.notes)
-    return [*_rows(log), *_pages(log), *_times(log), *_signals(log), *notes]
+    return [*_rows(log), *_pages(log), *_costs(log), *_times(log), *_signals(log), *notes]
 
 
 def print_summary(log: CrawlLog, title: str) -> None:
@@ -120,6 +121,17 @@ def _pages(log: CrawlLog) -> Iterator[Fact]:
     ):
         number = int(pages.sum())
         yield Fact(f"  {name}", f"{number}", remark if number else "")
+
+
+def _costs(log: CrawlLog) -> Iterator[Fact]:
+    """Yield lines with the spend of all fetches, and the expected costs of the pages' crawls."""
+    if log.cost is None or log.history.cost is None:
+        return
+    cost = expected_costs(log)
+    low, high = (with_unit(x, log.unit) for x in np.quantile(cost, (0.1, 0.9)))
+    yield Fact("spend", with_unit(np.nansum(log.history.cost), log.unit), "of all rows")
+    remark = f"a tenth of the pages below {low}, a tenth above {high}"
+    yield Fact("mean cost of a page's crawl", with_unit(cost.mean(), log.unit), remark)
 
 
 def _times(log: CrawlLog) -> Iterator[Fact]:

@@ -40,6 +40,7 @@ class Wanted(NamedTuple):
         max_bad: largest share of rows that may be left out as unreadable; if it is positive, one
             row may be left out in any case.
         option: option of commands that gives ``columns``, for errors; empty if there is none.
+        options: words whose column has an option of its own, of the same name.
     """
 
     word_pattern: re.Pattern[str]
@@ -49,6 +50,15 @@ class Wanted(NamedTuple):
     absent: tuple[str, ...] = ("",)
     max_bad: float = 0.0
     option: str = "column"
+    options: tuple[str, ...] = ()
+
+    def with_option(self, word: str, name: str) -> Wanted:
+        """Also read the column ``name`` for a word, which is an option of commands."""
+        if not name or word in self.columns or name in self.columns.values():
+            raise ValueError(f"{word} must name a column that is not read yet, got {name!r}")
+        pattern = re.compile(f"{self.word_pattern.pattern}|{word}")
+        columns, options = {**self.columns, word: name}, (*self.options, word)
+        return self._replace(word_pattern=pattern, columns=columns, options=options)
 
     def word(self, name: str) -> tuple[str, int]:
         """Return the suite's word for a column of a file, or "", and the rank of its aliases.
@@ -75,6 +85,8 @@ class Wanted(NamedTuple):
         """Return the end of an error message: which option names another column for a word."""
         if not self.option:
             return ""
+        if word in self.options:
+            return f"; give --{word} NAME (in Python: {word})"
         none = "" if needed or word in self.required else f", or --{self.option} {word}= for none"
         return f"; give --{self.option} {word}=NAME{none} (in Python: {self.argument})"
 

@@ -65,11 +65,13 @@ class History(NamedTuple):
         page: row of the page, -1 if it was never found, (h,) int64.
         time: days as in the log; fetches before its first crawl are negative, (h,) float64.
         outcome: index into OUTCOMES, (h,) int8.
+        cost: cost of the fetch, NaN if unknown, (h,) float64; None without costs.
     """
 
     page: IntArray
     time: FloatArray
     outcome: NDArray[np.int8]
+    cost: FloatArray | None = None
 
 
 NO_FETCHES = History(np.empty(0, np.int64), np.empty(0), np.empty(0, np.int8))
@@ -103,6 +105,8 @@ class CrawlLog:
         redirected: whether the last fetch of each page was redirected, (m,) bool.
         history: all fetches; empty if the log was not read from a file.
         of_archive: whether the log was read from the index of a web archive.
+        cost: cost of each crawl, >= 0, NaN if unknown, (n,) float64; None without costs.
+        unit: unit of the costs.
         notes: sentences on what was guessed, merged or left out.
     """
 
@@ -123,6 +127,8 @@ class CrawlLog:
     redirected: BoolArray = None  # type: ignore[assignment]
     history: History = NO_FETCHES
     of_archive: bool = False
+    cost: FloatArray | None = None
+    unit: str = ""
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -59,7 +59,8 @@ FIRST_LINES = {
 }
 """The pattern of a file's first line by format."""
 HERITRIX = (
-    r"^(?P<time>\S+)\s+(?P<status>\S+)\s+\S+\s+(?P<url>\S+)(?:\s+\S+){5}\s+(?P<digest>\S+)"
+    r"^(?P<time>\S+)\s+(?P<status>\S+)\s+(?P<size>\S+)\s+(?P<url>\S+)(?:\s+\S+){5}\s+"
+    r"(?P<digest>\S+)"
     r"(?:\s+\S+\s+\S*?(?P<truncated>(?:time|len|header)Trunc)|\s|$)"
 )
 CDX_FIELDS = {"N": "urlkey", "a": "url", "b": "time", "m": "mime", "s": "status", "k": "digest"}

@@ -19,6 +19,7 @@ from crawl_envs.system.files import replacing
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import LARGEST, SMALLEST
 from policies.live.logs.columns import ABSENT, Columns, Wanted
+from policies.live.logs.costs import fill_costs
 from policies.live.logs.formats import read_columns
 from policies.live.logs.signals import signal_counts
 from policies.live.logs.times import MICROSECONDS_PER_DAY
@@ -39,6 +40,16 @@ def _ends(rows: Columns, word: str) -> FloatArray:
     return values
 
 
+def _costs(rows: Columns, word: str) -> FloatArray:
+    """Read a column of costs > 0, NaN for missing values; add a note on them and the unit."""
+    cost = rows.numbers(word)
+    expected = f"a number from {SMALLEST:g} to {LARGEST:g}, or nothing if it is unknown"
+    rows.check(word, (cost < SMALLEST) | (cost > LARGEST), expected)
+    rows.notes.append("crawls have the costs of column 'cost': the bandwidth is cost per day")
+    rows.note("missing costs, taken as the mean of the host", np.isnan(cost))
+    return cost
+
+
 def _truths(rows: Columns, word: str) -> BoolArray:
     """Read a column of truth values; missing values are bad rows."""
     flags = rows.flags(word)
@@ -56,6 +67,7 @@ _quantities = partial(
 _shares = partial(_numbers, low=0.0, high=1.0, expected="a number from 0 to 1")
 READERS: dict[str, Callable[[Columns, str], Any]] = {
     "importance": _quantities,
+    "cost": _costs,
     "host": partial(Columns.words, optional=True),
     "group": Columns.words,
     "change_rate": _quantities,
@@ -80,6 +92,7 @@ class PageTable:
     Attributes:
         urls: name of each page, all different, (m,) str objects.
         importance: weight >= 0, (m,) float64.
+        cost: expected cost of a crawl, > 0, (m,) float64.
         host: name of the host, (m,) str objects; empty if the URL has none.
         group: label of pages that are alike, (m,) str objects.
         change_rate: changes per day, 0 or in the supported domain, (m,) float64.
@@ -102,6 +115,7 @@ class PageTable:
     urls: NDArray[np.object_]
     importance: FloatArray
     host: NDArray[np.object_]
+    cost: FloatArray | None = None
     group: NDArray[np.object_] | None = None
     change_rate: FloatArray | None = None
     recall: FloatArray | None = None
@@ -127,7 +141,8 @@ def read_page_table(path: str | Path, columns: Mapping[str, str] | None = None) 
     """Read a table of pages, in CSV, JSON lines or Parquet; others are ignored, and noted.
 
     ``url`` is needed. ``importance`` is 1 where there is no such column, ``host`` that of the
-    URL where there is none, or a text such as ``NULL``. ``recall``, ``false_signal_rate``,
+    URL where there is none, or a text such as ``NULL``. A missing ``cost`` is the mean of the host,
+    or of all pages. ``recall``, ``false_signal_rate``,
     ``precision`` and ``signals`` are those of a single source, ``recall:NAME`` and so on of
     several. ``precision`` is the share of signals that a change emitted; it is read where there is
     no false signal rate, which is then recall * change_rate * (1 - precision) / precision.
@@ -153,6 +168,8 @@ def read_page_table(path: str | Path, columns: Mapping[str, str] | None = None) 
     hosts = hosts_of(codes.texts)
     named = values.get("host", hosts)
     values["host"] = np.where(np.isin(named, ABSENT), hosts, named)
+    if "cost" in values:
+        values["cost"] = fill_costs(values["cost"], values["host"])
     if "change_rate_low" in rows and "change_rate_high" in rows:
         low, high = values["change_rate_low"], values["change_rate_high"]
         high[np.isnan(high) & ~np.isnan(low)] = np.inf

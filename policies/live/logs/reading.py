@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types import BoolArray, IntArray
+from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import one_of, real, share
 from policies.live.logs.columns import ABSENT, Columns, Wanted, aliases
+from policies.live.logs.costs import note_candidates, note_costs, read_costs
 from policies.live.logs.crawl_log import OUTCOMES, CrawlLog, Dropped, History
 from policies.live.logs.formats import read_columns
 from policies.live.logs.observations import (
@@ -70,6 +71,7 @@ def read_crawl_log(
     path: str | Path | Sequence[str | Path],
     *,
     columns: Mapping[str, str] | None = None,
+    cost: str | None = None,
     format: str | None = None,
     events: str | Path | None = None,
     event_columns: Mapping[str, str] | None = None,
@@ -118,6 +120,8 @@ def read_crawl_log(
         path: the file, or several with the same columns.
         columns: names in the file of columns that have other names than above; the name of a value
             in a JSON object has a dot, ``hash.body_md5``; an empty name for a column not to read.
+        cost: name in the file of the column with the cost of each fetch, such as its bytes; None
+            to read no costs. A missing value is unknown.
         format: one of :mod:`policies.live.logs.formats`; None to guess it from the first line or
             the extension.
         events: a CSV, JSON lines or Parquet file of signals with columns ``url``, ``time`` and,
@@ -137,7 +141,8 @@ def read_crawl_log(
 
     Raises:
         ValueError: a file that is missing, empty or of another format, a missing column, too many
-            rows that cannot be read, with the line of the first; or no crawl is left.
+            rows that cannot be read, with the line of the first; no crawl, or no cost above 0, is
+            left.
     """
     paths = [Path(path)] if isinstance(path, str | Path) else [Path(one) for one in path]
     if not paths:
@@ -148,6 +153,8 @@ def read_crawl_log(
         raise ValueError("event_columns (--event-column) needs events (--events), got none")
     tolerance, bad = real("clock_tolerance", clock_tolerance, least=0.0), share("max_bad", max_bad)
     wanted = Wanted(LOG_COLUMNS, ("url", "time"), columns or {}, ALIASES, ABSENT, bad)
+    if cost is not None:
+        wanted = wanted.with_option("cost", cost)
     rows = read_columns(paths, wanted, format)
     present = [word for word in EVIDENCE if word in rows]
     if not present:
@@ -160,11 +167,14 @@ def read_crawl_log(
         ignored = [rows.names[word] for word in present if word not in (evidence, "last_modified")]
         rows.notes += [f"changes are those of column {name!r}, not of {ignored}"] * bool(ignored)
     rows.note_others()
+    if cost is None:
+        note_candidates(rows)
     leave_out_records(rows)
     times, dated = _times(rows, time_unit)
     status, counts = np.full(rows.num_rows, np.nan), signal_counts(rows)
     if "status" in rows:
         status = rows.numbers("status", "an HTTP status or a negative number")
+    paid = None if cost is None else read_costs(rows)
     content = evidence_of(rows, evidence, times, status, dated, tolerance)
     rows.check("url", rows.codes("url", optional=True).number < 0, "text")
     rows.settle()
@@ -181,7 +191,7 @@ def read_crawl_log(
     if events is not None:
         names = event_columns or {}
         signals = with_events(signals, Path(events), pages, dated, time_unit, rows, names)
-    return _log(rows, pages, crawls, outcome, gone, signals, dated)
+    return _log(rows, pages, crawls, outcome, gone, signals, dated, paid)
 
 
 def _times(rows: Columns, unit: str | None) -> tuple[Times, bool]:
@@ -201,6 +211,7 @@ def _log(
     gone: BoolArray,
     signals: Signals,
     dated: bool,
+    paid: FloatArray | None,
 ) -> CrawlLog:
     """Build the crawl log of the pages that were found at least once."""
     mask = (outcome <= CHANGED) | gone
@@ -223,6 +234,9 @@ def _log(
     redirected, redirect = _redirects(rows, pages, crawls, outcome, number)
     rows.note("signals with a date alone, at an unknown time of this day", dates)
     history = np.argsort(crawls.time, kind="stable")
+    cost, unit = None if paid is None else paid[crawls.row], ""
+    if cost is not None:
+        unit = note_costs(rows, cost)
     return CrawlLog(
         urls=pages.urls[crawled_pages],
         page=crawled.page[in_time],
@@ -239,8 +253,13 @@ def _log(
         signal_day=day[order],
         redirect=redirect,
         redirected=redirected,
-        history=History(crawls.page[history], crawls.time[history], outcome[history]),
+        history=History(
+            *(crawls.page[history], crawls.time[history], outcome[history]),
+            cost=None if cost is None else cost[history],
+        ),
         of_archive=rows.stamped,
+        cost=None if cost is None else cost[mask][in_time],
+        unit=unit,
         notes=tuple(rows.notes),
     )
 
