@@ -40,6 +40,7 @@ def answer(
     scheduler, table = None, None
     if folder is not None and DurableScheduler.holds(folder):
         resumes = f"resuming {folder}: its pages, signals, policy and bandwidth replace these"
+        resumes += "; so does its cap" * bool(wanted.caps)
         typer.echo(resumes, err=True)
     else:
         scheduler, table = wanted.scheduler(learn=learn, feeds=count), wanted.table

@@ -67,8 +67,9 @@ def columns_of(table: PageTable, rows: IntArray) -> dict[str, Any]:
             values = np.zeros((max(len(table.sources), 1), table.num_pages))
         if values is not None:
             columns[name] = values[0] if len(values) == 1 else values
-    if table.complete is not None:
-        columns["complete"] = table.complete
+    for name in ("complete", "cost"):
+        if (values := getattr(table, name)) is not None:
+            columns[name] = values
     return {name: values[..., rows] for name, values in columns.items()}
 
 

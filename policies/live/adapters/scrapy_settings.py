@@ -21,8 +21,11 @@ from policies.live.adapters import page_tables
 from policies.live.adapters.copies import text_of, without_user
 from policies.live.adapters.messages import SECONDS_PER_DAY
 from policies.live.scheduler import CrawlScheduler, DurableScheduler
+from policies.live.scheduler.spending import Spending
 
 SECOND = 1.0 / SECONDS_PER_DAY
+BURST = 10.0
+"""Seconds for which unused bandwidth is saved where fetches have costs."""
 ANY_URLS = ("http://q.invalid", "https://z.invalid/?~")
 """Example URLs; a rule that matches all of them matches every URL."""
 
@@ -54,6 +57,10 @@ class Options(NamedTuple):
     max_retry_after: float = 86_400.0
     overview_port: int | None = None
     compare: Callable[[Response], Any] = response_text
+    cost: str = ""
+    cap: float | None = None
+    cap_period: float | None = None
+    max_cost: float | None = None
 
 
 def decoded(value: Any) -> Any:
@@ -83,6 +90,8 @@ POSITIVE: Reader = "a number > 0", lambda value: quantity("it", float(value), ab
 AMOUNT: Reader = "a number >= 0", lambda value: quantity("it", float(value))
 READERS: dict[str, Reader] = {
     **dict.fromkeys(("bandwidth", "retry", "poll", "robots"), POSITIVE),
+    **dict.fromkeys(("cap", "cap_period", "max_cost"), POSITIVE),
+    "cost": ("bytes or seconds", lambda value: one_of("it", value, ("bytes", "seconds"))),
     **dict.fromkeys(("host_gap", "keep_gone", "skew", "least_interval", "max_retry_after"), AMOUNT),
     "feeds": ("{URL: number of a source of signals, from 0 on}", feeds_of),
     "rules": (
@@ -121,6 +130,24 @@ def read_options(settings: BaseSettings) -> Options:
     return Options(**values)
 
 
+def cap_of(options: Options, settings: BaseSettings) -> dict[str, float | None]:
+    """Return the arguments ``cap``, ``cap_period`` and ``max_cost``; ValueError if they are bad."""
+    period, max_cost = options.cap_period, options.max_cost
+    source = {"bytes": "DOWNLOAD_MAXSIZE", "seconds": "DOWNLOAD_TIMEOUT"}.get(options.cost)
+    if options.cap is not None:
+        period = SECONDS_PER_DAY if period is None else period
+        default = 1.0 if source is None else settings.getfloat(source)
+        max_cost = default if max_cost is None else max_cost
+    days = None if period is None else period * SECOND
+    arguments = {"cap": options.cap, "cap_period": days, "max_cost": max_cost}
+    try:
+        Spending(**arguments)
+    except ValueError as error:
+        way_out = f"; RECRAWL_MAX_COST is {source} unless it is set" if source else ""
+        raise ValueError(f"RECRAWL_CAP, with its period and largest cost: {error}{way_out}") from None
+    return arguments
+
+
 def timeout_of(settings: BaseSettings) -> float:
     """Return the days until a fetch counts as lost: twice Scrapy's timeout, for redirects."""
     return max(2.0 * settings.getfloat("DOWNLOAD_TIMEOUT"), 1.0) * SECOND
@@ -157,8 +184,10 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
     """
     folder = Path(options.folder) / "scheduler"
     table = None if options.pages is None else open_table(options.pages, options.feeds)
+    caps, unit = cap_of(options, settings), Path(options.folder) / "cost"
+    saved = settings.getint("CONCURRENT_REQUESTS") / options.bandwidth
     pace: dict[str, Any] = {
-        "burst": settings.getint("CONCURRENT_REQUESTS") / options.bandwidth,
+        "burst": BURST * SECOND if options.cost else saved,
         "timeout": timeout_of(settings),
         "retry": options.retry * SECOND,
     }
@@ -172,14 +201,16 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
     new = None
     if not DurableScheduler.holds(folder):
         fresh: dict[str, Any] = {"start": now, "learn": True, "resolution": SECOND}
-        new = CrawlScheduler(options.policy, options.bandwidth, **fixed, **pace, **fresh)
+        new = CrawlScheduler(options.policy, options.bandwidth, **fixed, **pace, **fresh, **caps)
         if table is not None:
             page_tables.add_pages(new, table, np.arange(table.num_pages), now)
             page_tables.report_signals(new, table, table.urls, now)
     policy = options.policy if ":" in options.policy else None  # a folder names no code
     pages = DurableScheduler(folder, new, policy=policy)
-    check_fixed(pages, options, fixed)
-    pages.configure(now, bandwidth=options.bandwidth, **pace)
+    fixed["cost"] = unit.read_text() if unit.exists() else options.cost
+    check_fixed(pages, options, fixed | {"cap": Spending(**caps)})
+    unit.write_text(options.cost)
+    pages.configure(now, bandwidth=options.bandwidth, cap=options.cap, **pace)
     if table is not None and new is None:  # those that are new in it
         page_tables.add_pages(pages, table, page_tables.living(table), now, known="skip")
     rows, interval = pages.pages.living(), options.least_interval * SECOND
@@ -192,8 +223,13 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
 def check_fixed(pages: DurableScheduler, options: Options, fixed: Mapping[str, Any]) -> None:
     """Raise ValueError, and close the folder, if a setting differs from that of the folder."""
     [lines], sources = pages.pages.choices.lines, pages.num_sources
+    caps = pages.pace.spending or Spending(), fixed["cap"]
     settings = {
         "RECRAWL_POLICY": (pages.pages.values.name, options.policy),
+        "RECRAWL_COST": [unit or "left out" for unit in (fixed["cost"], options.cost)],
+        "RECRAWL_CAP": ["set" if x.has_cap else "left out" for x in caps],
+        "RECRAWL_CAP_PERIOD": [f"{x.cap_period / SECOND:g}" for x in caps],
+        "RECRAWL_MAX_COST": [f"{x.max_cost:g}" for x in caps],
         "sources of RECRAWL_FEEDS": (sources, max(sources, fixed["num_sources"])),
         "RECRAWL_SKEW": [f"{x['skew'] / SECOND:g}" for x in (lines, fixed)],
         "RECRAWL_KEEP_GONE": [f"{x['keep_gone']:g}" for x in (lines, fixed)],
