@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.compiled.compiling import ready
-from crawl_envs.types.arguments import real
+from crawl_envs.types import IntArray
 from policies.live.scheduler.choices import hand_out, take, value_now
 from policies.live.scheduler.describing import description, stale, states_at, troubles
 from policies.live.scheduler.pacing import Fetch, PacedScheduler
@@ -38,10 +38,21 @@ class Asking(PacedScheduler):
         pages.allocate()
         rows = np.zeros(count, np.int64)
         if count or not len(pages):  # pages that are gone are forgotten in time
-            taken = ready(take)(*pages.arguments, pages.values.value, self.time, rows)
+            limits = rows, self.pace.balance
+            taken = ready(take)(*pages.arguments, pages.values.value, self.time, *limits)
             rows = rows[:taken]
+            self._pay(rows)
             pages.forget()
         return pages.ids.ids(rows)
+
+    def _pay(self, rows: IntArray) -> None:
+        """Take the fetches of pages that were handed out of the bandwidth and the cap."""
+        spending, choices = self.pace.spending, self.pages.choices
+        if spending is None:
+            self.pace.take(rows.size)
+            return
+        choices.sent_period[rows] = spending.period
+        self.pace.take(rows.size, float(choices.paid_cost[rows].sum()))
 
     def _next_chance(self) -> float:
         choices, times = self.pages.choices, [math.inf]
@@ -79,21 +90,21 @@ class Asking(PacedScheduler):
             ValueError: the page is unknown or gone, or ``burst`` is too short.
         """
         row, pages, pace = self.pages.row(page_id), self.pages, self.pace
-        if pages.values.apart and pace.most_saved < 2.0:
+        if pages.values.apart and pace.most_saved < pace.unit + pace.mean_cost:
             raise ValueError(
-                f"burst must be at least {1.0 / pace.bandwidth:g}, the time of a fetch, where "
-                f"pages are asked for, got {pace.burst:g}"
+                f"burst must be at least {pace.mean_cost / pace.bandwidth:g}, the time of a fetch, "
+                f"where pages are asked for, got {pace.burst:g}"
             )
         pace.advance(time)
         pages.allocate()
         pace.limit(pace.most_saved)
-        if pace.is_used_up:
+        if pace.is_used_up or pace.is_capped:
             return Fetch(None, pace.ask_again(self._next_chance))
         value = float(ready(value_now)(*pages.arguments, pages.values.value, pace.time, row))
         if math.isnan(value) or not self._grants(value):
             return Fetch(None, max(self._chance(row, value), pace.soon))
         ready(hand_out)(*pages.arguments, pace.time, row)
-        pace.taken += 1
+        self._pay(np.array([row]))
         return Fetch(page_id, pace.time)
 
     def _grants(self, value: float) -> bool:
@@ -124,7 +135,8 @@ class Asking(PacedScheduler):
         by the rates of changes and signals; ``state``; ``failures``; ``value``, its crawl value;
         ``due``, the time at which it may be fetched and its value reaches that of the pages
         fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for never); and
-        ``why``, the reason in words.
+        ``why``, the reason in words. Where fetches have costs also ``cost``, that of its next
+        fetch, and ``cost_source``, of whose mean: ``page``, ``host``, ``all`` or ``none``.
         """
         row = self.pages.row(page_id, gone=True)
         self.pages.allocate()
@@ -137,7 +149,9 @@ class Asking(PacedScheduler):
         counts, ask_again = states_at(self.pages, self.time), self.pace.ask_again(self._next_chance)
         states = ", ".join(f"{counts[k]} {STATES[k]}" for k in LISTED)
         reason = f"no page may be fetched before {ask_again:g}"
-        if self.pace.is_used_up:
+        if self.pace.is_capped:
+            reason = f"the cap is used up until {ask_again:g}"
+        elif self.pace.is_used_up:
             reason = f"the bandwidth is used up until {ask_again:g}"
         elif counts[READY] + counts[NEW]:
             reason = "there is a page to fetch"
@@ -150,8 +164,10 @@ class Asking(PacedScheduler):
         copy is fresh, by the rates of changes and signals, None where no change rates are known;
         ``failing``, the pages whose last fetch failed; ``starved``, those whose copy is older than
         ten mean times between two fetches of a page; ``late``, those whose copy is stale with more
-        than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the fetches that may be made
-        now.
+        than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the cost of the fetches that
+        may be made now. Where fetches have costs also ``spend``, their total cost; with a cap also
+        ``period_spend``, reserved of it in this period, ``cap_left``, and ``overcharged``, the
+        number of reports of a cost above ``max_cost``.
         """
         pages, now = self.pages, self._not_before_clock(time)
         pages.allocate()
@@ -160,15 +176,13 @@ class Asking(PacedScheduler):
         freshness = None
         if probability is not None and weight is not None and weight[rows].sum() > 0.0:
             freshness = float(1.0 - np.average(probability, weights=weight[rows]))
-        troubled = troubles(pages, rows, probability, now, self.bandwidth)
+        troubled = troubles(pages, rows, probability, now, self.pace.fetch_rate)
+        spending = self.pace.spending
         return {
             "states": dict(zip(STATES[1:], counts[1:].tolist(), strict=True)),
             "freshness": freshness,
             **{name: int(np.count_nonzero(which)) for name, which in troubled.items()},
             "held": int(np.count_nonzero(pages.choices.held > now)),
             "allowance": min(self.allowance, self.most_saved),
+            **({} if spending is None else spending.overview(now)),
         }
-
-    def _not_before_clock(self, time: float | None) -> float:
-        """Return a given time, or the clock's if the time is None or earlier."""
-        return self.time if time is None else max(self.time, real("time", time))

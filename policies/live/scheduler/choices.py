@@ -38,6 +38,7 @@ from policies.live.scheduler.states import (
     Choices,
     choices_at,
     due_pages,
+    expected_cost,
     join_queue,
     leave_queue,
     opening_hosts,
@@ -309,9 +310,27 @@ def send(choices: Choices, lazy: LazyArgmax, page: int, now: float) -> None:
     set_due(due_pages(choices), page, now + choices.lines[0].timeout)
 
 
-@compiled(types.int64(types.int64[::1], types.int64[::1], VALUE, types.float64, types.int64[::1]))
-def take(table: IntArray, search: IntArray, value: Any, now: float, pages: IntArray) -> int:
-    """Write the pages to fetch at a time to ``pages``, best first, and return their number."""
+@inlined(forceinline=True)
+def pay(choices: Choices, page: int) -> float:
+    """Return the expected cost of a page's fetch, and note it; 0 where fetches have no costs."""
+    if choices.paid_cost.shape[0] == 0:
+        return 0.0
+    choices.paid_cost[page] = expected_cost(choices, page)
+    return float(choices.paid_cost[page])
+
+
+@compiled(
+    types.int64(
+        *(types.int64[::1], types.int64[::1], VALUE, types.float64, types.int64[::1], types.float64)
+    )
+)
+def take(
+    table: IntArray, search: IntArray, value: Any, now: float, pages: IntArray, balance: float
+) -> int:
+    """Write the pages to fetch at a time to ``pages``, best first, and return their number.
+
+    No further page is taken when those before cost more than ``balance``.
+    """
     choices, lazy = choices_at(table), lazy_at(search)
     correct_clocks(choices, lazy, value, now)
     pass_due_times(choices, lazy, value, now)
@@ -322,14 +341,15 @@ def take(table: IntArray, search: IntArray, value: Any, now: float, pages: IntAr
     if many:
         pass_time(lazy, value, now)
         rank(lazy, value, now, ranked, span)
-    number, last = 0, -1
-    while number < count:
+    number, last, spend = 0, -1, 0.0
+    while number < count and spend <= balance:
         page = choose(choices, lazy, value, now, ranked, span)
         if page < 0:
             break
         if choices.status[page] == READY:
             last = page
         send(choices, lazy, page, now)
+        spend += pay(choices, page)
         pages[number] = page
         number += 1
     if last >= 0:
@@ -357,6 +377,7 @@ def hand_out(table: IntArray, search: IntArray, now: float, page: int) -> None:
     if choices.status[page] == NEW:
         leave_line(choices, page)
     send(choices, lazy, page, now)
+    pay(choices, page)
 
 
 @compiled(types.void(types.int64[::1], VALUE, types.float64))

@@ -11,7 +11,9 @@ from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import one_of, real, whole
 from policies.live.scheduler.calls import Noted
+from policies.live.scheduler.ids import first_of_each
 from policies.live.scheduler.pacing import PacedScheduler
+from policies.live.scheduler.page_costs import settle_costs, use_costs
 from policies.live.scheduler.page_learning import learn
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.reading import Ids, as_ids, read
@@ -73,6 +75,7 @@ class Events(PacedScheduler):
         *,
         retry_at: ArrayLike | None = None,
         ended: ArrayLike | None = None,
+        cost: ArrayLike | None = None,
     ) -> int:
         """Record the outcome of fetches; return the number of reports that were ignored.
 
@@ -95,14 +98,19 @@ class Events(PacedScheduler):
                 it before the end of the wait by its failures.
             ended: when the fetches ended, from which gaps of hosts count, (n,) or a number for
                 all; None for ``times``.
+            cost: what the fetches cost, > 0, (n,) or a number for all; None, or NaN for some, if it
+                is not known. It replaces the cost that was expected, in the bandwidth and the cap,
+                and is learned. Without it the cap keeps ``max_cost`` for the fetch.
 
         Raises:
-            ValueError: an unknown status; a time is not finite; ``changed`` is not n truth values.
+            ValueError: an unknown status; a time is not finite; ``changed`` is not n truth values;
+                a cost is not > 0, or the policy needs crawls of equal cost.
         """
         one_of("status", status, ("ok", "failed", "interrupted", "gone"))
         labels, pages = as_ids(ids), self.pages
         fetches = {"times": times, "retry_at": retry_at, "ended": ended, "changed": changed}
-        arrays = read(fetches, labels.size, pages.num_sources)
+        arrays = read(fetches | {"cost": cost}, labels.size, pages.num_sources)
+        use_costs(pages, arrays.get("cost", np.empty(0)))
         is_used, rows = pages.known(labels, gone=False)
         copies = pages.lazy.pages["last_crawl"][rows]
         is_new = (arrays["times"][is_used] > copies) | np.isinf(copies)
@@ -114,21 +122,31 @@ class Events(PacedScheduler):
         moments, lines = arrays["times"], pages.choices.lines[0]
         latest = self.time + lines["timeout"] + lines["skew"]
         ends = np.minimum(arrays.get("ended", moments), latest)
+        is_new = np.ones(rows.size if pages.uses_costs else 0, np.bool_)
         if status == "gone":
             self._bury(rows, ends)
+            is_new[:] = first_of_each(rows)[: is_new.size]
         elif status != "ok":
             until = arrays.get("retry_at", np.full(rows.size, math.nan))
             failures = rows, np.minimum(moments, latest), ends, until, status == "failed"
             state = *pages.arguments, pages.values.value
-            ignored += int(ready(fail)(*state, *failures, self.time))
+            ignored += int(ready(fail)(*state, *failures, is_new, self.time))
         else:
-            ignored += self._give_back(rows, moments, ends, arrays.get("changed"))
+            ignored += self._give_back(rows, moments, ends, arrays.get("changed"), is_new)
+        if is_new.size:
+            costs = arrays.get("cost", np.full(rows.size, math.nan))
+            settle_costs(pages, rows[is_new], costs[is_new])
         return ignored
 
     def _give_back(
-        self, rows: IntArray, times: FloatArray, ends: FloatArray, changed: BoolArray | None
+        self,
+        rows: IntArray,
+        times: FloatArray,
+        ends: FloatArray,
+        changed: BoolArray | None,
+        is_new: BoolArray,
     ) -> int:
-        """Record new copies of pages, and return the number of ignored older copies."""
+        """Record new copies of pages, and return the number of older ones, which are ignored."""
         pages, values = self.pages, self.pages.values
         if changed is not None:
             learn(pages, rows, times, changed)
@@ -136,7 +154,7 @@ class Events(PacedScheduler):
             pages.allocate()
             pages.carry(rows, times)
         functions = values.value, values.signal_weight
-        copies = rows, times, ends, pages.missed(rows, times)
+        copies = rows, times, ends, pages.missed(rows, times), is_new
         return int(ready(give_back)(*pages.arguments, *functions, *copies, self.time))
 
     def _bury(self, rows: IntArray, ends: FloatArray) -> None:

@@ -15,6 +15,7 @@ from crawl_envs.types.arguments import flag, one_of, quantity, real, whole
 from policies.live.scheduler.ids import first_of_each
 from policies.live.scheduler.learning import LEARNED
 from policies.live.scheduler.pacing import PacedScheduler
+from policies.live.scheduler.page_costs import give_costs, use_costs
 from policies.live.scheduler.page_learning import first_columns
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.reading import Ids, as_ids, check_names, host_labels, read
@@ -37,6 +38,7 @@ class Members(PacedScheduler):
         host: ArrayLike | None = None,
         last_crawl: ArrayLike | None = None,
         least_interval: ArrayLike = 0.0,
+        cost: ArrayLike | None = None,
         **columns: ArrayLike,
     ) -> int:
         """Add pages, and return their number.
@@ -50,6 +52,8 @@ class Members(PacedScheduler):
             host: the host of each page, any label, (n,) or one for all; None for no limits.
             last_crawl: time of an existing copy, (n,) or a number; None or NaN without a copy.
             least_interval: least time from a copy to the next fetch, >= 0, (n,) or a number.
+            cost: expected cost of a fetch of each page, > 0, in units of the bandwidth, (n,) or a
+                number; None or NaN if it is not known (:mod:`.page_costs`).
             **columns: ``change_rate``, ``recall``, ``false_signal_rate``, ``complete``, as for
                 :class:`crawl_envs.Instance`; the policy says which it needs.
 
@@ -59,6 +63,7 @@ class Members(PacedScheduler):
         """
         labels, pages = as_ids(ids), self.pages
         visits = {"host": host, "last_crawl": last_crawl, "least_interval": least_interval}
+        visits["cost"] = cost
         columns = {"importance": importance, **columns}
         arrays = read({**visits, **columns}, labels.size, pages.num_sources)
         if one_of("known", known, ("raise", "skip")) == "skip":
@@ -67,9 +72,13 @@ class Members(PacedScheduler):
         if labels.size == 0:
             return 0
         visit_arrays = {name: arrays.pop(name) for name in visits if name in arrays}
+        costs = visit_arrays.pop("cost", np.full(labels.size, math.nan))
+        use_costs(pages, costs)
         arrays = {**first_columns(pages, labels.size), **arrays}
         check_names(arrays, pages.values.needs, pages.columns)
         parameters = pages.parameters(arrays)
+        if pages.uses_costs:
+            arrays["cost"] = np.ones(labels.size)
         rows, is_back = pages.place(labels)
         pages.write(rows, arrays, parameters)
         if pages.learner is not None:
@@ -80,6 +89,10 @@ class Members(PacedScheduler):
             if returning.size:
                 pages.write_learned(returning)
         self._write_visits(rows, visit_arrays)
+        if pages.uses_costs:
+            pages.choices.paid_cost[rows] = 0.0
+            pages.choices.cost_samples[rows[~is_back]] = 0
+            give_costs(pages, rows, costs)
         pages.admit(rows[np.argsort(-arrays["importance"], kind="stable")])
         return int(rows.size)
 
@@ -95,19 +108,23 @@ class Members(PacedScheduler):
         lines["latest_copy"] = np.maximum(lines["latest_copy"], latest)
 
     def update(self, /, ids: Ids, **columns: ArrayLike) -> None:
-        """Change columns of pages, and ``least_interval``; ValueError as for :meth:`add`."""
+        """Change columns of pages, ``least_interval``, ``cost``; ValueError as for :meth:`add`."""
         pages, rows = self.pages, self.pages.rows(ids)
         arrays = read(columns, rows.size, pages.num_sources)
-        intervals = arrays.pop("least_interval", None)
+        intervals, costs = arrays.pop("least_interval", None), arrays.pop("cost", None)
         unknown = [name for name in arrays if name not in pages.columns]
         if unknown:
             raise ValueError(f"{', '.join(unknown)} must be given when pages are added")
+        if costs is not None:
+            use_costs(pages, costs)
         if arrays:
             changed = pages.columns_at(rows) | arrays
             pages.write(rows, changed, pages.parameters(changed))
             if pages.learner is not None and set(arrays) & set(LEARNED):
                 pages.learner.begin(rows, changed, LEARNED)
             pages.weigh(rows)
+        if costs is not None and pages.uses_costs:
+            give_costs(pages, rows, costs)
         if intervals is not None:
             pages.choices.least[rows] = intervals
         if pages.values.apart or intervals is not None:

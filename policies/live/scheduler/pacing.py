@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from crawl_envs.types.arguments import quantity, real, whole
 from policies.live.scheduler.calls import CHANGES, QUERIES, locked
+from policies.live.scheduler.spending import Spending
 
 ROUNDING = 1e-6
-"""Share of a fetch by which the allowance may be too small, since times are rounded."""
+"""Share of a unit by which the allowance may be too small, since times are rounded."""
 
 
 class Fetch(NamedTuple):
@@ -32,8 +33,11 @@ class Fetch(NamedTuple):
 class Pace:
     """A clock, and the fetches that a bandwidth allows up to its time.
 
+    A fetch is allowed while at least a unit is; its cost is then taken, if need be as a debt. A
+    unit is 1, or the mean cost of fetches if that is less, so that costs may be in any unit.
+
     Args:
-        bandwidth: fetches per unit of time, > 0.
+        bandwidth: cost of fetches per unit of time, > 0; a fetch costs 1 where none is known.
         start: where the clock starts; the first call has this time or a later one.
         burst: time for which unused bandwidth is saved, >= 0.
 
@@ -41,32 +45,60 @@ class Pace:
         time: the clock, the largest time of the calls.
         clamped: calls whose time was before the clock.
         empty: a past time at which the allowance was 0; it grows by ``bandwidth`` since then.
-        taken: number of fetches since time ``empty``.
+        taken: cost of the fetches since time ``empty``.
+        spending: the spend of fetches and its cap; None without costs.
+        unit: what must be allowed for a fetch.
     """
+
+    spending: Spending | None = None
+    unit = 1.0
 
     def __init__(self, bandwidth: float, start: float, burst: float) -> None:
         self.bandwidth = quantity("bandwidth", bandwidth, above=0.0)
         self.time = self.empty = real("start", start)
         self.burst = quantity("burst", burst)
-        self.taken = self.clamped = 0
+        self.taken: float = 0
+        self.clamped = 0
 
     @property
     def allowance(self) -> float:
-        """The number of fetches that may be made now: those since ``empty`` less ``taken``."""
+        """The cost of fetches that may be made now: that since ``empty`` less ``taken``."""
         return self.bandwidth * (self.time - self.empty) - self.taken
 
     @property
     def most_saved(self) -> float:
-        """The largest number of fetches that may be saved for later, with the next one."""
-        return 1.0 + self.burst * self.bandwidth
+        """The largest cost of fetches that may be saved for later, with the next unit."""
+        return self.unit + self.burst * self.bandwidth
+
+    @property
+    def fetch_rate(self) -> float:
+        """The fetches per unit of time that the bandwidth pays."""
+        return self.bandwidth / self.mean_cost
+
+    @property
+    def mean_cost(self) -> float:
+        """The mean cost of a fetch."""
+        return 1.0 if self.spending is None else self.spending.mean
 
     @property
     def is_used_up(self) -> bool:
-        """Whether no fetch may be made now."""
-        return self.allowance < 1.0 - self._rounding()
+        """Whether no fetch may be made now, by the bandwidth."""
+        return self.allowance < self.unit - self._rounding()
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether no fetch may be made now, by the cap."""
+        return self.spending is not None and self.spending.room(self.time, 1) == 0
+
+    @property
+    def balance(self) -> float:
+        """The cost of fetches up to which a further one may be made now."""
+        if self.spending is None:
+            return math.inf
+        return self.allowance + self._rounding() - self.unit
 
     def _rounding(self) -> float:
-        return ROUNDING + self.bandwidth * math.ulp(self.time)
+        return ROUNDING * self.unit + self.bandwidth * math.ulp(self.time)
 
     def advance(self, time: float) -> None:
         """Move the clock forward to a time; count a time before the clock and ignore it."""
@@ -82,6 +114,25 @@ class Pace:
         self.time, self.empty = time, self.empty - by
         return by
 
+    def take(self, fetches: int, spend: float | None = None) -> None:
+        """Take fetches of an expected spend; None without costs."""
+        self.taken += fetches if spend is None else spend
+        if self.spending is not None and spend is not None:
+            self.spending.hand_out(fetches, spend)
+            self.set_unit()
+
+    def settle(self, spend: float, period_spend: float) -> None:
+        """Change the spend, and that of the cap's period, after costs were reported."""
+        assert self.spending is not None
+        self.taken += spend
+        self.spending.spend += spend
+        self.spending.period_spend += period_spend
+        self.set_unit()
+
+    def set_unit(self) -> None:
+        """Set the unit by the mean cost of a fetch."""
+        self.unit = min(1.0, self.mean_cost)
+
     def change(self, time: float, bandwidth: float | None, burst: float | None) -> None:
         """Advance the clock, then change the bandwidth and burst; keep the saved fetches."""
         if bandwidth is not None:
@@ -93,17 +144,20 @@ class Pace:
             self.bandwidth = bandwidth
             self._allow(allowance)
 
-    def limit(self, fetches: float) -> None:
-        """Cut the number of fetches that may be made now to a number, if it is larger."""
-        if self.allowance > fetches:
-            self._allow(fetches)
+    def limit(self, spend: float) -> None:
+        """Cut the cost of fetches that may be made now to a number, if it is larger."""
+        if self.allowance > spend:
+            self._allow(spend)
 
-    def _allow(self, fetches: float) -> None:
-        """Set the number of fetches that may be made now."""
-        self.empty, self.taken = self.time - fetches / self.bandwidth, 0
+    def _allow(self, spend: float) -> None:
+        """Set the cost of fetches that may be made now."""
+        self.empty, self.taken = self.time - spend / self.bandwidth, 0
 
     def allowed(self, count: int) -> int:
-        """Return how many of ``count`` fetches may be made now."""
+        """Return how many of ``count`` fetches may be made now; with costs, at most."""
+        if self.spending is not None:
+            self.limit(max(self.most_saved, self.unit + (count - 1) * self.spending.mean))
+            return 0 if self.is_used_up else self.spending.room(self.time, count)
         self.limit(max(self.most_saved, count))
         return max(min(count, math.floor(self.allowance + self._rounding())), 0)
 
@@ -112,9 +166,14 @@ class Pace:
 
         ``next_chance`` returns the earliest time at which a page is available.
         """
-        is_used_up = self.is_used_up
-        time = self.empty + (self.taken + 1) / self.bandwidth if is_used_up else next_chance()
-        return max(time, self.soon)
+        times = [self.soon]
+        if is_used_up := self.is_used_up:
+            times.append(self.empty + (self.taken + self.unit) / self.bandwidth)
+        if self.spending is not None and self.is_capped:
+            times.append(self.spending.opens(self.time))
+        elif not is_used_up:
+            times.append(next_chance())
+        return max(times)
 
     @property
     def soon(self) -> float:
@@ -123,11 +182,16 @@ class Pace:
 
     def state(self) -> dict[str, Any]:
         """Return all attributes by name, for :meth:`restore`."""
-        return dict(vars(self))
+        names = vars(self).keys() - {"spending", "unit"}
+        state = {name: value for name, value in vars(self).items() if name in names}
+        return state if self.spending is None else state | {"spending": self.spending.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Load the attributes that :meth:`state` returned."""
         vars(self).update({name: state[name] for name in vars(self)})
+        if "spending" in state:
+            self.spending = Spending.restored(state["spending"])
+            self.set_unit()
 
 
 class PacedScheduler:
@@ -161,7 +225,7 @@ class PacedScheduler:
 
     @property
     def bandwidth(self) -> float:
-        """Fetches per unit of time."""
+        """Cost of fetches per unit of time."""
         return self.pace.bandwidth
 
     @property
@@ -176,12 +240,12 @@ class PacedScheduler:
 
     @property
     def allowance(self) -> float:
-        """The fetches that may be made now, limited by ``most_saved`` at the next choice."""
+        """The cost of fetches that may be made now, cut to ``most_saved`` at the next choice."""
         return self.pace.allowance
 
     @property
     def most_saved(self) -> float:
-        """The most fetches that may be saved."""
+        """The largest cost of fetches that may be saved."""
         return self.pace.most_saved
 
     @locked
@@ -202,7 +266,7 @@ class PacedScheduler:
         self._advance(time)
         if self.pace.time < self.idle:
             return Fetch(None, self.idle)
-        if self.pace.is_used_up:
+        if self.pace.is_used_up or self.pace.is_capped:
             return Fetch(None, self.pace.ask_again(self._next_chance))
         return None
 
@@ -223,16 +287,18 @@ class PacedScheduler:
 
     def _next(self, count: int) -> NDArray[Any]:
         """Return the ids of up to ``count`` pages to fetch now."""
-        pages = self._take(min(self.pace.allowed(count), len(self)))
-        self.pace.taken += pages.size
-        return pages
+        return self._take(min(self.pace.allowed(count), len(self)))
+
+    def _not_before_clock(self, time: float | None) -> float:
+        """Return a given time, or the clock's if the time is None or earlier."""
+        return self.time if time is None else max(self.time, real("time", time))
 
     def __len__(self) -> int:
         """Return the number of pages that are not gone."""
         raise NotImplementedError
 
     def _take(self, count: int) -> NDArray[Any]:
-        """Return the ids of up to ``count`` pages to fetch now, whatever the bandwidth."""
+        """Return the ids of up to ``count`` pages to fetch now, and take them of the pace."""
         raise NotImplementedError
 
     def _next_chance(self) -> float:

@@ -18,14 +18,14 @@ REWRITTEN = 500
 
 def mean_interval(pages: PageTables) -> float:
     """Return the mean time between two fetches of a page."""
-    return len(pages.ids) / pages.pace.bandwidth
+    return len(pages.ids) / pages.pace.fetch_rate
 
 
 def first_columns(pages: PageTables, count: int) -> dict[str, FloatArray]:
     """Return the columns to assume for ``count`` new pages by name; none without learning."""
     if pages.learner is None:
         return {}
-    pages.learner.rescale((len(pages) + count) / pages.pace.bandwidth)
+    pages.learner.rescale((len(pages) + count) / pages.pace.fetch_rate)
     first = pages.learner.first()
     return {name: np.repeat(x[..., None], count, axis=-1) for name, x in first.items()}
 

@@ -101,6 +101,7 @@ class PageValues:
     def table(self, columns: Mapping[str, FloatArray], bandwidth: float) -> FloatArray:
         """Return the parameters of pages, (n, P), from their columns, (n,) or (S, n) each.
 
+        With a column ``cost`` values are per unit of cost.
         A page of GREEDY-NCIS has 14 columns with one source, and 181 + S with S of them.
 
         Raises ValueError where the policy refuses the columns.
@@ -108,6 +109,7 @@ class PageValues:
         known: dict[str, Any] = {name: columns[name] for name in COLUMNS if name in columns}
         if "complete" in known:
             known["complete"] = known["complete"] > 0.5
+        known["cost"] = columns.get("cost")
         problem = Problem(num_pages=columns["importance"].size, bandwidth=bandwidth, **known)
         if not self.apart:
             rates = self.policy.rates(problem, bandwidth)

@@ -24,6 +24,7 @@ from policies.live.scheduler.reports import dismiss
 from policies.live.scheduler.signal_log import signals_until, weigh
 from policies.live.scheduler.states import (
     ABSENT,
+    COST_FIELDS,
     GONE,
     NO_LIMIT,
     READY,
@@ -36,8 +37,10 @@ from policies.live.scheduler.states import (
     with_room,
 )
 
-OPTIONAL_ARRAYS = {f"columns.{name}" for name in COLUMNS} | {
-    f"learner.{name}" for name in PageLearner(1.0, 0).arrays()
+OPTIONAL_ARRAYS = {
+    *(f"columns.{name}" for name in (*COLUMNS, "cost")),
+    *(f"learner.{name}" for name in PageLearner(1.0, 0).arrays()),
+    *(f"choices.{name}" for name in COST_FIELDS),
 }
 """Names of the arrays of a saved state that only some schedulers have."""
 
@@ -85,6 +88,11 @@ class PageTables:
         self.choices = new_choices(lengths | {"S": num_sources})
         self.lazy = new_lazy_argmax(np.zeros((room, 1)), room, pace.time, grows=True)
         self.arguments = choices_table(self.choices), lazy_table(self.lazy)
+
+    @property
+    def uses_costs(self) -> bool:
+        """Whether fetches have costs; else all cost 1."""
+        return self.choices.mean_cost.size > 0
 
     # Rows
 
@@ -301,7 +309,10 @@ class PageTables:
         more = {axis: max(n, 2 * sizes[axis]) for axis, n in needed.items() if n > sizes[axis]}
         if not more and width <= columns:
             return
-        self.choices = with_room(choices, more | {"Q": more.get("H", sizes["H"]) + 1})
+        more["Q"] = more.get("H", sizes["H"]) + 1
+        if self.uses_costs:
+            more |= {"P": more.get("m", sizes["m"]), "G": more["Q"]}
+        self.choices = with_room(choices, more)
         if "m" in more or width > columns:
             self.lazy = lazy_with_room(self.lazy, room, max(width, columns))
         self.arguments = choices_table(self.choices), lazy_table(self.lazy)
@@ -320,7 +331,10 @@ class PageTables:
         search = {"last_crawl": pages["last_crawl"], "counted": pages["counted"]}
         if not self.values.apart:
             search["carried"] = self.lazy.parameters[:, -1]
-        groups: dict[str, Mapping[str, NDArray[Any]]] = {"choices": self.choices._asdict()}
+        choices = self.choices._asdict().items()
+        groups: dict[str, Mapping[str, NDArray[Any]]] = {
+            "choices": {name: a for name, a in choices if a.size or name not in COST_FIELDS}
+        }
         groups |= {"columns": self.columns, "ids": self.ids.arrays(), "search": search}
         groups["learner"] = {} if self.learner is None else self.learner.arrays()
         arrays = {f"{key}.{name}": a for key, group in groups.items() for name, a in group.items()}
@@ -337,7 +351,7 @@ class PageTables:
         self.gaps = {source: (since, until) for source, (since, until) in values["gaps"]}
         self.ids, self.columns = PageIds.from_arrays(groups["ids"]), groups["columns"]
         room = groups["choices"]["status"].size
-        self.choices = Choices(**groups["choices"])
+        self.choices = Choices(**new_choices({})._asdict() | groups["choices"])
         if groups["learner"]:
             self.learner = PageLearner.from_arrays(groups["learner"])
         rows = np.flatnonzero(self.choices.status != ABSENT)

@@ -1,4 +1,4 @@
-"""The price of a fetch: the crawl value from which a page that a loop asks for is granted."""
+"""The price per unit of cost: the crawl value from which a page that a loop asks for is granted."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ class Price:
 
     @property
     def fill(self) -> float:
-        """The share of the largest saving that is left beyond one fetch, in [0, 1]."""
-        share = (self.pace.allowance - 1.0) / (self.pace.most_saved - 1.0)
+        """The share of the largest saving that is left beyond a unit, in [0, 1]."""
+        unit = self.pace.unit
+        share = (self.pace.allowance - unit) / (self.pace.most_saved - unit)
         return min(max(share, 0.0), 1.0)
 
     @property

@@ -92,6 +92,15 @@ def outcomes(name: str, value: Any, count: int, *_: int) -> BoolArray:
     return truths(name, value, (count,))
 
 
+def costs(name: str, value: ArrayLike, count: int, *_: int) -> FloatArray:
+    """Read the cost of each page, > 0, or one for all, as (n,); NaN where it is not known."""
+    array = numbers(name, value, count, gaps=True)
+    if (array <= 0.0).any():
+        raise ValueError(f"{name} must be > 0, or NaN where it is not known, got {array.min()}")
+    check_domain(name, array[~np.isnan(array)])
+    return array
+
+
 amounts = partial(numbers, least=0.0)
 """Read finite numbers >= 0 as (n,)."""
 READERS: dict[str, Callable[..., NDArray[Any]]] = {
@@ -104,10 +113,11 @@ READERS: dict[str, Callable[..., NDArray[Any]]] = {
     "retry_at": partial(numbers, gaps=True),
     "source": sources,
     "changed": outcomes,
+    "cost": costs,
 }
 """The functions that read and check the arguments that have one entry per page."""
 
-OPTIONAL = "host", "last_crawl", "ended", "retry_at", "changed"
+OPTIONAL = "host", "last_crawl", "ended", "retry_at", "changed", "cost"
 """Names of the arguments per page that may be None."""
 
 
@@ -135,7 +145,8 @@ def check_names(
     if missing:
         way_out = "scripts.estimate writes it for the pages of a crawl log; RoundRobin needs none"
         raise ValueError(f"{', '.join(missing)} must be given: the policy needs it; {way_out}")
-    if before and set(columns) != set(before):
+    earlier = [name for name in before if name != "cost"]
+    if earlier and set(columns) != set(earlier):
         raise ValueError(
-            f"columns must be {', '.join(before)} as in earlier calls, got {', '.join(columns)}"
+            f"columns must be {', '.join(earlier)} as in earlier calls, got {', '.join(columns)}"
         )

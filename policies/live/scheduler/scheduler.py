@@ -14,10 +14,12 @@ from policies.live.scheduler.events import Events
 from policies.live.scheduler.files import Record
 from policies.live.scheduler.members import Members
 from policies.live.scheduler.pacing import Pace
+from policies.live.scheduler.page_costs import use_costs
 from policies.live.scheduler.page_learning import forget, mean_interval
 from policies.live.scheduler.pages import OPTIONAL_ARRAYS, PageTables
 from policies.live.scheduler.price import Price
 from policies.live.scheduler.reading import amounts, as_ids
+from policies.live.scheduler.spending import Spending
 from policies.live.scheduler.warming import warm
 
 BURST = 0.01
@@ -54,13 +56,15 @@ class CrawlScheduler(Members, Events, Asking):
         policy: an index policy (``GreedyNCIS``) or one that allocates rates (``LambdaCrawl``),
             by name, ``module:Class``, class or instance. Of the latter it crawls the page that is
             overdue by most intervals.
-        bandwidth: fetches per unit of time, > 0.
+        bandwidth: fetches per unit of time, > 0; where fetches have costs, their cost per unit of
+            time. After a fetch the next one is its cost / bandwidth later.
         start: time of the first call, at least.
         timeout: time after which a page that was handed out is ready again: its fetch is lost.
         new_share: share of the fetches for pages without a copy, in (0, 1].
-        burst: time for which unused bandwidth is saved, >= 0: up to 1 + burst * bandwidth fetches.
-            A loop whose timers are late needs that much at least. None for a hundredth of the
-            timeout. A batch of n pages may use n.
+        burst: time for which unused bandwidth is saved, >= 0: up to 1 + burst * bandwidth fetches;
+            with costs, a cost of burst * bandwidth, and the next fetch. A loop whose timers are
+            late needs that much at least. None for a hundredth of the timeout. A batch of n pages
+            may use n, or n of the mean cost.
         num_sources: sources of signals, S; ``recall`` and ``false_signal_rate`` then have shape
             (S, n).
         learn: whether change rates and signal quality are learned from what fetches find
@@ -74,6 +78,12 @@ class CrawlScheduler(Members, Events, Asking):
         resolution: the unit to which times of signals are rounded down, >= 0, one number or (S,).
             A signal of time t may be of a change up to t + resolution + skew.
         keep_gone: time for which what was learned of a page that is gone is kept.
+        cap: largest total cost of the fetches that are handed out in each period, which is never
+            exceeded: each reserves ``max_cost`` until its report has a cost. While less than that
+            is left no page is handed out. None for no cap.
+        cap_period: length of the periods [k, k + 1) * cap_period, > 0.
+        max_cost: largest cost of a fetch, > 0. If a report has a larger one, it counts in full, and
+            as ``overcharged`` in :meth:`overview`.
 
     Raises:
         ValueError: an argument is out of its range or of another type.
@@ -95,7 +105,11 @@ class CrawlScheduler(Members, Events, Asking):
         skew: float = 0.0,
         resolution: ArrayLike = 0.0,
         keep_gone: float = 0.0,
+        cap: float | None = None,
+        cap_period: float | None = None,
+        max_cost: float | None = None,
     ) -> None:
+        spending = Spending(cap, cap_period, max_cost)
         timeout = quantity("timeout", timeout, above=0.0)
         super().__init__(Pace(bandwidth, start, BURST * timeout if burst is None else burst))
         self.num_sources = whole("num_sources", num_sources, 1)
@@ -110,6 +124,9 @@ class CrawlScheduler(Members, Events, Asking):
         lines["skew"], lines["keep_gone"] = quantity("skew", skew), quantity("keep_gone", keep_gone)
         self.pages.choices.slack[:] = amounts("resolution", resolution, self.num_sources) + skew
         self.price = Price(self.pace, new_share)
+        if spending.has_cap:
+            self.pace.spending = spending
+            use_costs(self.pages, np.ones(1))
 
     def __contains__(self, page_id: Any) -> bool:
         """Return whether a page is there, and not gone."""
@@ -128,11 +145,16 @@ class CrawlScheduler(Members, Events, Asking):
         burst: float | None = None,
         timeout: float | None = None,
         retry: float | None = None,
+        cap: float | None = None,
     ) -> None:
         """Change settings from a time on; see :class:`CrawlScheduler` for them."""
+        if cap is not None:
+            (self.pace.spending or Spending()).check_cap(cap)
         settings = {"timeout": timeout, "retry": retry}
         changes = {k: quantity(k, x, above=0.0) for k, x in settings.items() if x is not None}
         self.pace.change(time, bandwidth, burst)
+        if cap is not None and self.pace.spending is not None:
+            self.pace.spending.cap = float(cap)
         self.pages.allocated &= bandwidth is None
         lines = self.pages.choices.lines
         if "timeout" in changes:
@@ -147,9 +169,12 @@ class CrawlScheduler(Members, Events, Asking):
         Copies and signals of the future count as of the new time. Waits keep their remaining
         length; waits that are over stay over, and forgotten pages stay forgotten. If the clock
         goes back by more than a mean interval, learned and given rates of the pages fetched since
-        the new time are forgotten, as the intervals between their fetches were wrong.
+        the new time are forgotten, as the intervals between their fetches were wrong. A cap counts
+        as used up until the next period if the clock goes back to an earlier one.
         """
-        by = self.pace.turn_back(time)
+        by, spending = self.pace.turn_back(time), self.pace.spending
+        if spending is not None and spending.turn_back(time):
+            self.pages.choices.sent_period[:] = -np.inf
         if by > mean_interval(self.pages):
             forget(self.pages, time)
         self.price.turn_back(by)
@@ -184,7 +209,8 @@ class CrawlScheduler(Members, Events, Asking):
             raise ValueError(f"policy must be {name!r} as in the state, got {policy!r}")
         policy = name if policy is None else policy
         scheduler = cls(policy, values.get("bandwidth", 0.0), **settings)
-        if wrong := (state.named.keys() ^ scheduler.state().named.keys()) - OPTIONAL_ARRAYS:
+        optional = OPTIONAL_ARRAYS | {"spending"}
+        if wrong := (state.named.keys() ^ scheduler.state().named.keys()) - optional:
             raise ValueError(f"state must be of this version, which differs in {sorted(wrong)}")
         scheduler.pace.restore(values)
         scheduler.price.restore(values["price"])

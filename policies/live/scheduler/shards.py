@@ -22,6 +22,7 @@ from policies.live.scheduler.pacing import Pace, PacedScheduler
 from policies.live.scheduler.page_values import COLUMNS
 from policies.live.scheduler.reading import Ids, as_ids, check_names, read
 from policies.live.scheduler.scheduler import CrawlScheduler
+from policies.live.scheduler.spending import Spending
 from policies.live.scheduler.workers import BACKENDS, Answer, Workers, check_folder
 
 UNLIMITED = 1e9
@@ -81,6 +82,9 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
             raise ValueError(f"{name} must be left out: shards do not learn")
         first = CrawlScheduler(policy, bandwidth, **settings)  # each shard begins as it does
         super().__init__(Pace(bandwidth, first.time, first.burst))
+        self._spendings: dict[int, dict[str, Any]] = {}
+        if first.pace.spending is not None:
+            self.pace.spending = Spending.restored(first.pace.spending.state())
         self._values, self.num_sources = first.pages.values, first.num_sources
         shards = whole("shards", shards, 1)
         one_of("backend", backend, BACKENDS)
@@ -178,20 +182,26 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         burst: float | None = None,
         timeout: float | None = None,
         retry: float | None = None,
+        cap: float | None = None,
     ) -> None:
         """Change settings; see :meth:`CrawlScheduler.configure`."""
+        spending = self.pace.spending or Spending()
+        limit = None if cap is None else spending.check_cap(cap)
         settings = {"timeout": timeout, "retry": retry}
         for name, value in settings.items():
             if value is not None:
                 quantity(name, value, above=0.0)
         self.pace.change(time, bandwidth, burst)
-        self._ask_all("configure", time=self.time, **settings)
+        self._ask_all("configure", time=self.time, **settings, cap=limit)
+        spending.cap = limit or spending.cap
         self._set_shares()
 
     def reset_clock(self, time: float) -> None:
         """Take the clock back; see :meth:`CrawlScheduler.reset_clock`."""
         self._set_shares()  # lets the time pass
         self.pace.turn_back(time)
+        if self.pace.spending is not None:
+            self.pace.spending.turn_back(time)
         self._ask_all("reset_clock", time=time)
         self._exchange = None
 
@@ -265,6 +275,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     def why(self) -> str:
         """Return why there is no page now; see :meth:`CrawlScheduler.why`."""
+        if self.pace.is_capped:
+            return f"the cap is used up until {self.pace.ask_again(self._next_chance):g}"
         if self.pace.is_used_up:
             return f"the bandwidth is used up until {self.pace.ask_again(self._next_chance):g}"
         answers = self._ask_all("why").items()
@@ -281,13 +293,16 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         if count == 0:
             return self.ids.ids(np.zeros(0, np.int64))
         self._pass_exchange()
+        if self.pace.spending is not None:
+            count = min(count, math.floor(self.pace.balance / self.pace.mean_cost) + 1)
         shards, parts, missing = np.flatnonzero(self._sizes), list[NDArray[Any]](), count
         while missing and shards.size:
             counts = self._balance.split(missing, shards)
             some = {int(k): int(n) for k, n in zip(shards, counts, strict=True) if n}
             calls = {shard: {"time": self.time, "count": n} for shard, n in some.items()}
-            for shard, answer in self._workers.ask("next_batch", calls).items():
+            for shard, answer in self._ask_shards("next_batch", calls).items():
                 parts.append(answer.result)
+                self.pace.taken += answer.result.size if answer.spending is None else 0
                 some[shard] -= answer.result.size
                 if answer.level > 0.0:
                     self._balance.note(shard, answer.level, answer.result.size)
@@ -297,8 +312,11 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     def overview(self, time: float | None = None) -> dict[str, Any]:
         """Return the overview of each shard by its number; see :meth:`CrawlScheduler.overview`."""
-        answers = self._ask_all("overview", time=time).items()
-        return {str(shard): answer.result for shard, answer in answers}
+        answers, spending = self._ask_all("overview", time=time).items(), self.pace.spending
+        common = {}
+        if spending is not None and spending.has_cap:
+            common["cap_left"] = spending.overview(self._not_before_clock(time))["cap_left"]
+        return {str(shard): answer.result | common for shard, answer in answers}
 
     def ask(self, time: float, page_id: Any) -> NoReturn:
         """Raise ValueError: only a single scheduler has the price of :meth:`CrawlScheduler.ask`."""
@@ -306,14 +324,14 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     def _next_chance(self) -> float:
         calls = {shard: {"time": self.time} for shard in np.flatnonzero(self._sizes).tolist()}
-        answers = self._workers.ask("next", calls).values()
+        answers = self._ask_shards("next", calls).values()
         return min((answer.result.ask_again for answer in answers), default=math.inf)
 
     def _pass_exchange(self) -> None:
         """Exchange shares at the end of each period, by crawl values of its second half."""
         if not self._balances or self._period == math.inf:
             return
-        period = self._period or 0.5 * len(self.ids) / self.bandwidth
+        period = self._period or 0.5 * len(self.ids) / self.pace.fetch_rate
         if self._exchange is None:
             self._exchange = self.time + period
         if self.time < self._exchange - 0.5 * period:
@@ -335,6 +353,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         shares = np.array([state["bandwidth"] for state in states])
         self.pace.time = max(state["time"] for state in states)
         self.pace.bandwidth, self._balance = float(shares.sum()), Balance(shares)
+        self.pace.taken = 0
 
     def _place(self, ids: NDArray[Any], where: IntArray | int) -> None:
         """Store the shard of each new page."""
@@ -354,17 +373,31 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         """Set each shard's bandwidth to its current share of the bandwidth."""
         parts = enumerate((self.bandwidth * self.shares).tolist())
         calls = {shard: {"time": self.time, "bandwidth": part} for shard, part in parts}
-        self._workers.ask("configure", calls)
+        self._ask_shards("configure", calls)
 
     # Calls of shards
 
+    def _ask_shards(self, call: str, calls: Mapping[int, Mapping[str, Any]]) -> dict[int, Answer]:
+        """Call a method on some shards; take the growth of their spend of the common bandwidth."""
+        answers, pace = self._workers.ask(call, calls), self.pace
+        for shard, answer in answers.items():
+            if (state := answer.spending) is not None:
+                earlier = self._spendings.get(shard)
+                pace.taken += state["spend"] - (earlier["spend"] if earlier else state["before"])
+                self._spendings[shard] = state
+        if self._spendings:
+            pace.spending = pace.spending or Spending()
+            pace.spending.add_up(self._spendings.values())
+            pace.set_unit()
+        return answers
+
     def _ask(self, shard: int, call: str, **values: Any) -> Any:
         """Call a method on one shard, and return its result."""
-        return self._workers.ask(call, {shard: values})[shard].result
+        return self._ask_shards(call, {shard: values})[shard].result
 
     def _ask_all(self, call: str, **values: Any) -> dict[int, Answer]:
         """Call a method on all shards, and return their answers by shard."""
-        return self._workers.ask(call, dict.fromkeys(range(self._sizes.size), values))
+        return self._ask_shards(call, dict.fromkeys(range(self._sizes.size), values))
 
     def _route(
         self, call: str, where: IntArray, arrays: Mapping[str, Any], **values: Any
@@ -382,4 +415,4 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
             part = slice(ends[shard], ends[shard + 1])
             parts = {name: array[..., part] for name, array in sorted_arrays.items()}
             calls[shard] = {**parts, **values}
-        return self._workers.ask(call, calls)
+        return self._ask_shards(call, calls)

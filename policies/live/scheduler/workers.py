@@ -26,12 +26,14 @@ class Answer(NamedTuple):
         error: the error that the call raised, or None.
         calls: calls that were ever written to the shard's journal.
         level: the crawl value of the page that was chosen last by its value.
+        spending: the state of the shard's spend and cap; None without costs.
     """
 
     result: Any
     error: Exception | None
     calls: int
     level: float
+    spending: dict[str, Any] | None = None
 
 
 class Shard:
@@ -73,7 +75,9 @@ class Shard:
         if self.scheduler is None:
             return Answer(result, error, 0, 0.0)
         level = float(self.scheduler.pages.choices.lines["level"][0])
-        return Answer(result, error, getattr(self.scheduler, "total", 0), level)
+        spending = self.scheduler.pace.spending
+        state = None if spending is None else spending.state()
+        return Answer(result, error, getattr(self.scheduler, "total", 0), level, state)
 
     def _open(self) -> dict[str, Any]:
         """Start the scheduler or resume the folder's; return time, bandwidth, columns and ids."""
@@ -218,6 +222,8 @@ def check_folder(folder: Path, shards: int, scheduler: CrawlScheduler) -> list[P
         "skew": float(lines["skew"]),
         "resolution": (slack - lines["skew"]).tolist(),
     }
+    if (spending := scheduler.pace.spending) is not None:
+        settings |= {"cap_period": spending.cap_period, "max_cost": spending.max_cost}
     if not path.exists():
         if count := [part.name for part in folder.glob("shard-*") if DurableScheduler.holds(part)]:
             raise ValueError(f"{path} must be there, as {count[0]} is: {RESTORE}")

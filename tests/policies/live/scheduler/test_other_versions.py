@@ -37,8 +37,8 @@ OTHER: dict[str, list[dict[str, Any]]] = {
     "call 'from_state' is unknown": [{"call": "from_state", "state": [], "policy": "planted:P"}],
     "call 'describe' is unknown": [{"call": "describe", "page_id": "a"}],
     "call None is unknown": [{"call": None}],
-    "argument of report must be one of changed, ended, ids, .*, got 'cost'": [
-        {"call": "report", "ids": ["a"], "times": 2.0, "cost": 1}
+    "argument of report must be one of changed, cost, ended, ids, .*, got 'price'": [
+        {"call": "report", "ids": ["a"], "times": 2.0, "price": 1}
     ],
     "argument of hold must be one of host, until, got 'self'": [
         {"call": "hold", "self": 1, "host": "a", "until": 2.0}
