@@ -150,9 +150,9 @@ class Metrics:
 
     def text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
-        values, pace = self.scheduler.overview(day_of(self.now)), self.scheduler.pace
-        if "spend" in values:
-            values |= {"mean_cost": pace.mean_cost, "cap": pace.spending.cap}
+        values = self.scheduler.overview(day_of(self.now))
+        if (spending := self.scheduler.pace.spending) is not None:
+            values |= {"mean_cost": spending.mean, "cap": spending.cap}
         for name in COSTS.keys() & values.keys() - self.gauges.keys():
             self.gauges[name] = Gauge(name, COSTS[name], **self.about)
         for state, count in values["states"].items():

@@ -7,8 +7,7 @@ from calendar import timegm
 from collections import deque
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from policies.live.adapters.copies import Copies, Copy, digest
 from policies.live.adapters.messages import SECONDS_PER_DAY, Scheduler, take_back
@@ -103,20 +102,21 @@ class Fetches:
         ``Retry-After`` gets no requests until that time.
         """
         before, sent, host = self.copies[page], self.sent.pop(page, now), host_of(page)
-        costs = {} if answer.cost is None else {"cost": answer.cost or LEAST_COST}
-        report = partial(self.scheduler.report, [page], sent, ended=now, **costs)
+        about: dict[str, Any] = {"ended": now}
+        if answer.cost is not None:
+            about["cost"] = answer.cost or LEAST_COST
         self.outages.note(host, page, answer.is_ok, sent, now, is_silent=answer.status == 0)
         if not answer.is_ok:
             if self.outages.is_gone(host, page, answer.status, sent, now):
                 self.outages.forget(host, page)
-                report("gone")
+                self.scheduler.report([page], sent, "gone", **about)
                 return "gone", Copy(parser=before.parser)
             until = max(self.respect(page, answer, now), self.outages.next_turn(host, page, now))
-            report("failed", retry_at=until)
+            self.scheduler.report([page], sent, "failed", retry_at=until, **about)
             return "failed", before
         is_news = answer.is_news(before)
         changed = None if before.digest is None else [is_news]
-        report(changed=changed)
+        self.scheduler.report([page], sent, changed=changed, **about)
         if answer.status == 304:
             return "not_modified", before
         outcome = "unchanged" if not is_news else "new" if changed is None else "changed"

@@ -12,8 +12,8 @@ setting                      meaning and default
 ===========================  =======================================================================
 ``RECRAWL_FOLDER``           folder of the state; each spider has a folder of its name in it
 ``RECRAWL_BANDWIDTH``        fetches of pages per day; feeds, robots.txt and redirects come on top
-``RECRAWL_COST``             cost of a fetch, 1: the ``"bytes"`` received, or the ``"seconds"`` until
-                             the answer begins; ``RECRAWL_BANDWIDTH`` is then in these per day
+``RECRAWL_COST``             ``"bytes"``, as received, or ``"seconds"``, until an answer begins, for
+                             a bandwidth of bytes or seconds per day; else each fetch costs 1
 ``RECRAWL_CAP``              hard limit of the spend in each period, none
 ``RECRAWL_CAP_PERIOD``       seconds of a period, 86400: the days of UTC
 ``RECRAWL_MAX_COST``         largest cost of a fetch, reserved until the cost is known, for a cap;

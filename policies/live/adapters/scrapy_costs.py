@@ -9,7 +9,7 @@ from typing import Any
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import StopDownload
-from scrapy.http import Headers, Response
+from scrapy.http import Response
 
 from policies.live.adapters.fetches import LEAST_COST
 from policies.live.adapters.messages import SECONDS_PER_DAY
@@ -25,29 +25,21 @@ class Costs:
     ``download_latency``; without it those since the time in ``sent``, up to ``DOWNLOAD_TIMEOUT``.
     """
 
-    def __init__(
-        self, crawler: Crawler, unit: str, max_cost: float, sent: Mapping[str, float]
-    ) -> None:
-        self.crawler, self.unit, self.max_cost, self.sent = crawler, unit, max_cost, sent
-        self.costs = dict[str, float]()
+    def __init__(self, crawler: Crawler, unit: str, max_cost: float, sent: Mapping[str, float]):
+        self.unit, self.max_cost, self.sent = unit, max_cost, sent
+        self.costs, self.stats = dict[str, float](), crawler.stats
         self.timeout = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
-        if unit == "bytes":
-            crawler.signals.connect(self.add_headers, signals.headers_received)
-            crawler.signals.connect(self.add_body, signals.bytes_received)
+        for signal in (signals.headers_received, signals.bytes_received) * (unit == "bytes"):
+            crawler.signals.connect(self.add, signal)
 
-    def add_headers(self, headers: Headers, body_length: Any, request: Request) -> None:
-        """Count the headers of an answer; StopDownload if they announce too large a body."""
-        self._add(request, len(headers.to_string()), body_length)
-
-    def add_body(self, data: bytes, request: Request) -> None:
-        """Count a piece of a body; StopDownload if the fetch costs too much."""
-        self._add(request, len(data), 0)
-
-    def _add(self, request: Request, size: int, remaining: Any) -> None:
-        page = request.meta.get(PAGE)
-        if page in self.sent:
+    def add(
+        self, request: Request, data: bytes = b"", headers: Any = None, body_length: Any = 0
+    ) -> None:
+        """Count headers or a piece of a body; StopDownload if the fetch costs too much with it."""
+        if (page := request.meta.get(PAGE, "")) in self.sent:
+            size = len(data) if headers is None else len(headers.to_string())
             self.costs[page] = cost = self.costs.get(page, 0.0) + size
-            cost += remaining if isinstance(remaining, int) else 0  # else it is not known
+            cost += body_length if isinstance(body_length, int) else 0  # else it is not known
             if cost > self.max_cost:
                 why = f"{cost:.0f} bytes are above the largest cost, {self.max_cost:.0f}"
                 logger.warning(f"{page} is not downloaded in full: {why}")
@@ -60,11 +52,11 @@ class Costs:
         elif self.unit == "bytes" and page not in self.costs:  # the handler sends no signals
             self.costs[page] = len(response.headers.to_string()) + len(response.body)
 
-    def end(self, page: str, now: float) -> float | None:
-        """Return the cost of a page's fetch that ends, and add it to the stats; None without."""
+    def end(self, page: str, now: float) -> dict[str, Any]:
+        """Return the cost of a page's fetch that ends by name, if any, and add it to the stats."""
         if not self.unit:
-            return None
+            return {}
         elapsed = min((now - self.sent[page]) * SECONDS_PER_DAY, self.timeout)
         cost = self.costs.pop(page, elapsed if self.unit == "seconds" else 0.0)
-        self.crawler.stats.inc_value("recrawl/spend", cost)
-        return max(cost, LEAST_COST)
+        self.stats.inc_value("recrawl/spend", cost)  # type: ignore[arg-type]
+        return {"cost": max(cost, LEAST_COST)}

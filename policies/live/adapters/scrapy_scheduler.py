@@ -275,7 +275,7 @@ class RecrawlScheduler:
     def end(self, page: str, answer: Answer | None = None) -> str:
         """Report the end of a page's fetch; return its outcome, as of ``Fetches.end``."""
         now, before = self.clock(), self.copies[page]
-        answer = (answer or Answer())._replace(cost=self.costs.end(page, now))
+        answer = (answer or Answer())._replace(**self.costs.end(page, now))
         outcome, copy = self.fetches.end(page, answer, now)
         if copy is not before:
             self.copies.note(page, copy, now * SECONDS_PER_DAY)
@@ -285,8 +285,8 @@ class RecrawlScheduler:
     def fail(self, page: str, until: float, outcome: str) -> None:
         """Report a fetch that failed; the page waits until a time."""
         now = self.clock()
-        cost, sent = self.costs.end(page, now), self.fetches.sent.pop(page)
-        self.pages.report([page], sent, "failed", retry_at=until, ended=now, cost=cost)
+        costs, sent = self.costs.end(page, now), self.fetches.sent.pop(page)
+        self.pages.report([page], sent, "failed", retry_at=until, ended=now, **costs)
         self.count(outcome)
 
     def _unprocessed(self, response: Response | Failure | None) -> None:

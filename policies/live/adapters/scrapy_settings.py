@@ -130,22 +130,20 @@ def read_options(settings: BaseSettings) -> Options:
     return Options(**values)
 
 
-def cap_of(options: Options, settings: BaseSettings) -> dict[str, float | None]:
+def cap_of(options: Options, settings: BaseSettings) -> dict[str, Any]:
     """Return the arguments ``cap``, ``cap_period`` and ``max_cost``; ValueError if they are bad."""
+    source = {"bytes": "DOWNLOAD_MAXSIZE", "seconds": "DOWNLOAD_TIMEOUT"}.get(options.cost, "1")
     period, max_cost = options.cap_period, options.max_cost
-    source = {"bytes": "DOWNLOAD_MAXSIZE", "seconds": "DOWNLOAD_TIMEOUT"}.get(options.cost)
     if options.cap is not None:
-        period = SECONDS_PER_DAY if period is None else period
-        default = 1.0 if source is None else settings.getfloat(source)
-        max_cost = default if max_cost is None else max_cost
-    days = None if period is None else period * SECOND
-    arguments = {"cap": options.cap, "cap_period": days, "max_cost": max_cost}
+        period = period or SECONDS_PER_DAY
+        max_cost = max_cost or settings.getfloat(source, 1.0)
+    caps = {"cap": options.cap, "cap_period": period and period * SECOND, "max_cost": max_cost}
     try:
-        Spending(**arguments)
+        Spending(**caps)
     except ValueError as error:
-        way_out = f"; RECRAWL_MAX_COST is {source} unless it is set" if source else ""
-        raise ValueError(f"RECRAWL_CAP, with its period and largest cost: {error}{way_out}") from None
-    return arguments
+        default = f"RECRAWL_MAX_COST is {source} unless it is set"
+        raise ValueError(f"RECRAWL_CAP: {error}; {default}") from None
+    return caps
 
 
 def timeout_of(settings: BaseSettings) -> float:
@@ -183,8 +181,13 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
         ValueError: the table cannot be used, or a setting differs that the folder has fixed.
     """
     folder = Path(options.folder) / "scheduler"
-    table = None if options.pages is None else open_table(options.pages, options.feeds)
+    table = (
+        None
+        if options.pages is None
+        else open_table(options.pages, options.feeds, bool(options.cost))
+    )
     caps, unit = cap_of(options, settings), Path(options.folder) / "cost"
+    costs = f"{options.cost or 'none'}, {caps['cap_period']} days, {caps['max_cost']}"
     saved = settings.getint("CONCURRENT_REQUESTS") / options.bandwidth
     pace: dict[str, Any] = {
         "burst": BURST * SECOND if options.cost else saved,
@@ -207,9 +210,9 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
             page_tables.report_signals(new, table, table.urls, now)
     policy = options.policy if ":" in options.policy else None  # a folder names no code
     pages = DurableScheduler(folder, new, policy=policy)
-    fixed["cost"] = unit.read_text() if unit.exists() else options.cost
-    check_fixed(pages, options, fixed | {"cap": Spending(**caps)})
-    unit.write_text(options.cost)
+    fixed["costs"] = unit.read_text() if unit.exists() else costs, costs
+    check_fixed(pages, options, fixed)
+    unit.write_text(costs)
     pages.configure(now, bandwidth=options.bandwidth, cap=options.cap, **pace)
     if table is not None and new is None:  # those that are new in it
         page_tables.add_pages(pages, table, page_tables.living(table), now, known="skip")
@@ -223,13 +226,9 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
 def check_fixed(pages: DurableScheduler, options: Options, fixed: Mapping[str, Any]) -> None:
     """Raise ValueError, and close the folder, if a setting differs from that of the folder."""
     [lines], sources = pages.pages.choices.lines, pages.num_sources
-    caps = pages.pace.spending or Spending(), fixed["cap"]
     settings = {
         "RECRAWL_POLICY": (pages.pages.values.name, options.policy),
-        "RECRAWL_COST": [unit or "left out" for unit in (fixed["cost"], options.cost)],
-        "RECRAWL_CAP": ["set" if x.has_cap else "left out" for x in caps],
-        "RECRAWL_CAP_PERIOD": [f"{x.cap_period / SECOND:g}" for x in caps],
-        "RECRAWL_MAX_COST": [f"{x.max_cost:g}" for x in caps],
+        "RECRAWL_COST, RECRAWL_CAP_PERIOD and RECRAWL_MAX_COST": fixed["costs"],
         "sources of RECRAWL_FEEDS": (sources, max(sources, fixed["num_sources"])),
         "RECRAWL_SKEW": [f"{x['skew'] / SECOND:g}" for x in (lines, fixed)],
         "RECRAWL_KEEP_GONE": [f"{x['keep_gone']:g}" for x in (lines, fixed)],
@@ -241,7 +240,7 @@ def check_fixed(pages: DurableScheduler, options: Options, fixed: Mapping[str, A
             raise ValueError(f"{name} must be {before} as in {options.folder}, got {value}")
 
 
-def open_table(path: str, feeds: Mapping[str, int]) -> Any:
+def open_table(path: str, feeds: Mapping[str, int], has_costs: bool) -> Any:
     """Return the table of pages; ValueError if it cannot be read, or has too few sources."""
     try:
         table = page_tables.read_pages(path, spelled)
@@ -249,6 +248,10 @@ def open_table(path: str, feeds: Mapping[str, int]) -> Any:
         raise ValueError(f"RECRAWL_PAGES: {error}") from None
     for note in table.notes:
         logging.getLogger(__name__).warning(f"RECRAWL_PAGES: {note}")
+    if table.cost is not None and not has_costs:
+        raise ValueError(
+            "RECRAWL_COST must be set, as RECRAWL_PAGES has a column cost, or leave out the column"
+        )
     for feed, source in feeds.items():
         if table.sources and source >= len(table.sources):
             raise ValueError(
