@@ -22,6 +22,11 @@ class Page:
     failure_time: float = -math.inf  # of the last fetch that was reported as failed or interrupted
     least: float = 0.0
     signals: list = field(default_factory=list)  # [time, source, latest time, spent]
+    costs: int = 0  # of how many, at most 8, ``mean`` is the mean
+    mean: float = 1.0
+    cost: float = 1.0  # by which its value is divided
+    paid: float = 0.0  # the cost that was expected of its fetch, 0 if it is reported
+    period: float = math.nan  # of the cap, when it was handed out
 
 
 @dataclass
@@ -41,7 +46,24 @@ class Host:
 class NaiveScheduler:
     """Answers as :class:`policies.live.scheduler.CrawlScheduler`, with a value of each page."""
 
-    def __init__(self, value, bandwidth, *, timeout=1.0, new_share=0.5, retry=None, slack=(0.0,)):
+    def __init__(
+        self,
+        value,
+        bandwidth,
+        *,
+        timeout=1.0,
+        new_share=0.5,
+        retry=None,
+        slack=(0.0,),
+        cap=math.inf,
+        cap_period=math.inf,
+        max_cost=0.0,
+    ):
+        self.cap, self.cap_period, self.max_cost = cap, cap_period, max_cost
+        self.period, self.period_spend = -math.inf, 0.0
+        self.known = {None: []}  # all costs, and those of each host
+        self.spend, self.fetches, self.next_lookup = 0.0, 0, 1
+        self.uses_costs, self.mean_known, self.unit = cap < math.inf, 1.0, 1.0
         self.value, self.bandwidth, self.timeout = value, bandwidth, timeout
         self.new_share, self.credit, self.allowance, self.time = new_share, 0.0, 0.0, 0.0
         self.retry, self.slack = retry or timeout, slack
@@ -59,6 +81,76 @@ class NaiveScheduler:
 
     def host(self, page):
         return self.hosts.get(page.host)
+
+    def expected(self, page):
+        """Return what a fetch of a page costs, as far as that is known."""
+        if page.costs:
+            return page.mean
+        known = self.known.get(page.host) or self.known[None]
+        return sum(known) / len(known) if known else 1.0
+
+    def learn_cost(self, page, cost):
+        page.costs = min(page.costs + 1, 8)
+        page.mean = cost if page.costs == 1 else page.mean + (cost - page.mean) / page.costs
+        self.known[None].append(cost)
+        if page.host is not None:
+            self.known.setdefault(page.host, []).append(cost)
+
+    def begin_costs(self, costs):
+        """Until the first cost all are 1, and those of fetches that are under way are paid."""
+        costs = [cost for cost in costs if not math.isnan(cost)]
+        if costs and not self.uses_costs:
+            self.uses_costs, self.mean_known = True, sum(costs) / len(costs)
+            for page in self.pages.values():
+                page.paid = float(page.state == "sent")
+            self.spend = self.fetches = sum(page.paid for page in self.pages.values())
+            self.set_unit()
+
+    def give_costs(self, keys, costs):
+        for key, cost in zip(keys, costs, strict=True):
+            if not math.isnan(cost):
+                self.pages[key].costs = 0
+                self.learn_cost(self.pages[key], cost)
+        for key in keys:
+            self.pages[key].cost = self.expected(self.pages[key])
+        self.look_up()
+
+    def settle(self, page, cost):
+        """A fetch of a page ended, and its cost may be known."""
+        if not math.isnan(cost):
+            self.learn_cost(page, cost)
+            if page.paid:
+                self.allowance -= cost - page.paid
+                self.spend += cost - page.paid
+                if page.period == self.period:
+                    self.period_spend += cost - self.max_cost
+            page.cost = self.expected(page)
+        page.paid = 0.0
+
+    def look_up(self):
+        """Values of pages without a cost follow when there are many more costs than before."""
+        count = len(self.known[None])
+        if count:
+            self.mean_known = sum(self.known[None]) / count
+            self.set_unit()
+        if count >= self.next_lookup:
+            self.next_lookup = min(2 * count, count + max(len(self.pages), 1))
+            for page in self.pages.values():
+                if page.state != "gone" and not page.costs:
+                    page.cost = self.expected(page)
+
+    def set_unit(self):
+        """Before the first fetch the bandwidth pays 1, or the mean cost if that is small."""
+        if self.fetches == 0:
+            self.unit = self.mean_known if self.mean_known < 0.1 else 1.0
+
+    def spend_at(self, time):
+        """Return what is reserved of the cap in the period of a time."""
+        capped = self.cap < math.inf
+        return self.period_spend if capped and time // self.cap_period <= self.period else 0.0
+
+    def mean_cost(self):
+        return self.spend / self.fetches if self.fetches else self.mean_known
 
     def present(self):
         return [key for key, page in self.pages.items() if page.state != "gone"]
@@ -93,10 +185,11 @@ class NaiveScheduler:
         self.leave(key, self.time)
         self.pages.pop(key)
 
-    def gone(self, key, time):
+    def gone(self, key, time, cost=math.nan):
         page = self.pages.get(key)
         if self.is_old(page, time):
             return 1
+        self.settle(page, cost)
         end = min(time, self.time + self.timeout)
         self.leave(key, end)
         self.count_failure(page, end)
@@ -119,6 +212,10 @@ class NaiveScheduler:
     def reset_clock(self, time):
         """Take the clock back: what waits has as long to wait as before."""
         by, self.time = self.time - time, time
+        if time // self.cap_period < self.period:  # what it had spent is not known any more
+            self.period, self.period_spend = time // self.cap_period, self.cap
+            for page in self.pages.values():
+                page.period = math.nan
         for key, page in self.pages.items():
             page.copy = None if page.copy is None else min(page.copy, time)
             for name in ("retry_at", "failure_time", "sent", "lost"):
@@ -134,6 +231,7 @@ class NaiveScheduler:
     def come_back(self, key, columns, host, copy):
         page = self.pages[key]
         page.parameters, page.host, page.copy, page.least = columns, host, copy, 0.0
+        page.paid = 0.0
         page.fails, page.retry_at = 0, -math.inf
         self.make_ready(key)
 
@@ -186,10 +284,11 @@ class NaiveScheduler:
         away = page is None or page.state == "gone"
         return away or (page.copy is not None and time <= page.copy)
 
-    def report(self, key, time):
+    def report(self, key, time, cost=math.nan):
         page = self.pages.get(key)
         if self.is_old(page, time):
             return 1
+        self.settle(page, cost)
         self.end(page, time)
         page.copy, page.fails, page.retry_at = time, 0, -math.inf
         for each in page.signals:
@@ -215,11 +314,12 @@ class NaiveScheduler:
         else:
             self.count_failure(page, time)
 
-    def fail(self, key, time, retry_at=None, counts=True):
+    def fail(self, key, time, retry_at=None, counts=True, cost=math.nan):
         page = self.pages.get(key)
         latest = self.time + self.timeout
         if self.is_old(page, time) or min(time, latest) <= page.failure_time:
             return 1
+        self.settle(page, cost)
         time = page.failure_time = min(time, latest)
         state = page.state
         self.end(page, time)
@@ -263,10 +363,9 @@ class NaiveScheduler:
     def next_ready(self):
         def rank(key):
             page = self.pages[key]
-            return (
-                self.value(page.parameters, self.time - page.copy, self.counts(page)),
-                -page.row,
-            )
+            importance = page.parameters["importance"] / page.cost
+            columns = {**page.parameters, "importance": importance}
+            return self.value(columns, self.time - page.copy, self.counts(page)), -page.row
 
         ready = [key for key, page in self.pages.items() if page.state == "ready"]
         for key in sorted(ready, key=rank, reverse=True):
@@ -306,13 +405,18 @@ class NaiveScheduler:
 
     def next_batch(self, time, count):
         self.advance(time)
-        self.allowance = min(self.allowance, count)
-        if self.allowance < 1.0 - 1e-9 or not self.pages:
+        unit = self.unit
+        self.allowance = min(self.allowance, unit + (count - 1) * self.mean_cost())
+        if self.allowance < unit - 1e-9 or not self.pages:
+            return []
+        if self.spend_at(self.time) + self.max_cost > self.cap:
             return []
         self.correct_clocks()
         self.open_all()
         chosen = []
-        while len(chosen) < count and self.allowance > 1.0 - 1e-9:
+        while len(chosen) < count and self.allowance > unit - 1e-9:
+            if self.spend_at(self.time) + self.max_cost > self.cap:
+                break
             key = self.choose()
             if key is None:
                 break
@@ -322,6 +426,11 @@ class NaiveScheduler:
                 self.host(page).busy += 1
                 host = self.host(page)
                 host.opens = max(host.opens, self.time + host.gap)
-            self.allowance -= 1.0
+            if self.cap < math.inf and self.time // self.cap_period > self.period:
+                self.period, self.period_spend = self.time // self.cap_period, 0.0
+            page.paid, page.period = self.expected(page), self.period
+            self.allowance -= page.paid
+            self.spend, self.fetches = self.spend + page.paid, self.fetches + 1
+            self.period_spend += self.max_cost
             chosen.append(key)
         return chosen

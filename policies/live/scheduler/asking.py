@@ -51,8 +51,8 @@ class Asking(PacedScheduler):
         if spending is None:
             self.pace.take(rows.size)
             return
-        choices.sent_period[rows] = spending.period
         self.pace.take(rows.size, float(choices.paid_cost[rows].sum()))
+        choices.sent_period[rows] = spending.period
 
     def _next_chance(self) -> float:
         choices, times = self.pages.choices, [math.inf]

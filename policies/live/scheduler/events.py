@@ -110,7 +110,6 @@ class Events(PacedScheduler):
         labels, pages = as_ids(ids), self.pages
         fetches = {"times": times, "retry_at": retry_at, "ended": ended, "changed": changed}
         arrays = read(fetches | {"cost": cost}, labels.size, pages.num_sources)
-        use_costs(pages, arrays.get("cost", np.empty(0)))
         is_used, rows = pages.known(labels, gone=False)
         copies = pages.lazy.pages["last_crawl"][rows]
         is_new = (arrays["times"][is_used] > copies) | np.isinf(copies)
@@ -119,6 +118,7 @@ class Events(PacedScheduler):
         if rows.size == 0:
             return ignored
         arrays = {name: array[is_used] for name, array in arrays.items()}
+        use_costs(pages, arrays.get("cost", np.empty(0)))
         moments, lines = arrays["times"], pages.choices.lines[0]
         latest = self.time + lines["timeout"] + lines["skew"]
         ends = np.minimum(arrays.get("ended", moments), latest)

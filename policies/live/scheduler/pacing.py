@@ -33,8 +33,8 @@ class Fetch(NamedTuple):
 class Pace:
     """A clock, and the fetches that a bandwidth allows up to its time.
 
-    A fetch is allowed while at least a unit is; its cost is then taken, if need be as a debt. A
-    unit is 1, or the mean cost of fetches if that is less, so that costs may be in any unit.
+    A fetch is allowed while at least a unit is; its cost is then taken, if need be as a debt. The
+    unit is 1, or the mean of the costs known before the first fetch if that is below a tenth.
 
     Args:
         bandwidth: cost of fetches per unit of time, > 0; a fetch costs 1 where none is known.
@@ -118,8 +118,7 @@ class Pace:
         """Take fetches of an expected spend; None without costs."""
         self.taken += fetches if spend is None else spend
         if self.spending is not None and spend is not None:
-            self.spending.hand_out(fetches, spend)
-            self.set_unit()
+            self.spending.hand_out(fetches, spend, self.time)
 
     def settle(self, spend: float, period_spend: float) -> None:
         """Change the spend, and that of the cap's period, after costs were reported."""
@@ -127,11 +126,6 @@ class Pace:
         self.taken += spend
         self.spending.spend += spend
         self.spending.period_spend += period_spend
-        self.set_unit()
-
-    def set_unit(self) -> None:
-        """Set the unit by the mean cost of a fetch."""
-        self.unit = min(1.0, self.mean_cost)
 
     def change(self, time: float, bandwidth: float | None, burst: float | None) -> None:
         """Advance the clock, then change the bandwidth and burst; keep the saved fetches."""
@@ -191,7 +185,7 @@ class Pace:
         vars(self).update({name: state[name] for name in vars(self)})
         if "spending" in state:
             self.spending = Spending.restored(state["spending"])
-            self.set_unit()
+            self.unit = self.spending.unit
 
 
 class PacedScheduler:

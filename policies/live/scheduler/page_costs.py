@@ -118,8 +118,8 @@ def use_costs(pages: PageTables, costs: FloatArray) -> None:
     pace.spending = Spending() if pace.spending is None else pace.spending
     pace.spending.fetches = pace.spending.before = int(sent.sum())
     pace.spending.spend = float(sent.sum())
-    pace.spending.mean_known = float(known.mean())
-    pace.set_unit()
+    pace.spending.set_mean_known(float(known.mean()))
+    pace.unit = pace.spending.unit
 
 
 def give_costs(pages: PageTables, rows: IntArray, costs: FloatArray) -> None:
@@ -174,8 +174,8 @@ def look_up(pages: PageTables) -> None:
     assert spending is not None
     count = int(choices.cost_counts[0])
     if count:
-        spending.mean_known = float(choices.cost_sums[0]) / count
-        pages.pace.set_unit()
+        spending.set_mean_known(float(choices.cost_sums[0]) / count)
+        pages.pace.unit = spending.unit
     if count < spending.next_lookup:
         return
     spending.next_lookup = min(2 * count, count + max(len(pages.ids), 1))

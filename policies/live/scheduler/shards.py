@@ -388,7 +388,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         if self._spendings:
             pace.spending = pace.spending or Spending()
             pace.spending.add_up(self._spendings.values())
-            pace.set_unit()
+            pace.unit = pace.spending.unit
         return answers
 
     def _ask(self, shard: int, call: str, **values: Any) -> Any:

@@ -8,6 +8,9 @@ from typing import Any
 
 from crawl_envs.types.arguments import quantity
 
+SMALL_COST = 0.1
+"""Mean cost below which the bandwidth pays that before the first fetch, else 1."""
+
 
 class Spending:
     """The spend of the fetches that were handed out, and its hard limit in each period.
@@ -27,6 +30,7 @@ class Spending:
         spend: their total cost.
         before: how many of them were handed out before the first cost, at cost 1.
         mean_known: mean of all costs that are known, 1 without any.
+        unit: what the bandwidth must have paid before the first fetch.
         next_lookup: number of known costs at which pages without a cost look theirs up again.
         period: number k of the period of the last fetch, and ``period_spend``, its reserved spend.
         overcharged: number of reports of a cost above ``max_cost``.
@@ -48,7 +52,8 @@ class Spending:
             self.cap = self.check_cap(cap)
         self.fetches = self.before = self.overcharged = 0
         self.spend = self.period_spend = 0.0
-        self.mean_known, self.next_lookup, self.period = 1.0, 1, -math.inf
+        self.mean_known = self.unit = 1.0
+        self.next_lookup, self.period = 1, -math.inf
 
     @property
     def has_cap(self) -> bool:
@@ -59,6 +64,12 @@ class Spending:
     def mean(self) -> float:
         """The mean cost of the fetches that were handed out, or of all known costs before them."""
         return self.spend / self.fetches if self.fetches else self.mean_known
+
+    def set_mean_known(self, mean: float) -> None:
+        """Set the mean of all known costs; small ones before the first fetch set the unit."""
+        self.mean_known = mean
+        if self.fetches == 0:
+            self.unit = mean if mean < SMALL_COST else 1.0
 
     def check_cap(self, cap: Any) -> float:
         """Return a new cap; ValueError if there is no period for it, or it is too low."""
@@ -80,14 +91,13 @@ class Spending:
         return 0.0 if time // self.cap_period > self.period else self.period_spend
 
     def room(self, time: float, count: int) -> int:
-        """Return how many of ``count`` fetches the cap allows at a time, and begin its period."""
+        """Return how many of ``count`` fetches the cap allows at a time."""
         if not self.has_cap:
             return count
-        if (period := time // self.cap_period) > self.period:
-            self.period, self.period_spend = period, 0.0
-        free = (self.cap - self.period_spend) / self.max_cost
+        spend = self.spend_at(time)
+        free = (self.cap - spend) / self.max_cost
         fetches = math.floor(min(max(free, 0.0), count))
-        exceeds = self.period_spend + fetches * self.max_cost > self.cap  # by rounding
+        exceeds = spend + fetches * self.max_cost > self.cap  # by rounding
         return fetches - (exceeds and fetches > 0)
 
     def opens(self, time: float) -> float:
@@ -96,8 +106,10 @@ class Spending:
         start = period * self.cap_period
         return start if start // self.cap_period >= period else math.nextafter(start, math.inf)
 
-    def hand_out(self, fetches: int, spend: float) -> None:
-        """Add fetches of an expected spend."""
+    def hand_out(self, fetches: int, spend: float, time: float) -> None:
+        """Add fetches of an expected spend, at a time."""
+        if fetches and self.has_cap and (period := time // self.cap_period) > self.period:
+            self.period, self.period_spend = period, 0.0
         self.fetches, self.spend = self.fetches + fetches, self.spend + spend
         self.period_spend += fetches * self.max_cost
 
@@ -106,6 +118,7 @@ class Spending:
         for name in ("fetches", "before", "overcharged", "spend"):
             setattr(self, name, sum(part[name] for part in parts))
         self.mean_known = sum(part["mean_known"] for part in parts) / len(parts)
+        self.unit = min(part["unit"] for part in parts)
         self.period = max(self.period, *(part["period"] for part in parts))
         present = [part for part in parts if part["period"] == self.period]
         self.period_spend = sum(part["period_spend"] for part in present)

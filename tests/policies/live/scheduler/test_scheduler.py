@@ -57,9 +57,10 @@ def value_of(name):
 class Both:
     """A scheduler and its twin, which must answer alike."""
 
-    def __init__(self, policy, bandwidth, sources, **limits):
-        slack = [0.0, 0.3][:sources]
+    def __init__(self, policy, bandwidth, sources, costs=None, **limits):
+        slack, self.costs = [0.0, 0.3][:sources], costs
         settings = {"timeout": 1.5, "retry": 0.4}
+        settings |= {"cap": 30.0, "cap_period": 2.5, "max_cost": 4.0} if costs == "cap" else {}
         self.scheduler = CrawlScheduler(
             policy,
             bandwidth,
@@ -73,10 +74,17 @@ class Both:
         self.naive = NaiveScheduler(value_of(policy), bandwidth, slack=slack, **settings)
         self.naive.limits = limits.get("gap", 0.0), limits.get("most", math.inf)
         self.sources, self.largest, self.out, self.time = sources, 0, [], 0.0
+        self.fetches = 0
 
     def new_id(self, count):
         self.largest += count
         return [int(key) for key in range(self.largest - count, self.largest)]
+
+    def some_costs(self, rng, count):
+        """Draw costs, some not known; they and their sums are exact numbers."""
+        costs = rng.integers(1, 33, count) / 8.0
+        unknown = rng.random(count) < (0.4 if self.costs else 1.1)
+        return np.where(unknown, math.nan, costs)
 
     def drawn(self, rng, count):
         columns = drawn(rng, count)
@@ -95,6 +103,8 @@ class Both:
         copies = np.where(fetched, self.scheduler.time - rng.random(count), math.nan)
         least = np.where(rng.random(count) < 0.3, 0.7, 0.0)
         new = {} if back else {"known": "skip", "least_interval": least}
+        costs = self.some_costs(rng, count)
+        new |= {"cost": costs} if self.costs else {}
         added = self.scheduler.add(every, host=hosts, last_crawl=copies, **columns, **new)
         assert added == len(ids)
         rows = self.scheduler.pages.ids.rows(np.asarray(ids))
@@ -110,7 +120,9 @@ class Both:
             else:
                 page = Page(rows[k], own, host, copy, least=float(least[k]))
                 pages.append((key, page, own["importance"]))
+        self.naive.begin_costs(costs[: len(ids)])
         self.naive.add(pages)
+        self.naive.give_costs(ids, costs[: len(ids)])
 
     def remove(self, rng):
         for key in rng.choice(self.naive.present(), size=1):
@@ -119,8 +131,11 @@ class Both:
 
     def gone(self, rng):
         key, time = int(rng.choice(self.naive.present())), self.time + 100.0 * (rng.random() < 0.5)
-        old = self.naive.gone(key, time)
-        assert self.scheduler.report([key], time, "gone") == old
+        cost = self.some_costs(rng, 1)
+        self.begin([key], [time], cost)
+        old = self.naive.gone(key, time, cost[0])
+        assert self.scheduler.report([key], time, "gone", cost=cost) == old
+        self.naive.look_up()
         assert (key in self.scheduler) == old
         if not old and rng.random() < 0.3:
             assert self.scheduler.add([key], known="skip", **self.drawn(rng, 1)) == 0
@@ -153,9 +168,17 @@ class Both:
 
     def update(self, rng):
         key = rng.choice(self.naive.present())
+        if rng.random() < 0.3 and self.costs:
+            cost = self.some_costs(rng, 1)
+            self.scheduler.update([key], cost=cost)
+            self.naive.begin_costs(cost)
+            self.naive.give_costs([key], cost)
+            self.naive.set_least(key, self.naive.pages[key].least)  # its wait may be over
+            return
         if rng.random() < 0.5:
             self.scheduler.update([key], importance=2.0)
             self.naive.pages[key].parameters["importance"] = 2.0
+            self.naive.set_least(key, self.naive.pages[key].least)
             return
         least = float(rng.choice([0.0, 0.5, 3.0]))
         self.scheduler.update([key], least_interval=least)
@@ -166,6 +189,13 @@ class Both:
         self.scheduler.hold(name, until)
         self.naive.hold(name, until)
 
+    def begin(self, keys, times, costs):
+        """The first cost of a report that is not old is the first of all."""
+        fetches = zip(keys, times, costs, strict=True)
+        self.naive.begin_costs(
+            [c for key, t, c in fetches if not self.naive.is_old(self.naive.pages.get(key), t)]
+        )
+
     def report(self, rng):
         if not self.out:
             return
@@ -173,19 +203,26 @@ class Both:
         moment = self.time + rng.choice(
             [-rng.exponential(0.02), 0.0, 0.1, 50.0], p=[0.5, 0.2, 0.2, 0.1]
         )
-        assert self.scheduler.report([key], moment) == self.naive.report(key, moment)
+        cost = self.some_costs(rng, 1)
+        self.begin([key], [moment], cost)
+        old = self.naive.report(key, moment, cost[0])
+        assert self.scheduler.report([key], moment, cost=cost) == old
+        self.naive.look_up()
 
     def fail(self, rng):
         if not self.out:
             return
         key, at = self.out.pop(), None if rng.random() < 0.7 else self.time + rng.random()
         status = str(rng.choice(["failed", "interrupted"], p=[0.7, 0.3]))
-        self.fail_at([key], [self.time], status, at)
+        self.fail_at(rng, [key], [self.time], status, at)
 
-    def fail_at(self, keys, times, status, at=None):
-        counts = status == "failed"
-        old = [self.naive.fail(*each, at, counts) for each in zip(keys, times, strict=True)]
-        assert self.scheduler.report(keys, times, status, retry_at=at) == sum(old)
+    def fail_at(self, rng, keys, times, status, at=None):
+        counts, costs = status == "failed", self.some_costs(rng, len(keys))
+        self.begin(keys, times, costs)
+        fetches = zip(keys, times, costs, strict=True)
+        old = [self.naive.fail(key, time, at, counts, cost) for key, time, cost in fetches]
+        assert self.scheduler.report(keys, times, status, retry_at=at, cost=costs) == sum(old)
+        self.naive.look_up()
 
     def repeat(self, rng):
         """Report some pages at about the times of their copies or failures, some of them twice."""
@@ -200,10 +237,13 @@ class Both:
                 keys[0], times[0]
             )
         elif status == "ok":
-            old = sum(self.naive.report(*each) for each in zip(keys, times, strict=True))
-            assert self.scheduler.report(keys, times) == old
+            costs = self.some_costs(rng, len(keys))
+            self.begin(keys, times, costs)
+            old = sum(self.naive.report(*each) for each in zip(keys, times, costs, strict=True))
+            assert self.scheduler.report(keys, times, cost=costs) == old
+            self.naive.look_up()
         else:
-            self.fail_at(keys, times, status)
+            self.fail_at(rng, keys, times, status)
 
     def agree(self):
         """Check that both have the same of every page and host."""
@@ -218,6 +258,13 @@ class Both:
         ]
         assert list(zip(zip(*known, strict=True), copies, strict=True)) == expected
         assert counts == [self.naive.counts(page) for page in pages.values()]
+        spending = self.scheduler.pace.spending
+        assert (spending is not None) == self.naive.uses_costs
+        if spending is not None and pages:
+            costs = [page.cost for page in pages.values()]
+            assert tables.columns["cost"][rows] == pytest.approx(costs, rel=1e-12)
+            assert spending.spend == pytest.approx(self.naive.spend, rel=1e-12, abs=1e-12)
+            assert spending.spend_at(self.naive.time) == self.naive.spend_at(self.naive.time)
         for name, host in self.naive.hosts.items():
             code = tables.hosts[name]
             assert (choices.busy[code], choices.opens[code]) == (host.busy, host.opens)
@@ -227,6 +274,7 @@ class Both:
         chosen = self.scheduler.next_batch(self.time, count).tolist()
         assert chosen == self.naive.next_batch(self.time, count)
         self.out.extend(chosen)
+        self.fetches += len(chosen)
 
     def signal(self, rng):
         for key in rng.choice([*self.naive.present(), -1], size=rng.poisson(2.0)):
@@ -260,11 +308,17 @@ KINDS = {
     policy=st.sampled_from(["Greedy", "GreedyNCIS", "RoundRobin"]),
     sources=st.sampled_from([1, 2]),
     limits=st.sampled_from([{}, {"gap": 0.4}, {"most": 1}, {"gap": 0.2, "most": 2}]),
+    costs=st.sampled_from([None, "costs", "cap"]),
 )
-def test_every_answer_is_that_of_the_twin(seed, policy, sources, limits):
+def test_every_answer_is_that_of_the_twin(seed, policy, sources, limits, costs):
+    play(seed, policy, sources, limits, costs)
+
+
+def play(seed, policy, sources, limits, costs, turns=120):
+    """Return the number of fetches of a scheduler and its twin, which must answer alike."""
     rng = np.random.default_rng(seed)
-    both = Both(policy, 10.0, sources, **limits)
-    for _ in range(120):
+    both = Both(policy, 10.0, sources, costs, **limits)
+    for _ in range(turns):
         both.time += rng.choice(
             [0.0, rng.exponential(0.1), rng.exponential(1.0)], p=[0.2, 0.7, 0.1]
         )
@@ -274,6 +328,7 @@ def test_every_answer_is_that_of_the_twin(seed, policy, sources, limits):
             getattr(both, kind)(rng)
     both.agree()
     assert len(both.scheduler) == len(both.naive.present())
+    return both.fetches
 
 
 @pytest.mark.parametrize("law", ["noisy", "sources"])
