@@ -151,7 +151,7 @@ def reason_of(facts: Mapping[str, Any], now: float, price: float) -> str:
     if facts["stale"] is not None:
         parts.append(f"stale with {facts['stale']:.1%}")
     if "cost" in facts:
-        parts.append(f"cost {facts['cost']:.3g}")
+        parts.append(f"cost {facts['cost']:,.4g}")
     if price > 0.0:
         parts.append(f"value {facts['value'] / price:.3g} of that fetched last")
     return ", ".join(parts)
