@@ -3,7 +3,8 @@
 Policies and agents (--agents) learn from the first half of the log. In the second half they replace
 the crawler, at several budgets, and receive the signals of the log. When a page changed between two
 crawls is unknown: changes that agree with the log are drawn several times, and the intervals cover
-this uncertainty. RoundRobin, which knows nothing, is always included.
+this uncertainty. RoundRobin, which knows nothing, is always included. With --cost, budgets are
+shares of what the log spent, and the answer is what a policy would have spent.
 
 Prints a summary of the log and how long slow policies take. Writes summary.csv and log.png (the
 summary), rows.parquet (freshness of every draw), backtest.csv, backtest.png and provenance.json.
@@ -25,7 +26,7 @@ from scripts.live import backtesting
 from scripts.live.backtest_report import less, report
 from scripts.live.backtest_runs import names_of, played_in
 from scripts.live.learning import check_hindsight
-from scripts.live.options import ReadingOptions, read_log, weights_and_groups
+from scripts.live.options import Cost, ReadingOptions, read_log, weights_and_groups
 from scripts.live.summary import print_summary, write_summary
 from scripts.present.tables import console
 from scripts.study.rows import check_folder
@@ -50,6 +51,7 @@ class BacktestOptions(PlayOptions, ReadingOptions):
     start: Annotated[
         float | None, Option(help="First simulated day of the log.", show_default="its middle")
     ] = None
+    cost: Cost = None
     draws: Annotated[
         int | None,
         Option(help="Draws of the unknown changes.", show_default="20; 6 for large logs"),
@@ -64,7 +66,7 @@ def main(options: BacktestOptions) -> None:
     if options.draws is not None:
         check_counts(2, draws=options.draws)
     players = options.players
-    recorded = read_log(options)
+    recorded = read_log(options, options.cost)
     effort = backtesting.effort_for(recorded)
     names = names_of(options.policies, options.agents, recorded, effort)
     effort = effort._replace(draws=effort.draws if options.draws is None else options.draws)
@@ -80,7 +82,7 @@ def main(options: BacktestOptions) -> None:
         console().print(less(effort, options.policies is not None), soft_wrap=True)
     store = played_in(folder, test, names, effort, players, seed=options.seed, fresh=options.fresh)
     rows = [row for row in store.rows if row.seed < effort.draws]
-    outcomes = backtesting.outcomes(rows, names, effort.shares, test.widening)
+    outcomes = backtesting.outcomes(rows, names, effort.shares, test.widening, test.costs)
     write_summary(recorded, options.title, folder)
     report(test, outcomes, options.title, folder)
     store.sign("scripts.backtest")

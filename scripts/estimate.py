@@ -15,7 +15,7 @@ the table of pages.
 Writes summary.csv and log.png; with signals audit.csv and audit.png; and pages.csv, which
 scripts.schedule reads: url, importance, host, change_rate with its interval and evidence, recall
 and false_signal_rate of each source, signals (their number since the last crawl), last_crawl, gone.
-With --cost it also has cost, the mean of the page's last ten crawls, or of its host.
+With --cost it also has cost, the mean of the page's last eight crawls, or of its host.
 For people it also has change_rate_own (from the crawls of the page alone), standard errors and the
 number of crawls.
 """

@@ -1,11 +1,11 @@
 """Schedule the next fetches of the pages of a table, or serve a running crawler.
 
 The table has the column url and any of importance, change_rate, recall and false_signal_rate of
-signals, signals (their number since the last crawl), last_crawl and gone. scripts.estimate writes
-such a table from a crawl log. Without change rates, pages are fetched in turn. Gone pages are
-skipped, unless --recheck-gone fetches them again.
+signals, signals (their number since the last crawl), cost of a crawl, last_crawl and gone.
+scripts.estimate writes such a table from a crawl log. Without change rates, pages are fetched in
+turn. Gone pages are skipped, unless --recheck-gone fetches them again.
 
-Writes schedule.csv (time, url, why) and schedule.png (freshness by budget).
+Writes schedule.csv (time, url, why, with costs also cost) and schedule.png (freshness by budget).
 
 With --live it writes no files and serves a crawler: it answers lines of JSON from standard input on
 standard output (see policies/live/adapters/messages.py), or requests over HTTP with --port

@@ -106,7 +106,8 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
     - ``objective`` ("harmonic"): or ``binary``, C(n) = 1 for n > 0, or a concave table C(0), C(1),
       ..., C(K) that starts at 0.
     - ``reward`` (None): ``penalty`` or ``freshness``; ``crawl_cost`` (0.0).
-    - ``reveal`` ("parameters"): with ``"importance"`` change rates are hidden.
+    - ``reveal`` ("parameters"): with ``"importance"`` change rates are hidden; ``reveal_cost``
+      (True).
 
     ## Version History
 
@@ -134,6 +135,7 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
         crawl_cost: float = 0.0,
         observation: ObservationForm = "table",
         reveal: PageReveal = "parameters",
+        reveal_cost: bool = True,
         resample: bool = False,
         render_mode: RenderMode | None = None,
     ) -> None:
@@ -158,6 +160,7 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
             **action_arguments(action, generator, batch, epoch, overspend, bucket),
             observation=observation,
             reveal=reveal,
+            reveal_cost=reveal_cost,
             resample=resample,
         )
         super().__init__(

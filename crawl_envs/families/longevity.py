@@ -46,6 +46,7 @@ def _generator(
     instance: str | Path,
     signals: str | None,
     bandwidth: float | None,
+    cost_spread: float,
     of_traces: dict[str, Any],
     of_drawn: dict[str, Any],
 ) -> tuple[Generator, dict[str, Any]]:
@@ -55,6 +56,7 @@ def _generator(
         instance: name of a law or a trace, or the folder of a trace.
         signals: kind of signals, None for the default.
         bandwidth: crawls per day, None for the default.
+        cost_spread: of :class:`crawl_envs.instances.laws.Generator`.
         of_traces: arguments of traces only.
         of_drawn: arguments of drawn pages only.
 
@@ -66,14 +68,15 @@ def _generator(
         arguments = {name: value for name, value in of_drawn.items() if value is not None}
         horizon = arguments.pop("horizon", DAYS)
         arguments = {"num_pages": PAGES, **arguments, "bandwidth": bandwidth, "signals": signals}
-        return generator_of(instance, **arguments), {"horizon": horizon}
+        return generator_of(instance, cost_spread=cost_spread, **arguments), {"horizon": horizon}
     shipped = traces.shipped()
     if not isinstance(instance, str | Path) or not (instance in shipped or Path(instance).is_dir()):
         one_of("instance", instance, (*LAWS, *shipped), "the folder of a trace")
     of_drawn = {**of_drawn, "bandwidth_steps": tuple(of_drawn["bandwidth_steps"])}
     _refuse(of_drawn, OF_DRAWN, f"a trace, {instance!r}")
     kind = "directory" if signals is None else signals
-    site = recorded(str(instance), signals=kind, bandwidth=bandwidth, fragments=True, **of_traces)
+    budget = {"bandwidth": bandwidth, "cost_spread": cost_spread}
+    site = recorded(str(instance), signals=kind, fragments=True, **budget, **of_traces)
     return site, {"horizon": site.duration, "tape": site.tape, "contents": site.contents}
 
 
@@ -217,6 +220,8 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
       for all. With a size, divergences from base versions are estimates (section 5.2).
     - ``observation`` ("table"): form of observations, as in ``CrawlNCIS-v0``.
     - ``reveal`` ("parameters"): with ``"importance"`` the change model is hidden.
+    - ``cost_spread`` (0.0), ``reveal_cost`` (True): costs of crawls, as in ``CrawlNCIS-v0``. With
+      ``page``, both measures of a slot are multiplied by its length, like the reward.
     - ``resample`` (False): draw a new instance at every reset, not only at seeded ones.
     - ``window`` (None), ``days_per_crawl`` (None), ``importance`` ("uniform"), ``parameters``
       (None): for traces, as in ``CrawlTrace-v0``.
@@ -249,9 +254,11 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
         epoch: float | None = None,
         overspend: Overspend | None = None,
         bucket: float | None = None,
+        cost_spread: float = 0.0,
         crawl_cost: float = 0.0,
         observation: ObservationForm = "table",
         reveal: PageReveal = "parameters",
+        reveal_cost: bool = True,
         resample: bool = False,
         render_mode: RenderMode | None = None,
     ) -> None:
@@ -263,7 +270,9 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
             "parameters": parameters,
         }
         of_drawn = {"num_pages": num_pages, "bandwidth_steps": bandwidth_steps, "horizon": horizon}
-        generator, playing = _generator(instance, signals, bandwidth, of_traces, of_drawn)
+        generator, playing = _generator(
+            instance, signals, bandwidth, cost_spread, of_traces, of_drawn
+        )
         playing |= {"base_versions": base_versions, "sketch_size": sketch_size}
         make_lanes = partial(
             FragmentLanes,
@@ -272,6 +281,7 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
             **action_arguments(action, generator, batch, epoch, overspend, bucket),
             observation=observation,
             reveal=reveal,
+            reveal_cost=reveal_cost,
             resample=resample,
         )
         super().__init__(

@@ -158,6 +158,9 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
     - ``observation`` ("table"): form of observations, ``table``, ``flat``, ``dict`` or
       ``flat_dict``.
     - ``reveal`` ("parameters"): with ``"importance"`` the change model is hidden.
+    - ``reveal_cost`` (True): False hides costs before crawls, as in ``problem.cost``. The column
+      ``cost`` is then 1 until the first crawl of a page in an episode; ``last_log().cost`` has the
+      costs of crawls. Not with ``scores``.
     - ``delay`` (None): ``{"kind": "constant" | "exponential" | "poisson", "mean": ...,
       "unit": "time" | "slots"}``.
     - ``num_sources`` (None): with ``instance="sources"``, the number of sources, 2 to 15; by
@@ -197,6 +200,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
         crawl_cost: float = 0.0,
         observation: ObservationForm = "table",
         reveal: PageReveal = "parameters",
+        reveal_cost: bool = True,
         resample: bool = False,
         render_mode: RenderMode | None = None,
     ) -> None:
@@ -219,6 +223,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
             **action_arguments(action, generator, batch, epoch, overspend, bucket),
             observation=observation,
             reveal=reveal,
+            reveal_cost=reveal_cost,
             resample=resample,
         )
         super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)

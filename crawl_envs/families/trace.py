@@ -81,8 +81,9 @@ class CrawlTrace(CrawlEnv, SingleEnv):
     - ``parameters`` (None): path of the fitted parameters; by default stored with the trace.
     - ``reward`` (None): ``freshness`` or ``penalty``.
     - ``action`` ("page"), ``batch`` (1), ``epoch`` (None), ``overspend`` (None), ``bucket`` (None),
-      ``objective`` ("binary"), ``crawl_cost`` (0.0), ``observation`` ("table"), ``reveal``
-      ("parameters"), ``resample`` (False), ``render_mode`` (None): as in ``CrawlNCIS-v0``.
+      ``objective`` ("binary"), ``crawl_cost`` (0.0), ``cost_spread`` (0.0), ``observation``
+      ("table"), ``reveal`` ("parameters"), ``reveal_cost`` (True), ``resample`` (False),
+      ``render_mode`` (None): as in ``CrawlNCIS-v0``. Costs are drawn, since traces record none.
 
     ## Version History
 
@@ -106,9 +107,11 @@ class CrawlTrace(CrawlEnv, SingleEnv):
         epoch: float | None = None,
         overspend: Overspend | None = None,
         bucket: float | None = None,
+        cost_spread: float = 0.0,
         crawl_cost: float = 0.0,
         observation: ObservationForm = "table",
         reveal: PageReveal = "parameters",
+        reveal_cost: bool = True,
         resample: bool = False,
         render_mode: RenderMode | None = None,
     ) -> None:
@@ -123,6 +126,7 @@ class CrawlTrace(CrawlEnv, SingleEnv):
             days_per_crawl=days_per_crawl,
             importance=importance,
             parameters=parameters,
+            cost_spread=cost_spread,
         )
         penalty, term = penalty_and_reward(objective, reward)
         make_lanes = partial(
@@ -134,6 +138,7 @@ class CrawlTrace(CrawlEnv, SingleEnv):
             **action_arguments(action, generator, batch, epoch, overspend, bucket),
             observation=observation,
             reveal=reveal,
+            reveal_cost=reveal_cost,
             resample=resample,
         )
         super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)

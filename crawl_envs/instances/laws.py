@@ -31,7 +31,11 @@ class Generator:
         bandwidth: crawls per unit time.
         bandwidth_steps: later changes of the bandwidth, as (time, bandwidth) pairs.
         num_sources: number of sources of signals.
-        cost_spread: standard deviation of log costs of crawls, with mean cost 1; 0 for no costs.
+        cost_spread: standard deviation of log costs of crawls, with mean cost 1, at most
+            MAX_COST_SPREAD; 0 for no costs.
+
+    Raises:
+        ValueError: ``cost_spread`` is outside its range.
     """
 
     draw: Callable[..., Instance]
@@ -40,6 +44,11 @@ class Generator:
     bandwidth_steps: tuple[tuple[float, float], ...] = ()
     num_sources: int = 1
     cost_spread: float = 0.0
+
+    def __post_init__(self) -> None:
+        spread = real("cost_spread", self.cost_spread, least=0.0)
+        if spread > MAX_COST_SPREAD:
+            raise ValueError(f"cost_spread must lie in [0, {MAX_COST_SPREAD:g}], got {spread:g}")
 
     def __call__(self, rng: np.random.Generator) -> Instance:
         """Draw an instance with the NumPy generator ``rng``; costs have their own stream of it."""
@@ -102,7 +111,6 @@ class Law:
         """Return a generator of this law's instances; arguments of None have the law's defaults.
 
         ``name`` is the law's name, for errors. :class:`Generator` describes the other arguments.
-        ``cost_spread`` is at most MAX_COST_SPREAD.
 
         Raises:
             ValueError: an argument is outside its range, or the law does not have it.
@@ -120,10 +128,7 @@ class Law:
                 raise ValueError(f"{key} must be None for instance {name!r}, got {value!r}")
             keywords[key] = self.arguments[key](value, rate)
         sources = keywords.get("num_sources", self.num_sources)
-        spread = real("cost_spread", cost_spread, least=0.0)
-        if spread > MAX_COST_SPREAD:
-            raise ValueError(f"cost_spread must lie in [0, {MAX_COST_SPREAD:g}], got {spread:g}")
-        return Generator(partial(self.draw, **keywords), pages, rate, steps, sources, spread)
+        return Generator(partial(self.draw, **keywords), pages, rate, steps, sources, cost_spread)
 
 
 def delay_of(spec: Mapping[str, Any] | Delay, bandwidth: float) -> Delay:

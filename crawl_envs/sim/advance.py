@@ -208,6 +208,7 @@ def weigh_outcomes(state: State, lane: int) -> None:
     if record.payment == BY_WAITING:
         outcomes[FRESHNESS, lane] *= record.slot_spend
         outcomes[DIVERGENCE, lane] *= record.slot_spend
+        outcomes[SIMILARITY, lane] *= record.slot_spend
 
 
 # Crawls

@@ -261,6 +261,8 @@ class World:
         arrived = ("page", "time", "source")
         columns: dict[str, Any] = {name: crawls[name].copy() for name in crawled}
         columns |= {f"signal_{name}": signals[name].copy() for name in arrived}
+        if self.state.cost.size > 0:
+            columns["cost"] = self.state.cost[lane, crawls["page"]]
         return CrawlLog(**columns, signals=received)
 
     def signals(self, lane: int) -> IntArray:

@@ -246,14 +246,16 @@ class Instance:
         arguments["false_signal_rate"] = _over_sources(self.false_signal_rate)
         return Instance(**arguments)
 
-    def problem(self, reveal: Reveal = "parameters") -> Problem:
+    def problem(self, reveal: Reveal = "parameters", reveal_cost: bool = True) -> Problem:
         """Return what policies may know of the instance; repeated calls return the same object."""
-        if reveal not in self._problems:
-            self._problems[reveal] = self._public(reveal)
-        return self._problems[reveal]
+        shown = reveal, reveal_cost
+        if shown not in self._problems:
+            problem = self._public(reveal)
+            self._problems[shown] = problem if reveal_cost else replace(problem, cost=None)
+        return self._problems[shown]
 
     @cached_property
-    def _problems(self) -> dict[Reveal, Problem]:
+    def _problems(self) -> dict[tuple[Reveal, bool], Problem]:
         return {}
 
     def _public(self, reveal: Reveal) -> Problem:
@@ -387,7 +389,7 @@ class CrawlLog(NamedTuple):
     withdrawn; else None. For pages with fragments, else None: ``divergence`` and ``age``, the
     distance of the new copy from each base version, and how much older that is, (n, h), NaN if
     there is none (:class:`crawl_envs.types.copies.Copies`), and ``sketch``, sketches of the new
-    copies.
+    copies. ``cost`` is the cost of each crawl, None where crawls have no costs.
 
     Signals of the step, sorted by time: ``signal_page``, ``signal_time``, ``signal_source`` (number
     of the source, 0 for a single source). After a reset there are no crawls, and the signals are
@@ -406,6 +408,7 @@ class CrawlLog(NamedTuple):
     divergence: FloatArray | None = None
     age: FloatArray | None = None
     sketch: Sketches | None = None
+    cost: FloatArray | None = None
 
 
 @runtime_checkable

@@ -24,6 +24,7 @@ from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import World
 from crawl_envs.spaces.actions import ActionForm, Actions, CrawlRates
 from crawl_envs.spaces.observations import (
+    RATE_CAP,
     Buffers,
     ObservationForm,
     feature_names,
@@ -69,6 +70,7 @@ class Lanes(Episodes):
         form: action form.
         horizon: length of an episode, in the instance's unit of time, > 0.
         reveal: known part of the instance, ``parameters`` or ``importance``.
+        reveal_cost: whether costs are known before crawls; otherwise each crawl shows its cost.
         resample: draw a new instance at every reset, not only at seeded ones.
         tape: a recorded tape for all lanes; None draws one per lane.
         penalty: penalty of undetected changes: ``harmonic``, ``binary`` or a table (see
@@ -103,6 +105,7 @@ class Lanes(Episodes):
         *,
         horizon: float,
         reveal: Reveal = "parameters",
+        reveal_cost: bool = True,
         resample: bool = False,
         tape: Tape | None = None,
         penalty: Penalty | None = None,
@@ -121,8 +124,11 @@ class Lanes(Episodes):
         self.penalty = penalty
         self.num_sources: int = getattr(generator, "num_sources", 1)
         self.costs = getattr(generator, "least_cost", None) is not None
-        if self.costs and tape is not None and tape.mortal:
-            raise ValueError("cost must be None where pages are born and die, got costs")
+        self.reveal_cost = flag("reveal_cost", reveal_cost)
+        if not reveal_cost and (not self.costs or form.name == "scores"):
+            where = "with action 'scores', got False; use action 'page'"
+            where = where if self.costs else "without costs, got False; use cost_spread > 0"
+            raise ValueError(f"reveal_cost must be True {where}")
         epoch = None if epoch is None else quantity("epoch", epoch, above=0.0)
         self.budget: RateBudget | None = None
         if isinstance(form, CrawlRates):
@@ -227,8 +233,8 @@ class Lanes(Episodes):
         if instance.cost is not None and not self.costs:
             raise ValueError(
                 "instance must have no costs like the environment, got costs from "
-                f"{instance.cost.min():g} to {instance.cost.max():g}; CrawlNCIS-v0 and "
-                "CrawlHarmonic-v0 have costs with cost_spread > 0"
+                f"{instance.cost.min():g} to {instance.cost.max():g}; environments have costs with "
+                "cost_spread > 0, except CrawlOffers-v1"
             )
         self._check_events(instance)
         if self.budget is not None:
@@ -249,6 +255,8 @@ class Lanes(Episodes):
             if self.budget is not None:
                 self.budget.start(lane, self.instance(lane))
             self._provide_events(lane)
+        if not self.reveal_cost and self.world.observations[0].size:
+            self.world.state.observations[lane_mask, self.features.index("cost")] = 1.0
         restart_lanes(self.world.table, lane_mask)
         self.steps_left = 0  # an interrupted lane needs a reset
         if not play:
@@ -279,17 +287,27 @@ class Lanes(Episodes):
             raise ResetNeeded("call reset before step")
         if self.budget is not None:
             self._play_at_rates(self.budget, actions[0])
-            return self.world.outcomes
-        pages, counts = actions
-        status = step_lanes(self.world.table, pages, counts)
-        if status == UNFINISHED:
-            self._finish(status, play_lanes)
-        elif status != DONE:
-            raise ValueError(
-                f"action must be a page in [0, {self.num_pages}), got {pages[status, 0]} "
-                f"in lane {status}"
-            )
+        else:
+            pages, counts = actions
+            status = step_lanes(self.world.table, pages, counts)
+            if status == UNFINISHED:
+                self._finish(status, play_lanes)
+            elif status != DONE:
+                raise ValueError(
+                    f"action must be a page in [0, {self.num_pages}), got {pages[status, 0]} "
+                    f"in lane {status}"
+                )
+        if not self.reveal_cost:
+            self._show_costs()
         return self.world.outcomes
+
+    def _show_costs(self) -> None:
+        """Write the costs of the last crawls into the observations of their pages."""
+        state, row = self.world.state, self.features.index("cost")
+        places = np.arange(state.crawl_log.shape[1])
+        lane, place = np.nonzero(places < state.lanes["slot_crawls"][:, None])
+        page = state.crawl_log["page"][lane, place]
+        state.observations[lane, row, page] = np.minimum(state.cost[lane, page], RATE_CAP)
 
     def _play_at_rates(self, budget: RateBudget, wanted: FloatArray) -> None:
         """Crawl for an epoch at rates ``wanted``, (N, m), which are first cut to the budget."""
@@ -403,7 +421,7 @@ class Lanes(Episodes):
 
     def problem(self, lane: int) -> Problem:
         """Return what policies may know of a lane's instance."""
-        return self.instance(lane).problem(self.reveal)
+        return self.instance(lane).problem(self.reveal, self.reveal_cost)
 
     def fresh(self, lane: int) -> BoolArray:
         """Return the mask of pages with a current copy, (m,) bool."""
@@ -451,6 +469,7 @@ class Lanes(Episodes):
             "horizon": self.horizon,
             "reveal": self.reveal,
             "costs": self.costs,
+            "reveal_cost": self.reveal_cost,
             "objective": None if self.penalty is None else list(self.penalty),
             "epoch": self.epoch,
             "tape": None if tape is None else crc32(tape.code.data, crc32(tape.time.data)),

@@ -34,7 +34,8 @@ class FromColumns:
     """A policy that acts by the columns of observations, for any number of lanes and pages.
 
     The parameters of pages are read from columns too, and a lane whose parameters change starts
-    again. A policy that learns needs its logs by :meth:`observe`.
+    again. A policy that learns needs its logs by :meth:`observe`; it goes on where costs of crawls
+    change, since they may be shown by crawls only.
 
     Args:
         policy: the policy, in its form of action.
@@ -114,7 +115,8 @@ class FromColumns:
             name: np.ascontiguousarray(rows[:, k], dtype=np.float64)
             for k, name in enumerate(self.features)
         }
-        values = [np.atleast_2d(_of_sources(column, name)) for name in self._parameters]
+        fixed = [name for name in self._parameters if not (self.policy.learns and name == "cost")]
+        values = [np.atleast_2d(_of_sources(column, name)) for name in fixed]
         parameters = np.concatenate([*values, np.zeros((0, len(rows)))])
         tracker = self._tracker(column)
         policy, previous = self._lanes.get(lane, (None, None))

@@ -47,6 +47,9 @@ class LearningGreedyNCIS(Policy):
     after a long wait high, so that a page is crawled until data show that it changes too fast.
     There is no other exploration: a share of crawls by round robin cost more than it gained.
 
+    Values are per unit of cost. Hidden costs are learned too: that of a page is the cost of its
+    last crawl, 1 before the first.
+
     With several sources, signals have different weights; the value is that of one source with the
     same rates of true signals and of evidence (:func:`one_source`).
 
@@ -101,16 +104,19 @@ class LearningGreedyNCIS(Policy):
     def start(self, pages: Pages) -> None:
         """Begin without data, or with earlier beliefs, and learn from the first log."""
         tracker = pages.tracker()
-        problem = tracker.problem.per_cost()
-        if self.keep and self.learner is not None:
-            self.learner.weigh(problem.importance)
+        problem, learner = tracker.problem, self.learner if self.keep else None
+        if problem.cost is not None or learner is None:
+            self.cost = np.ones(problem.num_pages) if problem.cost is None else problem.cost.copy()
+        importance = problem.importance / self.cost
+        if learner is not None:
+            learner.weigh(importance)
         else:
-            interval = max(int(tracker.alive.sum()), 1) / problem.bandwidth
+            interval = max(int(tracker.alive.sum()), 1) / (problem.bandwidth / self.cost.mean())
             if math.isnan(interval):  # from columns: a page has just been crawled in the last slot
                 passed = tracker.elapsed[tracker.alive & (tracker.elapsed > 0.0)]
                 slot = (passed.min() if passed.size else 1.0) / self.form.batch
                 interval = int(tracker.alive.sum()) * slot
-            self.learner = self._learner(problem.importance, problem.num_sources, interval)
+            self.learner = self._learner(importance, problem.num_sources, interval)
         self.update(pages.last_log(), tracker)
 
     def _learner(self, importance: FloatArray, num_sources: int, interval: float) -> Learner:
@@ -121,8 +127,11 @@ class LearningGreedyNCIS(Policy):
         return Learner(importance, num_sources, interval, group, self.memories, self.pooled)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
-        """Update beliefs and crawl values by the crawls of a log."""
+        """Update beliefs, costs and crawl values by the crawls of a log."""
         assert self.learner is not None
+        if log.cost is not None:
+            self.cost[log.page] = log.cost
+            self.learner.importance[log.page] = tracker.problem.importance[log.page] / log.cost
         self.learner.learn(log)
 
     def choose(self, tracker: Tracker) -> IntArray:

@@ -15,6 +15,7 @@ from scripts.cli.options import words_of
 from scripts.live import backtesting
 from scripts.live.backtest_report import SLOW
 from scripts.live.backtesting import LOG, REFERENCE, SHARES, Backtest, Effort
+from scripts.live.log_costs import BLIND
 from scripts.present.tables import counted
 from scripts.study.entrants import candidate_of, failure
 from scripts.study.runner import STOPPED, Store, opened, play_missing
@@ -25,7 +26,8 @@ def names_of(policies: str | None, agents: str | None, log: CrawlLog, effort: Ef
     """Return the names of the policies and agents to simulate, REFERENCE first.
 
     ``policies`` and ``agents`` are names separated by commas. If ``policies`` is None, the log and
-    the effort of its backtest determine the names.
+    the effort of its backtest determine the names. If the log has costs, the last of ``Greedy`` and
+    ``GreedyNCIS`` is also simulated without knowing them.
 
     Raises:
         ValueError: an unknown name.
@@ -36,6 +38,8 @@ def names_of(policies: str | None, agents: str | None, log: CrawlLog, effort: Ef
     selected = list(dict.fromkeys([REFERENCE, *names, *words_of("--agents", agents)]))
     for name in selected:
         candidate_of(name)
+    if log.cost is not None and (seeing := {"Greedy", "GreedyNCIS"} & {*selected}):
+        selected.append(max(seeing) + BLIND)
     return selected
 
 
@@ -73,7 +77,8 @@ def print_time(
         try:
             minutes = test.seconds(name, shares) * count / workers / 60.0
         except Exception as error:
-            raise failure(f"{name} in a short play", error, candidate_of(name).factory) from error
+            factory = candidate_of(name.removesuffix(BLIND)).factory
+            raise failure(f"{name} in a short play", error, factory) from error
         if minutes > 1.0:
             message = f"{counted(count, 'play')} of {name} take about {minutes:.0f} minutes"
             way_out = "use fewer --policies or --draws to save time"

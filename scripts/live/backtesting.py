@@ -5,7 +5,8 @@ the log (:mod:`policies.live.logs.imputation`). In each draw every policy is sim
 budget, and so are the crawls of the log. The variation between draws is the uncertainty.
 
 Policies know only what the crawls before the simulated days show. All copies are fresh when the
-simulated days begin.
+simulated days begin. If the log has costs, budgets are shares of its spend, and a crawl costs the
+mean of its page's crawls in the simulated days; policies expect the mean of those before.
 
 The draws allow for bursts of changes, for rates that rise or fall, and for late signals. They do
 not allow for silences of a source: changes during a silence count as changes without a signal.
@@ -41,6 +42,7 @@ from policies.estimators import match_moments
 from policies.live.logs.crawl_log import CrawlLog
 from policies.live.logs.imputation import FIRST_PASSES, PASSES, Changes, impute
 from scripts.live.fitting import fit_log, parameters_of
+from scripts.live.log_costs import BLIND, Costs, LoggedPages, costs_within
 from scripts.live.replay import crawls_within, freshness_served, in_turn, window
 from scripts.study.entrants import candidate_of, failure, is_user_policy, try_choosing
 from scripts.study.equal_freshness import crawls_at
@@ -48,8 +50,10 @@ from scripts.study.settings import Measure, Measurement
 from scripts.study.specs import spec
 
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
-"""Budgets of a backtest: numbers of crawls, divided by the number of crawls of the log."""
+"""Budgets of a backtest: numbers of crawls, divided by that of the log; with costs, spends."""
 LOG, REFERENCE = "your crawls", "RoundRobin"
+SOON = 1e5
+"""How many times as fast the last crawl is paid where it would end after the log."""
 NO_CHANGES = Changes(np.empty(0, np.int64), np.empty(0))
 
 
@@ -94,6 +98,7 @@ class Backtest:
         end: last simulated day.
         group: group of each page, (m,).
         changes: draws of the changes.
+        costs: costs of crawls; None for crawls of equal cost.
     """
 
     log: CrawlLog
@@ -102,6 +107,7 @@ class Backtest:
     end: float
     group: IntArray
     changes: tuple[Changes, ...] = ()
+    costs: Costs | None = None
 
     def drawn(self, draws: int, seed: int) -> Backtest:
         """Return the backtest with drawn changes; fewer draws are the first of more draws."""
@@ -121,6 +127,7 @@ class Backtest:
         numbers = (self.start, self.end, seed, self.log.sources)
         digest = hashlib.sha256(repr(numbers).encode())
         arrays = [self.group, *(self.parameters[name] for name in PARAMETERS)]
+        arrays += [] if self.costs is None else map(np.asarray, self.costs[:3])
         for values in arrays + [getattr(self.log, name) for name in LOG_ARRAYS]:
             digest.update(np.ascontiguousarray(values).data)
         return digest.hexdigest()[:16]
@@ -151,17 +158,29 @@ class Backtest:
         return freshness_served(self.log, changes, importance, self.start, self.end)
 
     def freshness(self, policy: str, share: float, changes: Changes, seed: int = 0) -> float:
-        """Return the freshness that a policy reaches with a share of the log's crawls.
+        """Return the freshness that a policy reaches with a share of the log's crawls."""
+        return self.played(policy, share, changes, seed)[0]
+
+    def played(
+        self, policy: str, share: float, changes: Changes, seed: int = 0
+    ) -> tuple[float, float]:
+        """Return a policy's freshness and spend with a share of the log's crawls, or its spend.
 
         Round robin ignores changes, so its crawls are computed without an environment.
         """
+        costs = self.costs
+        mean, paid = (1.0, None) if costs is None else (costs.mean, costs.paid)
         if policy == REFERENCE:
             per_day, days = self.budget(share)
-            log, end = in_turn(self.log, self.start, self.start + days, per_day)
-            return freshness_served(log, changes, self.parameters["importance"], self.start, end)
-        env = self._env(share, changes)
+            log, end = in_turn(self.log, self.start, self.start + days, per_day, paid)
+            end, weight = end if costs is None else self.end, self.parameters["importance"]
+            crawled_pages = log.page[crawls_within(log, self.start, end)]
+            spend = crawled_pages.size if paid is None else paid[crawled_pages].sum()
+            return freshness_served(log, changes, weight, self.start, end), mean * float(spend)
+        env = self._env(share, changes, blind=policy.endswith(BLIND))
         env.reset(seed=seed)
-        return float(play(env, candidate_of(policy).factory(env), seed).freshness)
+        ledger = play(env, candidate_of(policy.removesuffix(BLIND)).factory(env), seed)
+        return ledger.freshness, mean * ledger.spend
 
     def seconds(self, policy: str, shares: Sequence[float]) -> float:
         """Return the estimated seconds of one simulation of a policy, averaged over the shares.
@@ -182,10 +201,16 @@ class Backtest:
         """Raise ValueError unless each policy can crawl one page at a time within a budget."""
         env = self._env(1.0, NO_CHANGES)
         env.reset(seed=0)
-        for policy in policies:
+        for policy in (name for name in policies if not name.endswith(BLIND)):
             factory, name = candidate_of(policy).factory, policy.partition(":")[0]
             if not is_user_policy(policy):
-                factory(env)
+                bound: Any = factory(env)
+                played = getattr(bound, "policy", bound)
+                if self.costs is not None and not getattr(played, "allows_costs", False):
+                    raise ValueError(
+                        f"policies must allow costs, as index policies do, got {policy!r}; leave "
+                        "it out, or leave out cost"
+                    )
             else:
                 try:
                     try_choosing(env, factory)
@@ -194,12 +219,22 @@ class Backtest:
             if name in POLICIES and name not in crawl_policies.names("page"):
                 raise ValueError(f"policies must crawl page by page in a budget, got {policy!r}")
 
-    def _env(self, share: float, changes: Changes) -> CrawlEnv:
-        """Return an environment that replays the log with a share of its crawls."""
+    def _env(self, share: float, changes: Changes, blind: bool = False) -> CrawlEnv:
+        """Return an environment that replays the log with a share of its crawls, or its spend.
+
+        With costs, the last crawl is paid at once at the end, so that the episode ends with the
+        log. A policy that is ``blind`` does not know the costs.
+        """
         tape = window(self.log, changes, self.start, self.end)
         per_day, days = self.budget(share)
+        more: dict[str, Any] = {"draw": self._draw}
+        if self.costs is not None:
+            steps = ((self.end - self.start, SOON * per_day),)
+            expected = None if blind else self.costs.expected
+            more = {"draw": partial(self._draw, expected_cost=expected), "cost": self.costs.paid}
+            more["bandwidth_steps"] = steps
         generator = Recorded(
-            draw=self._draw,
+            **more,
             num_pages=self.log.num_pages,
             bandwidth=per_day,
             num_sources=tape.num_sources,
@@ -212,7 +247,7 @@ class Backtest:
     def _draw(self, rng: np.random.Generator, num_pages: int, **more: Any) -> Instance:
         """Return the instance that policies see: the pages with their estimated parameters."""
         values: dict[str, Any] = {**self.parameters, **more}
-        return Instance(**values)
+        return Instance(**values) if self.costs is None else LoggedPages(**values)
 
 
 def backtest(
@@ -252,7 +287,8 @@ def backtest(
     weight = np.ones(log.num_pages) if importance is None else importance
     parameters = {"importance": weight, **parameters_of(log, quality)}
     number = np.zeros(log.num_pages, np.int64) if group is None else group
-    return Backtest(log, parameters, begin, end, number).drawn(draws, seed)
+    costs = None if log.cost is None else costs_within(log, begin, end)
+    return Backtest(log, parameters, begin, end, number, costs=costs).drawn(draws, seed)
 
 
 @spec("backtest-own-crawls")
@@ -265,8 +301,12 @@ def served(seed: int, *, test: Backtest) -> Mapping[str, float]:
 def crawled(
     seed: int, *, test: Backtest, policy: str, share: float, file_digest: str = ""
 ) -> Mapping[str, float]:
-    """Return a policy's freshness in draw ``seed``; ``file_digest`` is a hash of its file."""
-    return {"freshness": test.freshness(policy, share, test.changes[seed], seed)}
+    """Return a policy's freshness, and with costs its spend, in draw ``seed``.
+
+    ``file_digest`` is a hash of the policy's file.
+    """
+    freshness, spend = test.played(policy, share, test.changes[seed], seed)
+    return {"freshness": freshness} | ({} if test.costs is None else {"spend": spend})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,7 +319,7 @@ class BacktestRuns(Measurement):
     def policies(self) -> Mapping[str, PolicyFactory]:
         """Factories of the policies by name; they tell errors of a user's policy from others."""
         names = [name for name in self.labels if name != LOG]
-        return {name: candidate_of(name).factory for name in names}
+        return {name: candidate_of(name.removesuffix(BLIND)).factory for name in names}
 
     def play(self, label: str, seed: int) -> list[Row]:
         """Return the rows of a policy, or of the log's crawls (LOG), in draw number ``seed``."""
@@ -295,18 +335,20 @@ def measurements(
     measures: dict[str, Measure] = {}
     for name in names:
         measures[name] = partial(crawled, policy=name)
-        if file_digest := candidate_of(name).digest:
+        if file_digest := candidate_of(name.removesuffix(BLIND)).digest:
             measures[name] = partial(crawled, policy=name, file_digest=file_digest)
     log_runs = BacktestRuns(LOG, {LOG: served}, {"digest": digest}, test=test)
     return [log_runs] + [
-        BacktestRuns(setting_of(share), measures, {"digest": digest, "share": share}, test=test)
+        BacktestRuns(
+            setting_of(share, test.costs), measures, {"digest": digest, "share": share}, test=test
+        )
         for share in shares
     ]
 
 
-def setting_of(share: float) -> str:
-    """Return the name of a budget, such as ``0.5 of the crawls``."""
-    return f"{share:g} of the crawls"
+def setting_of(share: float, costs: Costs | None = None) -> str:
+    """Return the name of a budget, such as ``0.5 of the crawls``, with costs ``of the spend``."""
+    return f"{share:g} of the {'crawls' if costs is None else 'spend'}"
 
 
 class Estimate(NamedTuple):
@@ -345,13 +387,20 @@ def dispersion(log: CrawlLog) -> float:
     return float((excess**2).sum()) / variance if variance > 0.0 else 1.0
 
 
-def fewer_crawls(target: float, shares: Sequence[float], freshness: Sequence[float]) -> float:
+def fewer_crawls(
+    target: float,
+    shares: Sequence[float],
+    freshness: Sequence[float],
+    spent: Sequence[float] | None = None,
+) -> float:
     """Return the share of crawls that a policy saves at the freshness ``target`` of the log.
 
     :func:`crawls_at` finds the crawls that the policy needs from its freshness at each of the
-    shares. The result lies between 1 - shares[-1] and 1 - shares[0].
+    shares; with costs, from the shares that it ``spent``, which differ by less than a crawl. The
+    result lies between 1 - shares[-1] and 1 - shares[0].
     """
-    return 1.0 - min(max(crawls_at(target, shares, freshness), shares[0]), shares[-1])
+    budgets = np.maximum.accumulate(shares if spent is None else spent)
+    return 1.0 - min(max(crawls_at(target, budgets, freshness), shares[0]), shares[-1])
 
 
 MEASURED = (
@@ -370,6 +419,9 @@ class Outcome(NamedTuple):
         freshness: share of time in which copies were fresh.
         gain: freshness minus that of the log's crawls, in the same draws.
         saved: share of crawls that the policy saves at the log's freshness; equal at all shares.
+        spend: mean cost of the policy's crawls; NaN without costs.
+
+    With costs, shares are of the log's spend.
     """
 
     policy: str
@@ -377,6 +429,7 @@ class Outcome(NamedTuple):
     freshness: Estimate
     gain: Estimate
     saved: Estimate
+    spend: float = math.nan
 
     def numbers(self) -> tuple[float, ...]:
         """Return the numbers of the outcome in the order of the columns MEASURED."""
@@ -384,22 +437,31 @@ class Outcome(NamedTuple):
 
 
 def outcomes(
-    rows: Sequence[Row], names: Sequence[str], shares: Sequence[float], widening: float
+    rows: Sequence[Row],
+    names: Sequence[str],
+    shares: Sequence[float],
+    widening: float,
+    costs: Costs | None = None,
 ) -> list[Outcome]:
     """Return outcomes from rows of freshness: the log's crawls first, then policies by budget."""
-    values: dict[tuple[str, str], dict[int, float]] = {}
+    values: dict[tuple[str, str, str], dict[int, float]] = {}
     for row in rows:
-        values.setdefault((row.setting, row.policy), {})[row.seed] = row.value
-    base = values[LOG, LOG]
-    none = Estimate(0.0, 0.0)
-    results = [Outcome(LOG, 1.0, estimate(list(base.values()), widening), none, none)]
+        values.setdefault((row.setting, row.policy, row.metric), {})[row.seed] = row.value
+    base = values[LOG, LOG, "freshness"]
+    none, total = Estimate(0.0, 0.0), math.nan if costs is None else costs.spend
+    results = [Outcome(LOG, 1.0, estimate(list(base.values()), widening), none, none, total)]
     for name in names:
-        runs = [values[setting_of(share), name] for share in shares]
-        saved = estimate(
-            [fewer_crawls(base[k], shares, [draws[k] for draws in runs]) for k in base], widening
-        )
-        for share, draws in zip(shares, runs, strict=True):
+        settings = [(setting_of(share, costs), name) for share in shares]
+        runs = [values[*setting, "freshness"] for setting in settings]
+        paid = [values.get((*setting, "spend"), {}) for setting in settings]
+        saved = []
+        for k in base:
+            spent = None if costs is None else [draws[k] / total for draws in paid]
+            saved.append(fewer_crawls(base[k], shares, [draws[k] for draws in runs], spent))
+        less = estimate(saved, widening)
+        for share, draws, spends in zip(shares, runs, paid, strict=True):
             gain = estimate([draws[k] - base[k] for k in base], widening)
             freshness = estimate(list(draws.values()), widening)
-            results.append(Outcome(name, share, freshness, gain, saved))
+            spend = math.nan if costs is None else float(np.mean(list(spends.values())))
+            results.append(Outcome(name, share, freshness, gain, less, spend))
     return results

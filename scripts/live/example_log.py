@@ -1,8 +1,8 @@
 """Write an example of a crawl log: crawls of a recorded site.
 
 Pages are crawled from time to time, and a crawl shows only whether the page has changed since the
-last one. Writes log.csv (url, time, changed, status) and signals.csv (url, time, source: an
-announcement named the page).
+last one. Writes log.csv (url, time, changed, status, bytes) and signals.csv (url, time, source: an
+announcement named the page). The bytes are drawn: log-normal by page, with small changes.
 """
 
 from __future__ import annotations
@@ -41,16 +41,24 @@ def main(
     log, _ = thinned_log(record, days, schedule, np.random.default_rng(seed))
     check_folder(out)
     urls = [f"https://{record.name}.example/{d}/{k}" for k, d in enumerate(record.directory)]
-    crawls = zip(log.page, log.time, log.changed, log.gone, strict=True)
+    size = sizes_of(log, np.random.default_rng([seed, 1]))
+    crawls = zip(log.page, log.time, log.changed, log.gone, size, strict=True)
     rows: Iterable[tuple[object, ...]] = (
-        (urls[page], _date(time), int(changed), 404 if gone else 200)
-        for page, time, changed, gone in crawls
+        (urls[page], _date(time), int(changed), 404 if gone else 200, count)
+        for page, time, changed, gone, count in crawls
     )
-    write_csv(out / "log.csv", ("url", "time", "changed", "status"), rows)
+    write_csv(out / "log.csv", ("url", "time", "changed", "status", "bytes"), rows)
     signals = zip(log.signal_page, log.signal_time, strict=True)
     rows = ((urls[page], _date(time), "mentions") for page, time in signals)
     write_csv(out / "signals.csv", ("url", "time", "source"), rows)
     print(f"{log.page.size} crawls, {log.signal_page.size} signals -> {out}/log.csv, signals.csv")
+
+
+def sizes_of(log: CrawlLog, rng: np.random.Generator) -> IntArray:
+    """Draw the bytes of each crawl, (n,): medians of 20 kB by page, and 1 kB of gone pages."""
+    size = 20_000.0 * np.exp(rng.standard_normal(log.num_pages))[log.page]
+    size *= np.exp(0.1 * rng.standard_normal(log.page.size))
+    return np.where(log.gone, 1_000, np.rint(size)).astype(np.int64)
 
 
 def _date(day: float) -> str:

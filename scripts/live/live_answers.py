@@ -45,7 +45,7 @@ def answer(
     else:
         scheduler, table = wanted.scheduler(learn=learn, feeds=count), wanted.table
     if table is not None:
-        for sentence in planning.policy_cautions(table, wanted.policy, learn):
+        for sentence in (*table.notes, *planning.policy_cautions(table, wanted.policy, learn)):
             typer.echo(sentence, err=True)
     policy = wanted.policy if ":" in wanted.policy else None  # a folder names no code
     durable = None if folder is None else DurableScheduler(folder, scheduler, policy=policy)

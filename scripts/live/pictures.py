@@ -11,6 +11,7 @@ import pandas as pd
 from crawl_envs.types import FloatArray
 from policies.estimators import SignalAudit
 from policies.live.logs import CrawlLog
+from policies.live.logs.costs import with_unit
 from policies.live.logs.crawl_log import OUTCOMES
 from scripts.live.backtesting import LOG, Outcome
 from scripts.present import charts
@@ -56,22 +57,26 @@ def draw_log(path: Path, log: CrawlLog, title: str) -> None:
 
 
 def draw_backtest(
-    path: Path, outcomes: Sequence[Outcome], crawls_per_day: float, title: str
+    path: Path, outcomes: Sequence[Outcome], budget: float, title: str, unit: str | None = None
 ) -> None:
-    """Draw each policy's freshness against crawls per day, and a mark for the log's crawls."""
+    """Draw each policy's freshness against crawls per day, and a mark for the log's crawls.
+
+    ``budget`` is the crawls per day of the log; with a ``unit`` of costs, it is its spend.
+    """
     log, *rest = outcomes
     assert log.policy == LOG
-    rows = [(item.policy, item.share * crawls_per_day, *item.freshness) for item in (*rest, log)]
+    rows = [(item.policy, item.share * budget, *item.freshness) for item in (*rest, log)]
     data = pd.DataFrame(rows, columns=["label", "x", "y", "half"])
     ticks = sorted(set(data.x))
-    names = [f"{tick:.3g}" for tick in ticks]
+    names = [f"{tick:.3g}" if unit is None else with_unit(tick, unit) for tick in ticks]
+    budgets = "crawls per day" if unit is None else "spend in all"
     look = {"color": charts.LINE_COLOUR, "marker": "D", "linestyle": "none", "zorder": 5}
     charts.lines(
         data,
         path,
         charts.Frame(
             title,
-            charts.Axis("crawls per day (logarithmic scale)", "log", ticks=ticks, names=names),
+            charts.Axis(f"{budgets} (logarithmic scale)", "log", ticks=ticks, names=names),
             charts.Axis("share of time fresh, with 95% intervals"),
             across=[charts.Rule(log.freshness.mean)],
         ),
@@ -80,16 +85,20 @@ def draw_backtest(
 
 
 def draw_budgets(
-    path: Path, bandwidths: Sequence[float], expected: FloatArray, bandwidth: float
+    path: Path,
+    bandwidths: Sequence[float],
+    expected: FloatArray,
+    bandwidth: float,
+    unit: str = "fetches",
 ) -> None:
     """Draw the largest long-run freshness (``expected``) by fetches per day; mark ``bandwidth``."""
-    names = [f"{value:,.4g}" for value in bandwidths]
+    names = [f"{x:,.4g}" if x < 1e4 else f"{x:,.0f}" for x in bandwidths]
     charts.lines(
         pd.DataFrame({"x": bandwidths, "y": expected}),
         path,
         charts.Frame(
             "Expected freshness by budget",
-            charts.Axis("fetches per day (logarithmic scale)", "log", None, bandwidths, names),
+            charts.Axis(f"{unit} per day (logarithmic scale)", "log", None, bandwidths, names),
             charts.Axis("largest long-run freshness"),
             upright=[charts.Rule(bandwidth, "this schedule")],
         ),

@@ -63,7 +63,7 @@ class Schedule(NamedTuple):
     Attributes:
         table: the pages, if any are known.
         policy: name of a policy.
-        bandwidth: fetches per day.
+        bandwidth: fetches per day; with costs, their cost per day.
         start: the first day.
         limits: limits of hosts, texts that :func:`limit_hosts` accepts.
         caps: ``cap``, ``cap_period`` and ``max_cost`` of a live scheduler, if it has a cap.
@@ -144,6 +144,7 @@ def plan(
     copies: FloatArray,
     until: float,
     progress: Callable[[float], None] = lambda time: None,
+    costs: FloatArray | None = None,
 ) -> Plan:
     """Return the fetches that a scheduler chooses until a day, if each fetch succeeds at once.
 
@@ -152,9 +153,11 @@ def plan(
         copies: time of the copy of each page, NaN without a copy, (m,).
         until: the last day.
         progress: called regularly with the time.
+        costs: cost of a fetch of each page, (m,); None for 1.
     """
-    time = scheduler.time
-    at_once = max(1, round((until - time) * scheduler.bandwidth / MOST_TIMES))
+    time, paid = scheduler.time, np.ones(copies.size) if costs is None else costs
+    fetches = (until - time) * scheduler.bandwidth / paid.mean()
+    at_once = max(1, round(fetches / MOST_TIMES))
     copies = copies.copy()
     pages, times, elapsed = [], [], []
     while time <= until:
@@ -169,7 +172,7 @@ def plan(
         copies[page] = time
         if len(pages) % 256 == 0:
             progress(time)
-        time += (at_once - 1) / scheduler.bandwidth
+        time += (at_once - 1) * float(paid[page].mean()) / scheduler.bandwidth
     if not pages:
         return Plan.empty()
     return Plan(np.concatenate(pages), np.concatenate(times), np.concatenate(elapsed))
@@ -183,7 +186,7 @@ def rechecks(table: PageTable, days: float, start: float, until: float, gap: flo
         days: days between two fetches of a page, > 0.
         start: the first day; fetches that were due before it are made then.
         until: the last day.
-        gap: least days between two fetches of gone pages.
+        gap: least days between two fetches of gone pages, per unit of cost.
 
     Raises:
         ValueError: ``days`` is not above 0, or the table has no column ``gone``.
@@ -200,11 +203,17 @@ def rechecks(table: PageTable, days: float, start: float, until: float, gap: flo
     elapsed = np.where(turn == 0, first[row] - copies[row], days)
     due = first[row] + days * turn
     order = np.argsort(due, kind="stable")
-    wait = gap * np.arange(order.size)
+    paid = costs_of(table)[rows[row[order]]]
+    wait = gap * (np.cumsum(paid) - paid)
     time = np.maximum.accumulate(due[order] - wait) + wait
     elapsed = elapsed[order] + time - due[order]
     inside = time <= until
     return Plan(rows[row[order]][inside], time[inside], elapsed[inside])
+
+
+def costs_of(table: PageTable) -> FloatArray:
+    """Return the cost of a crawl of each page, (m,); 1 in a table without costs."""
+    return np.ones(table.num_pages) if table.cost is None else table.cost
 
 
 def merged(first: Plan, second: Plan) -> Plan:
@@ -323,6 +332,6 @@ def expected_freshness(table: PageTable, bandwidths: Sequence[float]) -> FloatAr
     It is the optimum of NCIS (Theorem 1), which uses future signals. The table needs change rates.
     """
     columns = columns_of(table, living(table))
-    parameters = {name: columns[name] for name in OF_INSTANCE}
+    parameters = {name: columns.get(name) for name in (*OF_INSTANCE, "cost")}
     instances = (Instance(bandwidth=bandwidth, **parameters) for bandwidth in bandwidths)
     return np.array([solvers.ncis(instance).objective for instance in instances])

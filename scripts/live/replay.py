@@ -47,40 +47,48 @@ def crawls_within(log: CrawlLog, start: float, end: float) -> IntArray:
 
 
 def in_turn(
-    log: CrawlLog, start: float, end: float, crawls_per_day: float
+    log: CrawlLog,
+    start: float,
+    end: float,
+    crawls_per_day: float,
+    cost: FloatArray | None = None,
 ) -> tuple[CrawlLog, float]:
     """Return a log with crawls of round robin, and the end of the last time slot.
 
     First crawls and crawls of gone pages are kept. The crawls of round robin come at even times
     after ``start``, when all copies are fresh. Each fetches the page
     whose last crawl or birth is the oldest (``policies.RoundRobin``); ties go to the first page.
+    With the ``cost`` of a crawl of each page, (m,), the next crawl is later in proportion to it.
     """
     birth, death = lives(log)
     since = np.maximum(birth, start)
     waiting, place = np.argsort(since, kind="stable").tolist(), 0
-    times = start + np.arange(1, int((end - start) * crawls_per_day + 1e-9) + 1) / crawls_per_day
     queue: deque[int] = deque()
-    page = np.full(times.size, -1)
-    for slot, time in enumerate(times):
+    budget, spend, time = (end - start) * crawls_per_day + 1e-9, 0.0, start
+    page, times = list[int](), list[float]()
+    while 1.0 + spend <= budget:
+        time = start + (1.0 + spend) / crawls_per_day
         while place < len(waiting) and since[waiting[place]] <= time:
             queue.append(waiting[place])
             place += 1
         while queue and death[queue[0]] <= time:
             queue.popleft()
+        spend += 1.0 if cost is None or not queue else float(cost[queue[0]])
         if queue:
-            page[slot] = queue[0]
+            page.append(queue[0])
+            times.append(time)
             queue.rotate(-1)
-    filled, bounds = page >= 0, (log.time == birth[log.page]) | log.gone
-    time = np.append(log.time[bounds], times[filled])
-    order = np.argsort(time, kind="stable")
+    bounds = (log.time == birth[log.page]) | log.gone
+    all_times = np.append(log.time[bounds], times)
+    order = np.argsort(all_times, kind="stable")
     crawls = replace(
         log,
-        page=np.append(log.page[bounds], page[filled])[order],
-        time=time[order],
-        gone=np.append(log.gone[bounds], np.zeros(filled.sum(), np.bool_))[order],
-        changed=np.zeros(time.size, np.bool_),
+        page=np.append(log.page[bounds], np.array(page, np.int64))[order],
+        time=all_times[order],
+        gone=np.append(log.gone[bounds], np.zeros(len(page), np.bool_))[order],
+        changed=np.zeros(order.size, np.bool_),
     )
-    return crawls, float(times[-1] + 1.0 / crawls_per_day)
+    return crawls, time + 1.0 / crawls_per_day
 
 
 def freshness_served(

@@ -10,6 +10,7 @@ import numpy as np
 from agents.progress import ProgressBar
 from policies.live.adapters import messages, page_tables
 from policies.live.logs import PageTable
+from policies.live.logs.costs import with_unit
 from scripts.live import planning
 from scripts.present import tables
 from scripts.study.rows import write_csv
@@ -71,11 +72,13 @@ def choose(schedule: planning.Schedule, end: float, recheck_gone: float | None) 
         if limits:
             raise ValueError("recheck-gone must be left out with --limit: rechecks ignore limits")
         extra = planning.rechecks(table, recheck_gone, first, end, 1.0 / max(bandwidth, 1e-300))
-    remaining = bandwidth - extra.page.size / (end - first)
+    costs = planning.costs_of(table)
+    rechecked = float(costs[extra.page].sum()) / (end - first)
+    remaining = bandwidth - rechecked
     if not remaining > 0.0 and bandwidth > 0.0:
         raise ValueError(
             f"recheck-gone must leave some of the bandwidth, {bandwidth:g} per day, got "
-            f"{extra.page.size / (end - first):g} rechecks per day; give more days between rechecks"
+            f"{rechecked:g} per day for rechecks; give more days between rechecks"
         )
     if page_tables.living(table).size == 0:
         if extra.page.size == 0:
@@ -94,6 +97,7 @@ def choose(schedule: planning.Schedule, end: float, recheck_gone: float | None) 
             page_tables.copies_of(table),
             end,
             lambda time: progress.update(bar, completed=time - first),
+            table.cost,
         )
     return planning.merged(plan, extra)
 
@@ -108,26 +112,30 @@ def write(
     assert table is not None
     _, dated = page_tables.newest_copy(table)
     times = [_text(time, dated) for time in plan.time]
-    reasons = planning.reasons(plan, table, first)
-    urls = table.urls[plan.page]
-    write_csv(
-        folder / "schedule.csv", ("time", "url", "why"), zip(times, urls, reasons, strict=True)
-    )
+    names, spend = ["time", "url", "why"], ""
+    columns = [times, table.urls[plan.page].tolist(), planning.reasons(plan, table, first)]
+    if table.cost is not None:
+        cost = table.cost[plan.page]
+        names, columns = [*names, "cost"], [*columns, [f"{x:.6g}" for x in cost]]
+        spend = f" for a cost of {with_unit(cost.sum(), '')}"
+    rows = list(zip(*columns, strict=True))
     console = tables.console()
-    for line in zip(times[:5], urls[:5], reasons[:5], strict=True):
-        console.print("  ".join(line), soft_wrap=True)
+    for time, url, why, *paid in rows[:5]:
+        console.print("  ".join([time, url, *(f"cost {x}" for x in paid), why]), soft_wrap=True)
+    write_csv(folder / "schedule.csv", names, rows)
     for caution in cautions:
         console.print(caution, soft_wrap=True)
     if table.change_rate is not None and page_tables.living(table).size:
         bandwidths = [bandwidth * share for share in SHARES]
         expected = planning.expected_freshness(table, bandwidths)
-        draw_budgets(folder / "schedule.png", bandwidths, expected, bandwidth)
+        unit = "fetches" if table.cost is None else "cost"
+        draw_budgets(folder / "schedule.png", bandwidths, expected, bandwidth, unit)
         console.print(
             f"largest long-run freshness with these rates: {expected[SHARES.index(1.0)]:.3f}"
         )
     console.print(
         f"{tables.counted(len(times), 'fetch', 'fetches')} of "
-        f"{tables.counted(np.unique(plan.page).size, 'page')} with {policy}, "
+        f"{tables.counted(np.unique(plan.page).size, 'page')}{spend} with {policy}, "
         f"{_text(first, dated)} to {_text(end, dated)} -> {folder}",
         soft_wrap=True,
     )

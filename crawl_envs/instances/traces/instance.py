@@ -30,10 +30,22 @@ class Recorded(Generator):
     Attributes:
         tape: the events.
         contents: fragments of the pages, if requested.
+        cost: costs of crawls, (m,), instead of random ones; None for those of ``cost_spread``.
     """
 
     tape: TraceWindow
     contents: Contents | None = None
+    cost: FloatArray | None = None
+
+    def __call__(self, rng: np.random.Generator) -> Instance:
+        """Draw an instance with the NumPy generator ``rng``."""
+        instance = super().__call__(rng)
+        return instance if self.cost is None else instance.with_cost(self.cost)
+
+    @property
+    def least_cost(self) -> float | None:
+        """Least possible cost of a crawl; None without costs."""
+        return super().least_cost if self.cost is None else float(self.cost.min())
 
     @property
     def duration(self) -> float:
@@ -50,6 +62,7 @@ def replay(
     importance: str = "uniform",
     pages: IntArray | slice = slice(None),
     contents: Contents | None = None,
+    cost_spread: float = 0.0,
 ) -> Recorded:
     """Return a generator of instances that replay a window of a trace, with fitted parameters.
 
@@ -64,6 +77,7 @@ def replay(
             which nothing else depends.
         pages: rows of the pages in the trace, (m,); by default all.
         contents: fragments of the pages.
+        cost_spread: of :class:`crawl_envs.instances.laws.Generator`.
     """
     fitted_parameters = (fitted.change_rate, fitted.recall, fitted.false_signal_rate)
     draw = partial(
@@ -77,6 +91,7 @@ def replay(
         num_pages=window.alive.size,
         bandwidth=bandwidth,
         num_sources=window.num_sources,
+        cost_spread=cost_spread,
         tape=window,
         contents=contents,
     )
@@ -116,6 +131,7 @@ def recorded(
     importance: str = "uniform",
     parameters: str | None = None,
     fragments: bool = False,
+    cost_spread: float = 0.0,
 ) -> Recorded:
     """Read a trace and its fitted parameters; return a generator that replays a window of it.
 
@@ -129,6 +145,7 @@ def recorded(
         importance: ``uniform`` or ``zipf``.
         parameters: file of fitted parameters; None is the default file in the folder of the trace.
         fragments: whether to keep only pages with recorded fragments, and return their contents.
+        cost_spread: of :class:`crawl_envs.instances.laws.Generator`.
 
     Raises:
         ValueError: an argument is outside its range, ``bandwidth`` and ``days_per_crawl`` are both
@@ -160,4 +177,4 @@ def recorded(
         alive = float(record.alive_days(start, end)[pages].sum()) / (end - start)
         bandwidth = alive / between
     more: dict[str, Any] = {"importance": importance, "pages": pages, "contents": contents}
-    return replay(record, events, fitted, bandwidth=bandwidth, **more)
+    return replay(record, events, fitted, bandwidth=bandwidth, cost_spread=cost_spread, **more)

@@ -26,7 +26,6 @@ from crawl_envs.compiled.lazy_argmax import (
     remove,
 )
 from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl_page, next_slot
-from crawl_envs.sim.clock import slot_time
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiled_policies import (
@@ -129,7 +128,7 @@ def roll_index(
             break
         close_slots(state)
         if record.reshaped:
-            start = slot_time(state.clock[0], record.slot - record.batch)
+            start = state.crawl_log[0, 0].time if record.slot_crawls > 0 else 0.0
             follow_births_and_deaths(state, lazy, value, start)
             remaining -= lazy.pages.shape[0]
         add_signals(state, lazy, value, signal_weight, delay_window)

@@ -68,8 +68,8 @@ def columns_of(table: PageTable, rows: IntArray) -> dict[str, Any]:
         if values is not None:
             columns[name] = values[0] if len(values) == 1 else values
     for name in ("complete", "cost"):
-        if (values := getattr(table, name)) is not None:
-            columns[name] = values
+        if getattr(table, name) is not None:
+            columns[name] = getattr(table, name)
     return {name: values[..., rows] for name, values in columns.items()}
 
 

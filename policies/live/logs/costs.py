@@ -19,13 +19,10 @@ UNITS = aliases(
     "bodybytessent bytessent bytesreceived downloadsize responsebytes responselength responsesize "
     "transferredbytes totaltransferredbytes",
     seconds="seconds downloadlatency",
-) | dict.fromkeys(
-    "cost price credits tokens duration elapsed latency loadingtime loadtime requesttime "
-    "responsetime downloadtime".split(),
-    "",
+    **{"": "cost price credits tokens duration elapsed latency loadingtime loadtime responsetime "},
 )
 """Units of columns that may be costs, by name in small letters and digits; "" for its name."""
-LAST_CRAWLS = 10
+LAST_CRAWLS = 8
 """Number of a page's last crawls whose mean is its expected cost."""
 PREFIXES = ("", "k", "M", "G", "T", "P")
 
@@ -93,7 +90,8 @@ def page_means(log: CrawlLog, crawls: IntArray, last: int = LAST_CRAWLS) -> Floa
     recent = np.arange(page.size) >= ends[page] - last
     count = np.bincount(page[recent], minlength=log.num_pages)
     total = np.bincount(page[recent], log.cost[crawls][recent], log.num_pages)
-    return np.divide(total, count, out=np.full(count.size, np.nan), where=total > 0.0)
+    means: FloatArray = np.divide(total, count, out=np.full(count.size, np.nan), where=total > 0.0)
+    return means
 
 
 def fill_costs(cost: FloatArray, host: Any) -> FloatArray:

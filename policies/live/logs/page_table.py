@@ -45,8 +45,9 @@ def _costs(rows: Columns, word: str) -> FloatArray:
     cost = rows.numbers(word)
     expected = f"a number from {SMALLEST:g} to {LARGEST:g}, or nothing if it is unknown"
     rows.check(word, (cost < SMALLEST) | (cost > LARGEST), expected)
-    rows.notes.append("crawls have the costs of column 'cost': the bandwidth is cost per day")
     rows.note("missing costs, taken as the mean of the host", np.isnan(cost))
+    mean = "none known" if np.isnan(cost).all() else f"on average {np.nanmean(cost):,.6g}"
+    rows.notes.append(f"crawls have costs (column 'cost', {mean}): the bandwidth is cost per day")
     return cost
 
 

@@ -234,9 +234,8 @@ def _log(
     redirected, redirect = _redirects(rows, pages, crawls, outcome, number)
     rows.note("signals with a date alone, at an unknown time of this day", dates)
     history = np.argsort(crawls.time, kind="stable")
-    cost, unit = None if paid is None else paid[crawls.row], ""
-    if cost is not None:
-        unit = note_costs(rows, cost)
+    cost = None if paid is None else paid[crawls.row]
+    cost_unit = "" if cost is None else note_costs(rows, cost)
     return CrawlLog(
         urls=pages.urls[crawled_pages],
         page=crawled.page[in_time],
@@ -259,7 +258,7 @@ def _log(
         ),
         of_archive=rows.stamped,
         cost=None if cost is None else cost[mask][in_time],
-        unit=unit,
+        unit=cost_unit,
         notes=tuple(rows.notes),
     )
 

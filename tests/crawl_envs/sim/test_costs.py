@@ -12,13 +12,18 @@ import policies
 from crawl_envs import Instance
 from crawl_envs.evaluation import simulate
 from crawl_envs.instances import make
+from crawl_envs.sim.tape import Tape
 from crawl_envs.types.compiled_policies import CompiledSequence
 from policies.ncis.greedy import GreedyNCIS
-from tests.crawl_envs.sim.test_world import assert_same_world, draw_actions
+from tests.crawl_envs.sim.test_world import (
+    assert_same_tape_play,
+    assert_same_world,
+    draw_actions,
+)
 from tests.environments import assert_same, assert_same_future, bare, batch
 from tests.naive import pages as naive
 from tests.naive.divergence import Penalty
-from tests.worlds import rounded, single_of, stepped, vector_of
+from tests.worlds import random_events, rounded, single_of, stepped, vector_of
 
 SEED, LANES, HORIZON = 3, 3, 4.0
 PAGES = 6
@@ -231,6 +236,46 @@ def test_rollouts_are_steps(world):
     assert env.ledger() == simulate(instance, Cycle(), HORIZON, SEED).ledger
 
 
+def mortal_tapes(count=8):
+    """Tapes of a site whose page 1 is always there, with costs on the grid of the events and off.
+
+    Pages die and are born again, many of them within one slot or at the time of a crawl.
+    """
+    rng = np.random.default_rng(1)
+    for number in range(count):
+        lists = random_events(rng, 4, end=24.0, changes=60, signals=90, births=60, deaths=60)
+        times, pages = lists["deaths"]
+        lists["deaths"] = times, np.where(pages == 1, 2, pages)
+        cost = rng.integers(1, 8, 4) / 4.0 if number % 2 else rng.uniform(0.2, 2.0, 4)
+        rates = {"change_rate": [1.0, 2.0, 0.5, 1.0], "recall": 0.5, "false_signal_rate": 0.5}
+        yield Instance([1.0, 2.0, 0.5, 1.0], **rates, bandwidth=2.0, cost=cost), lists
+
+
+def test_worlds_of_births_and_deaths_are_the_twins():
+    """A crawl of a page that does not exist is wasted and costs as much."""
+    rng, wasted = np.random.default_rng(0), 0
+    for instance, lists in mortal_tapes():
+        crawls = rng.integers(4, size=16)
+        env, rewards = assert_same_tape_play(instance, lists, crawls.tolist(), horizon=24.0)
+        ledger = env.ledger()
+        assert ledger.spend == pytest.approx(instance.cost[crawls].sum(), rel=1e-12)
+        assert sum(rewards) > 0.0
+        wasted += ledger.wasted
+    assert wasted > 0
+
+
+@pytest.mark.parametrize("name", ["GreedyNCIS", "RoundRobin", "BeliefNCIS"])
+def test_rollouts_are_steps_where_pages_are_born_and_die(name):
+    for instance, lists in mortal_tapes():
+        tape = Tape.of_events(4, **lists)
+        env = single_of(instance, horizon=24.0, tape=tape)
+        rollout = simulate(instance, policies.find(name)(), 24.0, SEED, tape=tape)
+        assert stepped(env, policies.make(name, env), seed=SEED) == rollout.crawls.tolist()
+        assert rollout.ledger == env.ledger()
+        spend = np.append(0.0, instance.cost[rollout.crawls[:-1]].cumsum())
+        assert rollout.times == pytest.approx((1.0 + spend) / 2.0, rel=1e-12)
+
+
 def test_rollouts_have_room_for_cheap_crawls():
     """R = 2 for 3 units of time: 1 + 50 decisions at a tenth, whose times are by hand."""
     instance = Instance([1.0, 1.0], 1.0, bandwidth=2.0, cost=0.1)
@@ -261,6 +306,6 @@ def test_environments_without_costs_refuse_them():
         with pytest.raises(ValueError, match="costs with cost_spread > 0"):
             bare(name).reset(seed=0, options={"instance": pinned})
     with pytest.raises(TypeError):
-        gym.make("CrawlLongevity-v0", cost_spread=1.0)
+        gym.make("CrawlOffers-v1", cost_spread=1.0)
     with pytest.raises(ValueError, match="cost_spread must lie in"):
         gym.make("CrawlNCIS-v0", cost_spread=4.0)

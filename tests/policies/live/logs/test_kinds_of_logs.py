@@ -421,7 +421,11 @@ SAID = [
     ("url,time,hash\nu,2026-01-01,A\n", ["a date alone, taken at noon .UTC.: 1"]),
     (
         "url,time,hash,code,size,\nu,1e8,A,503,9,\n",
-        [X],
+        [
+            "columns that are not read: 'code', 'size'$",
+            "'size' may be costs; --cost size answers in bytes",
+            "read as seconds",
+        ],
     ),
     (
         "url,time,hash\nhttp://a/,1e8,A\nhttp://A,2e8,A\n",
