@@ -21,7 +21,6 @@ from policies.live.adapters import page_tables
 from policies.live.adapters.copies import text_of, without_user
 from policies.live.adapters.messages import SECONDS_PER_DAY
 from policies.live.scheduler import CrawlScheduler, DurableScheduler
-from policies.live.scheduler.spending import Spending
 
 SECOND = 1.0 / SECONDS_PER_DAY
 BURST = 10.0
@@ -133,17 +132,15 @@ def read_options(settings: BaseSettings) -> Options:
 def cap_of(options: Options, settings: BaseSettings) -> dict[str, Any]:
     """Return the arguments ``cap``, ``cap_period`` and ``max_cost``; ValueError if they are bad."""
     source = {"bytes": "DOWNLOAD_MAXSIZE", "seconds": "DOWNLOAD_TIMEOUT"}.get(options.cost, "1")
-    period, max_cost = options.cap_period, options.max_cost
-    if options.cap is not None:
-        period = period or SECONDS_PER_DAY
-        max_cost = max_cost or settings.getfloat(source, 1.0)
-    caps = {"cap": options.cap, "cap_period": period and period * SECOND, "max_cost": max_cost}
-    try:
-        Spending(**caps)
-    except ValueError as error:
-        default = f"RECRAWL_MAX_COST is {source} unless it is set"
-        raise ValueError(f"RECRAWL_CAP: {error}; {default}") from None
-    return caps
+    cap, period, max_cost = options.cap, options.cap_period, options.max_cost
+    if cap is None and (period or max_cost):
+        raise ValueError("RECRAWL_CAP must be set with RECRAWL_CAP_PERIOD or RECRAWL_MAX_COST")
+    if cap is not None:
+        period, max_cost = period or SECONDS_PER_DAY, max_cost or settings.getfloat(source, 1.0)
+        if not 0.0 < max_cost <= cap:
+            limits = f"in (0, RECRAWL_CAP], up to {cap:g}, got {max_cost:g}"
+            raise ValueError(f"RECRAWL_MAX_COST must be {limits}; by default it is {source}")
+    return {"cap": cap, "cap_period": period and period * SECOND, "max_cost": max_cost}
 
 
 def timeout_of(settings: BaseSettings) -> float:

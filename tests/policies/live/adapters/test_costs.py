@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import http.server
 import json
+import socket
 import threading
 import time
 from collections import Counter, defaultdict
@@ -26,6 +27,7 @@ from policies.live.adapters.endpoint import Metrics
 from policies.live.adapters.fetches import Answer, Fetches
 from policies.live.adapters.messages import day_of
 from policies.live.scheduler import CrawlScheduler, DurableScheduler
+from scripts.live.live_answers import serve_requests
 from tests.policies.live.adapters.crawls import begin
 from tests.policies.live.adapters.test_crawlee import crawler_of, scheduler_of
 from tests.policies.live.adapters.test_messages import asked
@@ -181,17 +183,18 @@ def test_bytes_of_scrapy_count_redirects_and_stop_at_the_largest_cost(
     [
         ({"RECRAWL_COST": "kilobytes"}, "RECRAWL_COST must be bytes or seconds, got 'kilobytes'"),
         ({"RECRAWL_CAP": -1}, "RECRAWL_CAP must be a number > 0, got -1"),
-        ({"RECRAWL_MAX_COST": 5}, "RECRAWL_CAP: cap.* must be given with max_cost"),
-        ({"RECRAWL_CAP_PERIOD": 5}, "RECRAWL_CAP: .* must be given with cap_period"),
+        ({"RECRAWL_MAX_COST": 5}, "RECRAWL_CAP must be set with"),
+        ({"RECRAWL_CAP_PERIOD": 5}, "RECRAWL_CAP must be set with"),
+        ({"RECRAWL_CAP": 5, "RECRAWL_MAX_COST": 6}, "up to 5, got 6"),
         (
             {"RECRAWL_COST": "bytes", "RECRAWL_CAP": 1e6},
-            "at least max_cost.*RECRAWL_MAX_COST is DOWNLOAD_MAXSIZE unless it is set",
+            "RECRAWL_MAX_COST must be in .*, up to 1e.06, got 1.07.*by default it is DOWNLOAD_MAXS",
         ),
         (
             {"RECRAWL_COST": "bytes", "RECRAWL_CAP": 1e6, "DOWNLOAD_MAXSIZE": 0},
-            "max_cost must be finite and > 0, got 0.0; RECRAWL_MAX_COST is DOWNLOAD_MAXSIZE",
+            "got 0; by default it is DOWNLOAD_MAXSIZE",
         ),
-        ({"RECRAWL_COST": "seconds", "RECRAWL_CAP": 9}, "DOWNLOAD_TIMEOUT unless it is set"),
+        ({"RECRAWL_COST": "seconds", "RECRAWL_CAP": 9}, "got 180; by default it is DOWNLOAD_TIMEO"),
     ],
 )
 def test_bad_settings_of_costs_are_refused(
@@ -334,3 +337,15 @@ def test_metrics_and_the_page_to_watch_show_the_spend() -> None:
     assert data["cap_left"] == 5_000.0 - gauges["period_spend"]
     assert data["interval"] == pytest.approx(3 * spend / 2.0 / 1e4)
     assert any("cost 900" in page["why"] or page["copy"] is None for page in data["next"])
+
+
+def test_requests_over_http_save_fetches_of_the_mean_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policies.live.adapters.endpoint.serve", lambda *_: None)
+    scheduler = CrawlScheduler("Greedy", 1e6, burst=0.0)
+    with socket.socket() as listening:
+        serve_requests(scheduler, listening, None)
+    assert scheduler.burst == 20.0 / 1e6
+    scheduler.add(["a"], change_rate=1.0)
+    scheduler.report(["a"], 0.0, cost=500.0)
+    assert scheduler.burst == 20.0 * 500.0 / 1e6
+    assert scheduler.ask(1.0, "a").id == "a"
