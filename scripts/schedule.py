@@ -34,9 +34,7 @@ from scripts.study.rows import check_folder
 class ScheduleOptions:
     """Arguments of ``scripts.schedule``."""
 
-    bandwidth: Annotated[
-        float, Option(help="Fetches per day; their cost per day if the table has a column cost.")
-    ]
+    bandwidth: Annotated[float, Option(help="Fetches per day; with costs, cost per day.")]
     pages: Annotated[
         Path | None, Argument(help="Page table: CSV, JSON lines or Parquet.", show_default="none")
     ] = None
@@ -83,6 +81,9 @@ class ScheduleOptions:
         ),
     ] = None
     poll: Annotated[float, Option(min=1e-4, help="Days between two polls of feeds.")] = 1.0 / 24.0
+    cap: Annotated[float | None, Option(help="Hard limit of spend, in the unit of costs.")] = None
+    cap_period: Annotated[float, Option(help="Days of a period of --cap.")] = 1.0
+    max_cost: Annotated[float | None, Option(help="Largest cost of a fetch, for --cap.")] = None
     folder: Annotated[Path | None, Option(help="Folder of the state of a live scheduler.")] = None
     out: Annotated[Path | None, Option(help="Folder.", show_default="runs/schedule-TABLE")] = None
 
@@ -98,11 +99,14 @@ def main(options: ScheduleOptions) -> None:
         policy = "RoundRobin" if unrated else "GreedyNCIS" if signals else "Greedy"
     if options.live and options.recheck_gone is not None:
         raise ValueError("recheck-gone must be left out with --live: report a page to restore it")
-    for name in {"port", "feed", "learn", "folder", "poll"} & changed(options).keys():
+    caps = {name: getattr(options, name) for name in ("cap", "cap_period", "max_cost")}
+    for name in {"port", "feed", "learn", "folder", "poll", *caps} & changed(options).keys():
         if not options.live:
             raise ValueError(f"{name} must be left out without --live")
     start = schedules.first_day(table, options.start)
-    schedule = planning.Schedule(table, policy, options.bandwidth, start, options.limit or [])
+    caps = caps if caps.keys() & changed(options).keys() else {}
+    limits = options.limit or []
+    schedule = planning.Schedule(table, policy, options.bandwidth, start, limits, caps)
     if options.live:
         feeds = live_answers.Polled(options.feed or [], options.poll)
         live_answers.answer(schedule, options.folder, feeds, learn=options.learn, port=options.port)

@@ -40,6 +40,7 @@ def answer(
     scheduler, table = None, None
     if folder is not None and DurableScheduler.holds(folder):
         resumes = f"resuming {folder}: its pages, signals, policy and bandwidth replace these"
+        resumes += "; so does its cap" * bool(wanted.caps)
         typer.echo(resumes, err=True)
     else:
         scheduler, table = wanted.scheduler(learn=learn, feeds=count), wanted.table
@@ -118,8 +119,13 @@ def serve_requests(
     """Answer HTTP requests for the next fetches on an open socket until an interrupt."""
     from policies.live.adapters.endpoint import serve
 
-    if scheduler.burst * scheduler.bandwidth < FETCHES_SAVED:
-        scheduler.configure(scheduler.time, burst=FETCHES_SAVED / scheduler.bandwidth)
+    def save_fetches(*_: Any) -> None:
+        days = FETCHES_SAVED * scheduler.pace.mean_cost / scheduler.bandwidth
+        if scheduler.burst < days:
+            scheduler.configure(scheduler.time, burst=days)
+
+    save_fetches()
+    scheduler.watchers.append(save_fetches)  # costs are learned
     port = listening.getsockname()[1]
     tables.console().print(f"http://127.0.0.1:{port}/due?url=...", soft_wrap=True)
     serve(scheduler, listening, polls)

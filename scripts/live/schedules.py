@@ -59,7 +59,7 @@ def last_day(until: str, start: float) -> float:
 
 def choose(schedule: planning.Schedule, end: float, recheck_gone: float | None) -> planning.Plan:
     """Return the planned fetches until ``end``, with gone pages every ``recheck_gone`` days."""
-    table, _, bandwidth, first, limits = schedule
+    table, _, bandwidth, first, limits, *_ = schedule
     assert table is not None
     newest, dated = page_tables.newest_copy(table)
     if newest > first:
@@ -108,7 +108,7 @@ def write(
     """Write the planned fetches and a picture of budgets to ``folder``; print the first five."""
     from scripts.live.pictures import draw_budgets
 
-    table, policy, bandwidth, first, _ = schedule
+    table, policy, bandwidth, first, *_ = schedule
     assert table is not None
     _, dated = page_tables.newest_copy(table)
     times = [_text(time, dated) for time in plan.time]

@@ -423,6 +423,38 @@ def test_a_live_scheduler_answers_lines(estimated: Path, tmp_path: Path) -> None
     assert set(answer["fetch"]).isdisjoint(answers[0]["fetch"])
 
 
+def test_a_live_scheduler_keeps_a_cap_of_the_spend(tmp_path: Path) -> None:
+    table = tmp_path / "pages.csv"
+    rows = [f"https://a.example/{k},{cost},1" for k, cost in enumerate((400, 300, 200, 100))]
+    table.write_text("\n".join(["url,cost,change_rate", *rows]))
+    lines = ['{"next": 9, "time": 100.5}', '{"describe": "https://a.example/3"}']
+    report = {"report": ["https://a.example/0"], "time": 100.5, "cost": 150}
+    lines += [json.dumps(report), lines[0], lines[0]]
+    live: list[object] = [table, "--bandwidth", 1e9, "--live", "--start", 100, "--cap", 1000]
+    limits: list[object] = ["--max-cost", 400, "--cap-period", 3]
+    result = CliRunner().invoke(schedule.app, spelled(live + limits), input="\n".join(lines))
+    first, page, _, second, last = [json.loads(x) for x in done(result).stdout.splitlines()]
+    assert first["fetch"] == ["https://a.example/0", "https://a.example/1"]  # 400 are reserved each
+    assert page["cost"] == 100.0
+    assert len(second["fetch"]) == 1  # 150 + 400 + 400
+    assert last["fetch"] == []
+    assert "the cap is used up until 102" in last["why"]
+    for bad, message in (
+        ([], "max_cost must be given with cap"),
+        (["--max-cost", 2000], "cap must be at least max_cost, 2000, got 1000"),
+        (["--max-cost", -1], "max_cost must be"),
+    ):
+        result = CliRunner().invoke(schedule.app, spelled([*live, *bad]), input="")
+        assert result.exit_code == 2
+        assert message in result.stderr
+    result = CliRunner().invoke(schedule.app, spelled([table, "--bandwidth", 9, "--max-cost", 4]))
+    assert "max_cost must be left out without --live" in result.stderr
+    folder: list[object] = ["--folder", tmp_path / "state"]
+    for _ in range(2):
+        result = done(CliRunner().invoke(schedule.app, spelled(live + limits + folder), input=""))
+    assert "so does its cap" in result.stderr
+
+
 def test_a_feed_tells_pages_and_signals(tmp_path: Path) -> None:
     table, feed = tmp_path / "pages.csv", tmp_path / "feed.xml"
     known, gone, new = (f"https://a.example/{word}" for word in ("known", "gone", "new"))

@@ -31,6 +31,7 @@ from urllib.parse import urldefrag
 from crawlee import HttpHeaders, Request, RequestState
 from crawlee.crawlers import HttpCrawlingContext
 from crawlee.errors import ContextPipelineInterruptedError
+from crawlee.http_clients import HttpResponse
 from crawlee.request_loaders import RequestManager
 from crawlee.storage_clients.models import ProcessedRequest
 
@@ -53,6 +54,8 @@ class ScheduledRequests(RequestManager):
         folder: a folder for the requests and the copies.
         columns: columns of new pages, as for ``add``; none if rates are learned.
         compare: a function of a body and its ``Content-Type`` that returns the content to compare.
+        cost: a function of a response and its body that returns what the fetch cost, >= 0, such as
+            ``lambda response, body: len(body)``; a fetch without an answer has an unknown cost.
         validators: whether to send validators, so that a server may answer 304.
         max_retry_after: the longest wait for a ``Retry-After``, in days.
         overview_port: a port of this machine for a page to watch and /metrics, served until
@@ -69,13 +72,14 @@ class ScheduledRequests(RequestManager):
         columns: Mapping[str, Any] | None = None,
         *,
         compare: Callable[[bytes, str], str | bytes] = text_of,
+        cost: Callable[[HttpResponse, bytes], float] | None = None,
         validators: bool = True,
         max_retry_after: float = 1.0,
         overview_port: int | None = None,
     ) -> None:
         listening = None if overview_port is None else listen(overview_port, "overview_port")
         self.scheduler, self.columns = scheduler, dict(columns or {})
-        self.compare, self.validators = compare, validators
+        self.compare, self.cost, self.validators = compare, cost, validators
         longest = quantity("max_retry_after", max_retry_after)
         folder.mkdir(parents=True, exist_ok=True)
         self.copies = Copies(folder / "copies")
@@ -133,18 +137,23 @@ class ScheduledRequests(RequestManager):
     async def observe(self, context: HttpCrawlingContext) -> None:
         """Record the answer to a request; skip the request's handler if the page is unchanged."""
         request, response = context.request, context.http_response
-        url = request.loaded_url or request.url
-        content = self.compare(await response.read(), response.headers.get("content-type", ""))
+        url, body = request.loaded_url or request.url, await response.read()
+        content = self.compare(body, response.headers.get("content-type", ""))
         answer = Answer.of(response.status_code, response.headers, content, url)
+        if self.cost is not None:
+            answer = answer._replace(cost=quantity(f"cost of {url}", self.cost(response, body)))
         self.answers[request.url] = answer
         page = self.pages.get(request.url, _page(request))
         if answer.is_ok and not answer.is_news(self.copies[page]):
             raise ContextPipelineInterruptedError(f"{page} is unchanged")
 
-    def found(self, request: Request, status: int, text: bytes | str = b"") -> None:
-        """Record a fetch by hand: its status, and the text to compare with the page's copy."""
+    def found(
+        self, request: Request, status: int, text: bytes | str = b"", cost: float | None = None
+    ) -> None:
+        """Record a fetch by hand: its status, the text to compare with the copy, and its cost."""
         answer = self.answers.get(request.url, Answer())
-        self.answers[request.url] = answer._replace(status=status, content=text)
+        cost = answer.cost if cost is None else quantity("cost", cost)
+        self.answers[request.url] = answer._replace(status=status, content=text, cost=cost)
 
     async def mark_request_as_handled(self, request: Request) -> ProcessedRequest:
         """Report a fetch to the scheduler; after a failed handler the next fetch counts as new."""

@@ -59,6 +59,8 @@ JSON, SIGNALS = "application/json", "crawl_signals_total"
 MAX_LINES = 10_000
 """Most lines in the body of a request."""
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
+COSTS = {"spend": "Cost of the fetches handed out.", "mean_cost": "Mean cost of a fetch."}
+COSTS |= {"period_spend": "Spend in this period of the cap.", "cap": "Largest spend of a period."}
 PAGE = Path(__file__).with_name("overview.html")
 ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
 HEADERS = {"Content-Security-Policy": ALLOWED + "connect-src 'self'; frame-ancestors 'none'"}
@@ -82,6 +84,8 @@ class Metrics:
         self.until = self.allowed = 0.0
         self.look_again, self.data = -math.inf, dict[str, Any]()
         about: Any = {"registry": self.registry, "namespace": "crawl"}
+        self.about, self.first_spend = about, 0.0
+        self.first_spend = self._used(0.0)
         self.handed_out = Counter("handed_out", "Pages handed out or granted.", **about)
         self.reports = Counter("reports", "Fetches by outcome.", ["outcome"], **about)
         self.signals = Counter("signals", "Signals by source.", ["source"], **about)
@@ -89,8 +93,8 @@ class Metrics:
         self.pages = Gauge("pages", "Pages by state.", ["state"], **about)
         self.gauges = {
             "freshness": Gauge("freshness_expected", "Expected share of fresh copies.", **about),
-            "allowance": Gauge("allowance", "Fetches that may be made now.", **about),
-            "bandwidth": Gauge("bandwidth", "Fetches per day.", **about),
+            "allowance": Gauge("allowance", "Fetches or cost that may be spent now.", **about),
+            "bandwidth": Gauge("bandwidth", "Fetches or cost per day.", **about),
             "clamped": Gauge("clamped", "Calls whose time was before the clock.", **about),
             "ahead": Gauge("ahead", "Copies and signals ahead of the clock.", **about),
             "failing": Gauge("failing", "Pages whose last fetch failed.", **about),
@@ -119,7 +123,8 @@ class Metrics:
             now = self.scheduler.time
             if self.begun is None:
                 self.begun = self.until = now
-                self.allowed = min(self.scheduler.allowance, self.scheduler.most_saved) + count
+                self.allowed = min(self.scheduler.allowance, self.scheduler.most_saved)
+                self.allowed += self._used(count)
             self.allowed += self.scheduler.bandwidth * max(now - self.until, 0.0)
             self.until = now
             self._bin(now)["outcomes"]["handed out"] += count
@@ -131,6 +136,11 @@ class Metrics:
             for outcome, count in counts.items():
                 self.reports.labels(outcome).inc(count)
 
+    def _used(self, fetches: float) -> float:
+        """Return the spend since the start; without costs, a number of fetches."""
+        spending = self.scheduler.pace.spending
+        return fetches if spending is None else spending.spend - self.first_spend
+
     def _bin(self, time: float) -> dict[str, Any]:
         """Return the history's bin of a time, and fill in the expected freshness at that time."""
         place = self.history.bin_at(time)
@@ -141,6 +151,10 @@ class Metrics:
     def text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
         values = self.scheduler.overview(day_of(self.now))
+        if (spending := self.scheduler.pace.spending) is not None:
+            values |= {"mean_cost": spending.mean, "cap": spending.cap}
+        for name in COSTS.keys() & values.keys() - self.gauges.keys():
+            self.gauges[name] = Gauge(name, COSTS[name], **self.about)
         for state, count in values["states"].items():
             self.pages.labels(state).set(count)
         for name, gauge in self.gauges.items():
@@ -173,7 +187,7 @@ class Metrics:
         sent = sum(place["outcomes"]["handed out"] for place in self.history.table())
         late = 0.0 if self.begun is None else max(now - self.until, 0.0)
         allowed = self.allowed + late * self.scheduler.bandwidth
-        used = {"begun": self.begun, "sent": sent, "allowed": allowed}
+        used = {"begun": self.begun, "sent": sent, "allowed": allowed, "used": self._used(sent)}
         feeds = [] if self.polls is None else feeds_of(self.polls)
         span = {"width": self.history.width, "history": self.history.table()}
         return {"now": date_of(now), "time": now, **data, "feeds": feeds, **used, **span}

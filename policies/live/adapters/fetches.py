@@ -7,7 +7,7 @@ from calendar import timegm
 from collections import deque
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from policies.live.adapters.copies import Copies, Copy, digest
 from policies.live.adapters.messages import SECONDS_PER_DAY, Scheduler, take_back
@@ -16,6 +16,8 @@ from policies.live.urls import host_of as host_of
 
 logger = logging.getLogger(__name__)
 HEADERS = ("etag", "last-modified", "retry-after")
+LEAST_COST = 1e-3
+"""Cost of a fetch that took nothing, as of a host that refuses connections."""
 MAX_CAUSES = 10_000
 """Most fetches whose causes of failure are remembered."""
 
@@ -30,6 +32,7 @@ class Answer(NamedTuple):
         retry_after: its header ``Retry-After``.
         content: the content to compare with the last copy, for a status 2xx.
         url: the URL that answered, if it is not the page's, as after a redirect.
+        cost: what the fetch cost, such as its bytes or seconds; None if it is not known.
     """
 
     status: int = 0
@@ -38,6 +41,7 @@ class Answer(NamedTuple):
     retry_after: str | None = None
     content: str | bytes = b""
     url: str = ""
+    cost: float | None = None
 
     @classmethod
     def of(cls, status: int, headers: Mapping[str, str], content: str | bytes, url: str) -> Answer:
@@ -98,18 +102,21 @@ class Fetches:
         ``Retry-After`` gets no requests until that time.
         """
         before, sent, host = self.copies[page], self.sent.pop(page, now), host_of(page)
+        about: dict[str, Any] = {"ended": now}
+        if answer.cost is not None:
+            about["cost"] = answer.cost or LEAST_COST
         self.outages.note(host, page, answer.is_ok, sent, now, is_silent=answer.status == 0)
         if not answer.is_ok:
             if self.outages.is_gone(host, page, answer.status, sent, now):
                 self.outages.forget(host, page)
-                self.scheduler.report([page], sent, "gone", ended=now)
+                self.scheduler.report([page], sent, "gone", **about)
                 return "gone", Copy(parser=before.parser)
             until = max(self.respect(page, answer, now), self.outages.next_turn(host, page, now))
-            self.scheduler.report([page], sent, "failed", retry_at=until, ended=now)
+            self.scheduler.report([page], sent, "failed", retry_at=until, **about)
             return "failed", before
         is_news = answer.is_news(before)
         changed = None if before.digest is None else [is_news]
-        self.scheduler.report([page], sent, changed=changed, ended=now)
+        self.scheduler.report([page], sent, changed=changed, **about)
         if answer.status == 304:
             return "not_modified", before
         outcome = "unchanged" if not is_news else "new" if changed is None else "changed"

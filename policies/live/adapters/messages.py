@@ -14,7 +14,7 @@ a line of input                                                   the line of ou
 ``{"signal": ["u"], "time": 1.5, "source": 0}``                   ``{"ignored": 0, ..}``
 ``{"source_gap": 0, "since": 1.2}``                               ``{"pages": 1}``
 ``{"report": ["u"], "time": 1.6, "changed": [true]}``             ``{"ignored": 0}``
-``{"report": ["u"], "time": 1.6, "ended": 1.7}``                  ``{"ignored": 0}``
+``{"report": ["u"], "time": 1.6, "ended": 1.7, "cost": 52000}``   ``{"ignored": 0}``
 ``{"report": ["u"], "time": 1.6, "status": "failed"}``            ``{"ignored": 0}``
 ``{"next": 10, "time": 1.7}``                                     ``{"fetch": ["u"], ..}``
 ``{"bandwidth": 500, "time": 2}``                                 ``{"bandwidth": 500}``
@@ -31,6 +31,10 @@ clock, as which it counts. ``ask`` is for programs that hold a page and ask whet
 or the policy needs none. ``due`` changes nothing. It answers whether the page is due, ``why``, the
 probability that its copy is ``stale``, and ``next``, the date at which it is due if nothing
 happens, null for never. ``signal`` answers ``unknown``, the urls of unknown pages.
+
+``cost`` in ``report`` is what the fetches cost, such as their bytes, one number or a list; in
+``add`` and ``update`` it is what a fetch of the page is expected to cost. ``bandwidth`` is then
+cost per day.
 
 ``status`` is ``ok``, ``failed`` (with ``retry_at`` for a Retry-After), ``interrupted`` (nothing is
 known of the fetch, as after a crash) or ``gone``. ``limit`` with null is for all hosts. ``hold``
@@ -291,9 +295,10 @@ def _finite(time: float) -> float | None:
 
 def _report(scheduler: Scheduler, message: Message) -> Message:
     time, status = day_of(message.get("time")), message.get("status", "ok")
-    days = {k: day_of(message[k]) for k in ("retry_at", "ended") if message.get(k) is not None}
+    more = {k: day_of(message[k]) for k in ("retry_at", "ended") if message.get(k) is not None}
+    more |= {"cost": cost} if (cost := message.get("cost")) is not None else {}
     changed = message.get("changed")
-    return {"ignored": int(scheduler.report(message["report"], time, status, changed, **days))}
+    return {"ignored": int(scheduler.report(message["report"], time, status, changed, **more))}
 
 
 def _next(scheduler: Scheduler, message: Message) -> Message:
@@ -349,7 +354,7 @@ CALLS = {
     "due": Call(_due),
     "describe": Call(_describe),
     "signal": Call(_signal, ("time", "source")),
-    "report": Call(_report, ("time", "status", "changed", "retry_at", "ended")),
+    "report": Call(_report, ("time", "status", "changed", "retry_at", "ended", "cost")),
     "next": Call(_next),
     "bandwidth": Call(_bandwidth),
 }

@@ -60,12 +60,13 @@ def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
             "bandwidth": scheduler.bandwidth,
             "saved": facts.pop("allowance"),
             "most_saved": scheduler.most_saved,
-            "interval": rows.size / scheduler.bandwidth,
+            "interval": rows.size / scheduler.pace.fetch_rate,
+            "mean_cost": scheduler.pace.mean_cost,
             "sources": _sources(pages, rows),
             "num_hosts": len(pages.hosts),
             "hosts": _hosts(pages, rows, probability, now),
             "next": _next(pages, rows, now),
-            "first": _troubled(pages, rows, probability, now, scheduler.bandwidth),
+            "first": _troubled(pages, rows, probability, now, scheduler.pace.fetch_rate),
         }
 
 
@@ -149,18 +150,20 @@ def reason_of(facts: Mapping[str, Any], now: float, price: float) -> str:
         parts.append(f"{facts['signals']} signal{'s' * (facts['signals'] != 1)}")
     if facts["stale"] is not None:
         parts.append(f"stale with {facts['stale']:.1%}")
+    if "cost" in facts:
+        parts.append(f"cost {facts['cost']:,.4g}")
     if price > 0.0:
         parts.append(f"value {facts['value'] / price:.3g} of that fetched last")
     return ", ".join(parts)
 
 
 def _troubled(
-    pages: Any, rows: IntArray, probability: FloatArray | None, now: float, bandwidth: float
+    pages: Any, rows: IntArray, probability: FloatArray | None, now: float, rate: float
 ) -> dict[str, list[dict[str, Any]]]:
     """Describe the first pages that are gone, failing, starved or late, a list for each trouble."""
     choices, copies = pages.choices, pages.lazy.pages["last_crawl"]
     some = {"gone": np.flatnonzero((choices.status == GONE) & np.isfinite(choices.due))}
-    for name, which in troubles(pages, rows, probability, now, bandwidth).items():
+    for name, which in troubles(pages, rows, probability, now, rate).items():
         some[name] = rows[which]
     orders, tables = {"gone": -choices.due, "failing": -choices.fails}, {}
     for name, candidates in some.items():

@@ -12,6 +12,13 @@ setting                      meaning and default
 ===========================  =======================================================================
 ``RECRAWL_FOLDER``           folder of the state; each spider has a folder of its name in it
 ``RECRAWL_BANDWIDTH``        fetches of pages per day; feeds, robots.txt and redirects come on top
+``RECRAWL_COST``             ``"bytes"``, as received, or ``"seconds"``, until an answer begins, for
+                             a bandwidth of bytes or seconds per day; else each fetch costs 1
+``RECRAWL_CAP``              hard limit of the spend in each period, none
+``RECRAWL_CAP_PERIOD``       seconds of a period, 86400: the days of UTC
+``RECRAWL_MAX_COST``         largest cost of a fetch, reserved until the cost is known, for a cap;
+                             with bytes ``DOWNLOAD_MAXSIZE`` if it is > 0, where downloads stop;
+                             with seconds ``DOWNLOAD_TIMEOUT``
 ``RECRAWL_POLICY``           an index policy, ``GreedyNCIS``
 ``RECRAWL_HOST_GAP``         seconds between two fetches of a host, ``DOWNLOAD_DELAY``; a longer
                              Crawl-delay of its robots.txt replaces it (Scrapy >= 2.18)
@@ -134,6 +141,7 @@ class RecrawlMiddleware:
         """Report a page's answer to the scheduler; return whether the page's callback sees it."""
         scheduler = self.scheduler
         scheduler.hosts.answered(page)
+        scheduler.costs.note(page, request, response)
         scheduler.fetches.causes.append((page, f"answered {response.status}"))
         content = scheduler.options.compare(response) if 200 <= response.status < 300 else ""
         content = response_text(response) if content is None else content

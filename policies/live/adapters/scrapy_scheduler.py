@@ -26,6 +26,7 @@ from policies.live.adapters.listings import MAX_BYTES
 from policies.live.adapters.messages import SECONDS_PER_DAY, day_of
 from policies.live.adapters.moves import Moves
 from policies.live.adapters.outages import bring_back
+from policies.live.adapters.scrapy_costs import Costs
 from policies.live.adapters.scrapy_hosts import Hosts, Report, Turns, forget_robots
 from policies.live.adapters.scrapy_requests import (
     FEED,
@@ -103,6 +104,8 @@ class RecrawlScheduler:
         every = options.poll * SECOND
         columns = {"least_interval": options.least_interval * SECOND}
         self.polls = Polls(options.feeds, folder, every, now, columns, spelled)
+        max_cost = math.inf if options.cap is None else self.pages.pace.spending.max_cost
+        self.costs = Costs(self.crawler, options.cost, max_cost, self.fetches.sent)
         self.robots_until = now + options.robots * SECOND
         self.hosts = Hosts(self.pages, settings, options.host_gap)
         self.turns = Turns(
@@ -272,7 +275,8 @@ class RecrawlScheduler:
     def end(self, page: str, answer: Answer | None = None) -> str:
         """Report the end of a page's fetch; return its outcome, as of ``Fetches.end``."""
         now, before = self.clock(), self.copies[page]
-        outcome, copy = self.fetches.end(page, answer or Answer(), now)
+        answer = (answer or Answer())._replace(**self.costs.end(page, now))
+        outcome, copy = self.fetches.end(page, answer, now)
         if copy is not before:
             self.copies.note(page, copy, now * SECONDS_PER_DAY)
         self.count(outcome)
@@ -280,8 +284,9 @@ class RecrawlScheduler:
 
     def fail(self, page: str, until: float, outcome: str) -> None:
         """Report a fetch that failed; the page waits until a time."""
-        now, sent = self.clock(), self.fetches.sent.pop(page)
-        self.pages.report([page], sent, "failed", retry_at=until, ended=now)
+        now = self.clock()
+        costs, sent = self.costs.end(page, now), self.fetches.sent.pop(page)
+        self.pages.report([page], sent, "failed", retry_at=until, ended=now, **costs)
         self.count(outcome)
 
     def _unprocessed(self, response: Response | Failure | None) -> None:

@@ -23,6 +23,8 @@ from policies.live.adapters.messages import SECONDS_PER_DAY
 from policies.live.scheduler import CrawlScheduler, DurableScheduler
 
 SECOND = 1.0 / SECONDS_PER_DAY
+BURST = 10.0
+"""Seconds for which unused bandwidth is saved where fetches have costs."""
 ANY_URLS = ("http://q.invalid", "https://z.invalid/?~")
 """Example URLs; a rule that matches all of them matches every URL."""
 
@@ -54,6 +56,10 @@ class Options(NamedTuple):
     max_retry_after: float = 86_400.0
     overview_port: int | None = None
     compare: Callable[[Response], Any] = response_text
+    cost: str = ""
+    cap: float | None = None
+    cap_period: float | None = None
+    max_cost: float | None = None
 
 
 def decoded(value: Any) -> Any:
@@ -83,6 +89,8 @@ POSITIVE: Reader = "a number > 0", lambda value: quantity("it", float(value), ab
 AMOUNT: Reader = "a number >= 0", lambda value: quantity("it", float(value))
 READERS: dict[str, Reader] = {
     **dict.fromkeys(("bandwidth", "retry", "poll", "robots"), POSITIVE),
+    **dict.fromkeys(("cap", "cap_period", "max_cost"), POSITIVE),
+    "cost": ("bytes or seconds", lambda value: one_of("it", value, ("bytes", "seconds"))),
     **dict.fromkeys(("host_gap", "keep_gone", "skew", "least_interval", "max_retry_after"), AMOUNT),
     "feeds": ("{URL: number of a source of signals, from 0 on}", feeds_of),
     "rules": (
@@ -121,6 +129,20 @@ def read_options(settings: BaseSettings) -> Options:
     return Options(**values)
 
 
+def cap_of(options: Options, settings: BaseSettings) -> dict[str, Any]:
+    """Return the arguments ``cap``, ``cap_period`` and ``max_cost``; ValueError if they are bad."""
+    source = {"bytes": "DOWNLOAD_MAXSIZE", "seconds": "DOWNLOAD_TIMEOUT"}.get(options.cost, "1")
+    cap, period, max_cost = options.cap, options.cap_period, options.max_cost
+    if cap is None and (period or max_cost):
+        raise ValueError("RECRAWL_CAP must be set with RECRAWL_CAP_PERIOD or RECRAWL_MAX_COST")
+    if cap is not None:
+        period, max_cost = period or SECONDS_PER_DAY, max_cost or settings.getfloat(source, 1.0)
+        if not 0.0 < max_cost <= cap:
+            limits = f"in (0, RECRAWL_CAP], up to {cap:g}, got {max_cost:g}"
+            raise ValueError(f"RECRAWL_MAX_COST must be {limits}; by default it is {source}")
+    return {"cap": cap, "cap_period": period and period * SECOND, "max_cost": max_cost}
+
+
 def timeout_of(settings: BaseSettings) -> float:
     """Return the days until a fetch counts as lost: twice Scrapy's timeout, for redirects."""
     return max(2.0 * settings.getfloat("DOWNLOAD_TIMEOUT"), 1.0) * SECOND
@@ -156,9 +178,16 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
         ValueError: the table cannot be used, or a setting differs that the folder has fixed.
     """
     folder = Path(options.folder) / "scheduler"
-    table = None if options.pages is None else open_table(options.pages, options.feeds)
+    table = (
+        None
+        if options.pages is None
+        else open_table(options.pages, options.feeds, bool(options.cost))
+    )
+    caps, unit = cap_of(options, settings), Path(options.folder) / "cost"
+    costs = f"{options.cost or 'none'}, {caps['cap_period']} days, {caps['max_cost']}"
+    saved = settings.getint("CONCURRENT_REQUESTS") / options.bandwidth
     pace: dict[str, Any] = {
-        "burst": settings.getint("CONCURRENT_REQUESTS") / options.bandwidth,
+        "burst": BURST * SECOND if options.cost else saved,
         "timeout": timeout_of(settings),
         "retry": options.retry * SECOND,
     }
@@ -172,14 +201,16 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
     new = None
     if not DurableScheduler.holds(folder):
         fresh: dict[str, Any] = {"start": now, "learn": True, "resolution": SECOND}
-        new = CrawlScheduler(options.policy, options.bandwidth, **fixed, **pace, **fresh)
+        new = CrawlScheduler(options.policy, options.bandwidth, **fixed, **pace, **fresh, **caps)
         if table is not None:
             page_tables.add_pages(new, table, np.arange(table.num_pages), now)
             page_tables.report_signals(new, table, table.urls, now)
     policy = options.policy if ":" in options.policy else None  # a folder names no code
     pages = DurableScheduler(folder, new, policy=policy)
+    fixed["costs"] = unit.read_text() if unit.exists() else costs, costs
     check_fixed(pages, options, fixed)
-    pages.configure(now, bandwidth=options.bandwidth, **pace)
+    unit.write_text(costs)
+    pages.configure(now, bandwidth=options.bandwidth, cap=options.cap, **pace)
     if table is not None and new is None:  # those that are new in it
         page_tables.add_pages(pages, table, page_tables.living(table), now, known="skip")
     rows, interval = pages.pages.living(), options.least_interval * SECOND
@@ -194,6 +225,7 @@ def check_fixed(pages: DurableScheduler, options: Options, fixed: Mapping[str, A
     [lines], sources = pages.pages.choices.lines, pages.num_sources
     settings = {
         "RECRAWL_POLICY": (pages.pages.values.name, options.policy),
+        "RECRAWL_COST, RECRAWL_CAP_PERIOD and RECRAWL_MAX_COST": fixed["costs"],
         "sources of RECRAWL_FEEDS": (sources, max(sources, fixed["num_sources"])),
         "RECRAWL_SKEW": [f"{x['skew'] / SECOND:g}" for x in (lines, fixed)],
         "RECRAWL_KEEP_GONE": [f"{x['keep_gone']:g}" for x in (lines, fixed)],
@@ -205,7 +237,7 @@ def check_fixed(pages: DurableScheduler, options: Options, fixed: Mapping[str, A
             raise ValueError(f"{name} must be {before} as in {options.folder}, got {value}")
 
 
-def open_table(path: str, feeds: Mapping[str, int]) -> Any:
+def open_table(path: str, feeds: Mapping[str, int], has_costs: bool) -> Any:
     """Return the table of pages; ValueError if it cannot be read, or has too few sources."""
     try:
         table = page_tables.read_pages(path, spelled)
@@ -213,6 +245,10 @@ def open_table(path: str, feeds: Mapping[str, int]) -> Any:
         raise ValueError(f"RECRAWL_PAGES: {error}") from None
     for note in table.notes:
         logging.getLogger(__name__).warning(f"RECRAWL_PAGES: {note}")
+    if table.cost is not None and not has_costs:
+        raise ValueError(
+            "RECRAWL_COST must be set, as RECRAWL_PAGES has a column cost, or leave out the column"
+        )
     for feed, source in feeds.items():
         if table.sources and source >= len(table.sources):
             raise ValueError(
