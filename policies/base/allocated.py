@@ -201,11 +201,11 @@ class AllocatedPolicy(CrawlPolicy):
             if not alive[page]:
                 continue
             if self.spend + cost[page] > self.slot + SLACK:
-                others = np.where(alive, cost, 0.0)
-                others[pages] = 0.0
-                if self.spend + others.max() > self.slot + SLACK:
+                stop_cost = np.where(alive, cost, 0.0)
+                stop_cost[pages] = 0.0
+                if self.spend + stop_cost.max() > self.slot + SLACK:
                     self.unpaid = page
-                    stop = [int(others.argmax())] if self.form.action == "scores" else []
+                    stop = [int(stop_cost.argmax())] if self.form.action == "scores" else []
                     return np.array([*pages, *stop], np.int64)
             elif page not in pages:
                 pages.append(page)

@@ -39,7 +39,7 @@ FORMS = [
 ]
 
 
-def made(name):
+def build(name):
     return AGENTS[name]() if name in AGENTS else find(name)()
 
 
@@ -61,29 +61,29 @@ def environment(instance, form):
 
 
 def follows(instance, problem, form, name):
-    return choices_of(environment(instance, form), problem, form, made(name), made(name))
+    return choices_of(environment(instance, form), problem, form, build(name), build(name))
 
 
-def choices_of(env, problem, form, policy, other):
+def choices_of(env, problem, form, policy, unbound):
     """Yield the choices in an environment and those for another description of its pages."""
     core = env.unwrapped
     observation, _ = env.reset(seed=2)
     bound = policies.bind(policy, env)
     epoch = core.epoch if form == "rates" else None
-    other = other.in_form(form, core.batch if form == "scores" else None, epoch)
+    unbound = unbound.in_form(form, core.batch if form == "scores" else None, epoch)
     sketches = core.first_sketch() if hasattr(core, "first_sketch") else None
     if sketches is not None:  # of pages with fragments
         problem = problem(core.problem)
     live = LivePages(problem, horizon=core.lanes.horizon, seed=core.rng(), sketches=sketches)
     live.advance(core.last_log(), core.tracker().time)
-    other.start(live)
+    unbound.start(live)
     over, count = False, 0
     while not over and count < 60:
         action, _ = bound.predict(observation)
-        yield action, np.atleast_1d(other.choose(live.tracker())), env
+        yield action, np.atleast_1d(unbound.choose(live.tracker())), env
         observation, _, _, over, _ = env.step(action)
         live.advance(core.last_log(), core.tracker().time)
-        other.update(core.last_log(), live.tracker())
+        unbound.update(core.last_log(), live.tracker())
         count += 1
     assert count >= 15
 
@@ -139,7 +139,7 @@ def test_equal_costs_of_pages_with_fragments_are_a_smaller_bandwidth(name, price
 
     place = {"num_pages": 8, "bandwidth": 1.5, "horizon": 60.0}
     env = gym.make("CrawlLongevity-v0", **place)
-    for action, choice, _ in choices_of(env, costly, "page", made(name), made(name)):
+    for action, choice, _ in choices_of(env, costly, "page", build(name), build(name)):
         assert choice.tolist() == [action]
     if name == "UniformRefresh":
         return
@@ -177,11 +177,11 @@ def least(loss, cost, bandwidth, start):
     spent = {"type": "eq", "fun": lambda logs: (cost * np.exp(logs)).sum() - bandwidth}
     options = {"maxiter": 500, "ftol": 1e-14}
     start = np.log(start * bandwidth / (cost * start).sum())
-    found = minimize(
+    optimum = minimize(
         lambda logs: loss(np.exp(logs)), start, method="SLSQP", constraints=spent, options=options
     )
-    assert found.success
-    return np.exp(found.x)
+    assert optimum.success
+    return np.exp(optimum.x)
 
 
 LOSSES = {
@@ -205,11 +205,11 @@ def test_rates_are_those_of_a_general_optimiser(name):
             lambda r: -(mu * r / (r + chance - r * chance)),
         )
         assert rates.max() == 1.0  # so that others are searched for the rest
-        free, left = rates < 1.0, 4.0 - cost[rates == 1.0].sum()
+        free, remaining = rates < 1.0, 4.0 - cost[rates == 1.0].sum()
         wanted = rates.copy()
         wanted[free] = least(
             lambda r: -(mu[free] * r / (r + chance[free] - r * chance[free])).sum(),
-            *(cost[free], left, rates[free] + 0.1),
+            *(cost[free], remaining, rates[free] + 0.1),
         )
         assert loss(wanted).sum() == pytest.approx(loss(rates).sum(), rel=1e-6)
     else:
@@ -218,8 +218,8 @@ def test_rates_are_those_of_a_general_optimiser(name):
     assert problem.spend(rates) == pytest.approx(4.0, rel=1e-9)
     np.testing.assert_allclose(rates, wanted, rtol=1e-3)
     if name == "BinaryLambdaCrawl":
-        other = policies.LambdaCrawl(penalty=[0.0, 1.0]).rates(problem, 4.0)
-        np.testing.assert_allclose(other, rates, rtol=1e-6)
+        same = policies.LambdaCrawl(penalty=[0.0, 1.0]).rates(problem, 4.0)
+        np.testing.assert_allclose(same, rates, rtol=1e-6)
 
 
 def test_approximate_rates_share_the_spend_by_importance():
@@ -258,26 +258,29 @@ def test_schedules_are_even_in_time(seed):
     assert pages.tolist() == naive_schedule(rates, cost, 1500)
     spent = np.cumsum(cost[pages])
     assert spent[-2] < 1500 <= spent[-1] + 1e-9
-    made = np.cumsum(np.eye(30)[pages], axis=0)
+    crawls = np.cumsum(np.eye(30)[pages], axis=0)
     due = spent[:, None] * rates / (rates @ cost)
-    assert (made - due).max() < 2.0  # none is far ahead; one is late by long crawls of others
-    assert (due - made).max() < 1.0 + (rates / (rates @ cost)).max() * cost.max()
+    assert (crawls - due).max() < 2.0  # none is far ahead; one is late by long crawls of others
+    assert (due - crawls).max() < 1.0 + (rates / (rates @ cost)).max() * cost.max()
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_slots_at_rates_that_change_are_even_in_time(seed):
     rng = np.random.default_rng(seed)
-    cost, slots, promised, made = rng.lognormal(0.0, 1.0, 30), None, np.zeros(30), np.zeros(30)
+    cost, promised, crawls = rng.lognormal(0.0, 1.0, 30), np.zeros(30), np.zeros(30)
     slots, early, late = EvenSlots(30, cost), 0.0, 0.0
     for _ in range(60):
         rates = rng.exponential(size=30)
         slots.plan(rates, np.zeros(30))
         for _ in range(25):
             page = slots.take(np.ones(30, np.bool_))
-            made[page] += 1.0
+            crawls[page] += 1.0
             promised += rates / (rates @ cost) * cost[page]
-            early, late = max(early, (made - promised).max()), max(late, (promised - made).max())
-    assert slots.credit == pytest.approx(promised - made, abs=1e-9)
+            early, late = (
+                max(early, (crawls - promised).max()),
+                max(late, (promised - crawls).max()),
+            )
+    assert slots.credit == pytest.approx(promised - crawls, abs=1e-9)
     assert early < 1.0
     assert late < 4.0
 
@@ -289,9 +292,9 @@ def test_pages_are_crawled_at_the_rates_when_the_bandwidth_changes(name):
     rollout = simulate(pages, find(name)(), 80.0, requests=False)
     for since, until, bandwidth in ((0.0, 40.0, 8.0), (40.0, 80.0, 24.0)):
         within = (rollout.times > since) & (rollout.times <= until)
-        made = np.bincount(rollout.crawls[within], minlength=12)
+        crawls = np.bincount(rollout.crawls[within], minlength=12)
         expected = find(name)().rates(pages.problem(), bandwidth) * 40.0
-        assert np.abs(made - expected).max() < 2.0
+        assert np.abs(crawls - expected).max() < 2.0
 
 
 @pytest.mark.parametrize("action", ["scores", "refresh"])
@@ -355,7 +358,7 @@ def test_thresholds_are_where_value_per_cost_is_the_price_and_spend_the_bandwidt
 @pytest.mark.parametrize("name", ["GreedyNCIS", "LagrangianIndex", "LearnedIndex"])
 def test_compiled_rollouts_crawl_the_largest_value_of_all_pages(name):
     instance = make("noisy", seed=3, num_pages=30, bandwidth=30.0, cost_spread=1.0)
-    index = made(name).compile(instance.problem(), 0, np.random.default_rng(0))
+    index = build(name).compile(instance.problem(), 0, np.random.default_rng(0))
     env = single_of(instance, horizon=10.0)
     env.reset(seed=5)
     weight = np.ones(30)
@@ -368,10 +371,10 @@ def test_compiled_rollouts_crawl_the_largest_value_of_all_pages(name):
         page = int(np.argmax([index.value(index.parameters, *state) for state in states]))
         crawls.append(page)
         *_, over, _ = env.step(page)
-    rollout = simulate(instance, made(name), 10.0, 5)
+    rollout = simulate(instance, build(name), 10.0, 5)
     assert len(crawls) > 200
     assert rollout.crawls.tolist() == crawls
-    assert stepped(env, policies.bind(made(name), env), seed=5) == crawls
+    assert stepped(env, policies.bind(build(name), env), seed=5) == crawls
 
 
 def test_the_lagrangian_price_is_per_unit_of_cost():
@@ -382,9 +385,9 @@ def test_the_lagrangian_price_is_per_unit_of_cost():
     index = policies.LagrangianIndex().compile(instance.problem(), 0, np.random.default_rng(0))
     for page in np.flatnonzero(np.isfinite(allocation.thresholds)):
         times = np.array([0.0, 0.999, 1.001]) * allocation.thresholds[page]
-        at = [index.value(index.parameters, page, time, 0) for time in times]
-        assert at[0] == pytest.approx(-price)
-        assert at[1] < 0.0 < at[2]
+        reached = [index.value(index.parameters, page, time, 0) for time in times]
+        assert reached[0] == pytest.approx(-price)
+        assert reached[1] < 0.0 < reached[2]
     half = replace(instance.problem(), bandwidth=7.5)
     believing = policies.LagrangianIndex(believed=lambda _: half)
     index = believing.compile(instance.problem(), 0, np.random.default_rng(0))

@@ -18,6 +18,8 @@ from scripts.study import bounds, runner
 from scripts.study.rows import read_rows
 from scripts.study.settings import Setting
 from scripts.study.workers import Workers
+from scripts.suite.bounds import bound_of
+from scripts.suite.tasks import OPTIMUM, PERIODIC, POISSON
 
 
 def test_the_optimum_is_above_the_baseline_and_equal_without_signals() -> None:
@@ -26,6 +28,18 @@ def test_the_optimum_is_above_the_baseline_and_equal_without_signals() -> None:
     assert bounds.optimum(noisy) > bounds.baseline(noisy) + 0.01
     uniform = instances.make("uniform", num_pages=40, bandwidth=10.0, seed=1)
     assert bounds.optimum(uniform) == pytest.approx(bounds.baseline(uniform), rel=1e-10)
+    free = bounds.baseline(uniform)
+    uniform = instances.make("uniform", num_pages=40, bandwidth=10.0, seed=1, cost_spread=1.0)
+    assert bounds.optimum(uniform) == pytest.approx(bounds.baseline(uniform), rel=1e-10)
+    assert bounds.baseline(uniform) > free + 0.01
+
+
+@pytest.mark.parametrize("kind", [PERIODIC, POISSON, OPTIMUM])
+def test_equal_costs_are_a_smaller_bandwidth(kind: str) -> None:
+    pages = instances.make("noisy", num_pages=20, bandwidth=10.0, seed=1)
+    dear = instances.make("noisy", num_pages=20, bandwidth=25.0, seed=1).with_cost([2.5] * 20)
+    metrics = [bound_of(instance, kind=kind, metric="bound")["bound"] for instance in (pages, dear)]
+    assert metrics[1] == pytest.approx(metrics[0], rel=1e-9)
 
 
 def test_experiments_with_signals_have_both() -> None:
