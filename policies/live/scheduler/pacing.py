@@ -175,8 +175,7 @@ class Pace:
 
     def state(self) -> dict[str, Any]:
         """Return all attributes by name, for :meth:`restore`."""
-        names = vars(self).keys() - {"spending", "unit"}
-        state = {name: value for name, value in vars(self).items() if name in names}
+        state = {k: value for k, value in vars(self).items() if k not in ("spending", "unit")}
         return state if self.spending is None else state | {"spending": self.spending.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
