@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
+
 from crawl_envs.instances import traces
 from crawl_envs.types import Instance
 from policies import solvers
@@ -43,10 +45,11 @@ def fitted_baseline(instance: Instance, *, trace: str, window: Window) -> float:
     record = _record(trace)
     shares = record.alive_days(*window) / (window[1] - window[0])
     living = shares >= 0.5
-    budget = instance.bandwidth * living.sum() / shares.sum()
-    return solvers.binary_periodic(
-        instance.importance[living], instance.change_rate[living], budget
-    ).objective
+    cost = np.ones(living.size) if instance.cost is None else instance.cost
+    budget = instance.bandwidth * cost[living].sum() / (cost * shares).sum()
+    pages = (instance.importance[living], instance.change_rate[living], budget)
+    paid = None if instance.cost is None else cost[living]
+    return solvers.binary_periodic(*pages, cost=paid).objective
 
 
 @functools.cache

@@ -20,6 +20,8 @@ from policies.live.scheduler.reading import Ids, as_ids, read
 from policies.live.scheduler.reports import fail, give_back
 from policies.live.scheduler.signal_log import count_signals
 
+NO_MASK = np.zeros(0, np.bool_)
+
 
 class Events(PacedScheduler):
     """The methods of a scheduler that take reports of signals and fetches."""
@@ -108,8 +110,9 @@ class Events(PacedScheduler):
         """
         one_of("status", status, ("ok", "failed", "interrupted", "gone"))
         labels, pages = as_ids(ids), self.pages
-        fetches = {"times": times, "retry_at": retry_at, "ended": ended, "changed": changed}
-        arrays = read(fetches | {"cost": cost}, labels.size, pages.num_sources)
+        fetches = {"times": times, "retry_at": retry_at, "ended": ended}
+        fetches |= {"changed": changed, "cost": cost}
+        arrays = read(fetches, labels.size, pages.num_sources)
         is_used, rows = pages.known(labels, gone=False)
         copies = pages.lazy.pages["last_crawl"][rows]
         is_new = (arrays["times"][is_used] > copies) | np.isinf(copies)
@@ -118,14 +121,15 @@ class Events(PacedScheduler):
         if rows.size == 0:
             return ignored
         arrays = {name: array[is_used] for name, array in arrays.items()}
-        use_costs(pages, arrays.get("cost", np.empty(0)))
+        if "cost" in arrays:
+            use_costs(pages, arrays["cost"])
         moments, lines = arrays["times"], pages.choices.lines[0]
         latest = self.time + lines["timeout"] + lines["skew"]
         ends = np.minimum(arrays.get("ended", moments), latest)
-        is_new = np.ones(rows.size if pages.uses_costs else 0, np.bool_)
+        is_new = np.ones(rows.size, np.bool_) if pages.uses_costs else NO_MASK
         if status == "gone":
             self._bury(rows, ends)
-            is_new[:] = first_of_each(rows)[: is_new.size]
+            is_new = first_of_each(rows) if is_new.size else is_new
         elif status != "ok":
             until = arrays.get("retry_at", np.full(rows.size, math.nan))
             failures = rows, np.minimum(moments, latest), ends, until, status == "failed"

@@ -83,7 +83,8 @@ class Pace:
     @property
     def is_used_up(self) -> bool:
         """Whether no fetch may be made now, by the bandwidth."""
-        return self.allowance < self.unit - self._rounding()
+        unit, paid = self.unit, self.bandwidth * (self.time - self.empty)
+        return paid - self.taken < unit - (ROUNDING * unit + self.bandwidth * math.ulp(self.time))
 
     @property
     def is_capped(self) -> bool:
@@ -160,14 +161,12 @@ class Pace:
 
         ``next_chance`` returns the earliest time at which a page is available.
         """
-        times = [self.soon]
-        if is_used_up := self.is_used_up:
-            times.append(self.empty + (self.taken + self.unit) / self.bandwidth)
+        opens = -math.inf
         if self.spending is not None and self.is_capped:
-            times.append(self.spending.opens(self.time))
-        elif not is_used_up:
-            times.append(next_chance())
-        return max(times)
+            opens = self.spending.opens(self.time)
+        if self.is_used_up:
+            opens = max(opens, self.empty + (self.taken + self.unit) / self.bandwidth)
+        return max(next_chance() if opens == -math.inf else opens, self.soon)
 
     @property
     def soon(self) -> float:
@@ -176,8 +175,7 @@ class Pace:
 
     def state(self) -> dict[str, Any]:
         """Return all attributes by name, for :meth:`restore`."""
-        names = vars(self).keys() - {"spending", "unit"}
-        state = {name: value for name, value in vars(self).items() if name in names}
+        state = {k: value for k, value in vars(self).items() if k not in ("spending", "unit")}
         return state if self.spending is None else state | {"spending": self.spending.state()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -260,7 +258,7 @@ class PacedScheduler:
         self._advance(time)
         if self.pace.time < self.idle:
             return Fetch(None, self.idle)
-        if self.pace.is_used_up or self.pace.is_capped:
+        if self.pace.is_used_up or (self.pace.spending is not None and self.pace.is_capped):
             return Fetch(None, self.pace.ask_again(self._next_chance))
         return None
 

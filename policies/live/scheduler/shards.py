@@ -105,6 +105,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self._workers = Workers(partial(start, policy, first.state(), durable), folders)
         try:
             self._open(self._ask_all("open"))
+            if self.pace.spending is not None and self.pace.spending.has_cap:
+                self.configure(self.time, cap=self.pace.spending.cap)
         except BaseException:
             self.close()
             raise

@@ -40,7 +40,7 @@ class Spending:
         settings = {"cap": cap, "cap_period": cap_period, "max_cost": max_cost}
         missing = [name for name, value in settings.items() if value is None]
         if 0 < len(missing) < len(settings):
-            present = ", ".join(settings.keys() - {*missing})
+            present = " and ".join(name for name in settings if name not in missing)
             raise ValueError(
                 f"{' and '.join(missing)} must be given with {present}, got None: a cap needs its "
                 "period and the largest cost of a fetch, which is reserved until a report"
