@@ -33,8 +33,6 @@ class LearnedBelief(BeliefNCIS):
         **belief: arguments of :class:`policies.ncis.belief.BeliefNCIS`.
     """
 
-    allows_costs = False
-
     def __init__(self, *, stored: StoredGeneralist, **belief: Any) -> None:
         super().__init__(**belief)
         self.stored = stored
@@ -46,8 +44,10 @@ class LearnedBelief(BeliefNCIS):
             ValueError: the history has other pages or sources.
         """
         weights, hidden = self.stored.weights, self.stored.hidden
-        cutoff = MIN_SHARE if self.form.num_chosen == 1 else 0.0
-        belief = self.first_memory(problem)
+        form = self.form
+        several = form.action == "scores" and (form.batch > 1 or problem.cost is not None)
+        cutoff = 0.0 if several else MIN_SHARE
+        belief, problem = self.first_memory(problem), problem.per_cost()
         memory = with_history(belief, problem, weights, hidden=hidden, cutoff=cutoff)
         functions = kernels.on_birth_or_death, kernels.learn, kernels.on_signal, kernels.score
         return CompiledLearner(*functions, memory)

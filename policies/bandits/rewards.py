@@ -13,6 +13,8 @@ constantly changing prices gets the largest reward and may be the worst of all f
 The reward ``gain`` is :func:`gained_share`, the gain in freshness at the moment of the crawls, over
 a bound that does not depend on the arm and scales typical rewards from near 0 into [0, 1].
 
+Where crawls have costs and a decision lasts as long as its crawl, importance is per unit of cost.
+
 Both ignore the later effects of a crawl. Arms share the state of the copies, so the reward of an
 arm depends on earlier arms, and regret bounds of bandits, which compare with one arm on the same
 rewards, do not carry over to freshness.
@@ -87,6 +89,8 @@ class StepReward:
             return
         importance = tracker.problem.importance
         weights = importance if self._rates is None else self._rates.read(tracker).click
+        if form.action == "page" and tracker.problem.cost is not None:
+            weights = weights / tracker.problem.cost
         if weights is not self.weights:
             self.weights, self.bound = weights, self._bound(weights, tracker, form)
 
@@ -111,13 +115,16 @@ def max_crawls(form: Form, tracker: Tracker) -> int:
     no bound: all pages count once.
     """
     problem = tracker.problem
+    budget = float(form.batch)
     if form.action in RATE_FORMS and tracker.offers is not None:
         largest = max(problem.bandwidth, *(step for _, step in problem.bandwidth_steps), 0.0)
-        crawls = largest * (form.epoch or 1.0)
-        return min(max(math.ceil(crawls * (1.0 - ROUNDING)), 1), problem.num_pages)
-    if form.action in (*RATE_FORMS, "refresh"):
+        budget = largest * (form.epoch or 1.0)
+    elif form.action in (*RATE_FORMS, "refresh"):
         return problem.num_pages
-    return min(form.batch, problem.num_pages)
+    crawls = math.ceil(budget * (1.0 - ROUNDING))
+    if problem.cost is not None and form.action != "page":
+        crawls = int((np.cumsum(np.sort(problem.cost)) <= budget + problem.cost.max()).sum())
+    return min(max(crawls, 1), problem.num_pages)
 
 
 def literal_reward(log: CrawlLog, weights: FloatArray) -> float:

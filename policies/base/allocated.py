@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -14,7 +15,7 @@ from crawl_envs.types.compiled_policies import Compiled, CompiledRates, Compiled
 from policies.base import schedules
 from policies.base.bandwidths import epoch_bandwidths, slot_bandwidths
 from policies.base.policy import PAGE_FORMS, RATE_FORMS, CrawlPolicy, Pages
-from policies.base.schedules import ResponseQueue, response_share
+from policies.base.schedules import SLACK, ResponseQueue, response_share
 
 Schedule = Literal["low_discrepancy", "random"]
 
@@ -37,8 +38,10 @@ class AllocatedPolicy(CrawlPolicy):
 
     In the forms that name pages it follows a schedule of the rates (*derandomised*), one page per
     slot; with a positive response share, every (1 / share)-th signal of the page gets a crawl
-    (:class:`policies.base.schedules.ResponseQueue`). In the form ``rates`` it crawls pages at
-    random instants, by Poisson processes, and responds to each signal with the given probability.
+    (:class:`policies.base.schedules.ResponseQueue`). With costs of crawls, it is even in time, and
+    decisions in ``scores`` and ``refresh`` crawl as many pages as the bandwidth so far pays. In the
+    form ``rates`` it crawls pages at random instants, by Poisson processes, and responds to each
+    signal with the given probability.
 
     Where the bandwidth changes, each bandwidth has its own allocation; a schedule with signal
     responses has a single one, for the mean bandwidth of the episode.
@@ -71,7 +74,7 @@ class AllocatedPolicy(CrawlPolicy):
 
     @abstractmethod
     def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
-        """Return the crawls per unit time of each page, (m,), in sum at most ``bandwidth``."""
+        """Return the crawls per unit time of each page, (m,), of cost at most ``bandwidth``."""
 
     def allocate(self, problem: Problem, bandwidth: float) -> PageRates:
         """Return each page's crawl rate, without responses to signals; subclasses may add them."""
@@ -104,20 +107,25 @@ class AllocatedPolicy(CrawlPolicy):
         allocation = self.allocate(problem, slots / span if slots else problem.bandwidth)
         if allocation.probabilities.any():
             rates = np.where(allocation.probabilities > 0.0, 0.0, allocation.rates)
-            pages = self._crawls(rates if rates.any() else allocation.rates, slots, rng)
+            rates = rates if rates.any() else allocation.rates
+            pages = self._crawls(rates, problem.cost, slots, rng)
             return CompiledSequence(pages, allocation.probabilities)
         if len(periods) == 1:
-            return CompiledSequence(self._crawls(allocation.rates, slots, rng))
+            return CompiledSequence(self._crawls(allocation.rates, problem.cost, slots, rng))
         parts = [
-            self._crawls(self.allocate(problem, rate).rates, count, rng) for rate, count in periods
+            self._crawls(self.allocate(problem, rate).rates, problem.cost, count, rng)
+            for rate, count in periods
         ]
         return CompiledSequence(np.concatenate(parts))
 
-    def _crawls(self, rates: FloatArray, slots: int, rng: np.random.Generator) -> IntArray:
+    def _crawls(
+        self, rates: FloatArray, cost: FloatArray | None, slots: int, rng: np.random.Generator
+    ) -> IntArray:
         rates = rates if rates.any() else np.ones_like(rates)
-        if self.schedule == "random":
-            return schedules.random(rates, slots, rng)
-        return schedules.low_discrepancy(rates, slots)
+        if self.schedule == "low_discrepancy":
+            return schedules.low_discrepancy(rates, slots, cost)
+        mean_cost = 1.0 if cost is None else float((rates * cost).sum() / rates.sum())
+        return schedules.random(rates, math.ceil(slots / mean_cost), rng)
 
     def start(self, pages: Pages) -> None:
         """Compute the crawl rates of an episode, or its schedule of pages."""
@@ -127,11 +135,6 @@ class AllocatedPolicy(CrawlPolicy):
                 "'rates', got None: use in_form('rates', epoch=...)"
             )
         tracker = pages.tracker()
-        if self.form.action == "scores" and tracker.problem.cost is not None:
-            raise ValueError(
-                f"{self.name} needs crawls of equal cost in the form 'scores', since its schedule "
-                "has as many pages per decision; use the form 'page' or 'rates'"
-            )
         form = self.compile(tracker.problem, pages.num_slots(self.form.epoch), pages.rng())
         self.reads_log = isinstance(form, CompiledSequence) and form.answered is not None
         if isinstance(form, CompiledRates):
@@ -140,6 +143,8 @@ class AllocatedPolicy(CrawlPolicy):
         assert isinstance(form, CompiledSequence)
         self.pages, self.position, self.num_pages = form.pages, 0, tracker.elapsed.size
         self.distinct = np.unique(form.pages)
+        self.slot, self.spend = 0, 0.0
+        self.unpaid: int | None = None
         self.responses = None if form.answered is None else ResponseQueue(form.answered)
         if self.reads_log:
             self.update(pages.last_log(), tracker)
@@ -154,6 +159,8 @@ class AllocatedPolicy(CrawlPolicy):
         """Return the next pages of the schedule, or the rates of the epoch."""
         if self.form.action != "rates":
             self.check_pages(tracker, self.num_pages)
+            if self.form.action != "page" and tracker.problem.cost is not None:
+                return self._paid_pages(tracker.problem.cost, tracker.alive)
             return self._next_pages(self.form.num_chosen, tracker.alive)
         reached = tracker.time + 1e-6 * (self.form.epoch or 0.0)
         rule = [rule for rule in self.rules if rule.start <= reached][-1]
@@ -169,11 +176,41 @@ class AllocatedPolicy(CrawlPolicy):
             remaining = alive[self.distinct].sum() - np.isin(pages, self.distinct).sum()
             count = min(count, len(pages) + int(remaining))
         while len(pages) < count:
-            page = int(self.pages[self.position])
-            self.position = (self.position + 1) % self.pages.size
+            page = self._next_page()
             if alive[page] and page not in pages:
                 pages.append(page)
         return np.array(pages or [int(np.argmax(alive))], dtype=np.int64)
+
+    def _next_page(self) -> int:
+        """Return the next page of the schedule."""
+        page = int(self.pages[self.position])
+        self.position = (self.position + 1) % self.pages.size
+        return page
+
+    def _paid_pages(self, cost: FloatArray, alive: BoolArray) -> IntArray:
+        """Return the next pages that the bandwidth so far pays.
+
+        In the form ``scores`` a page that it does not pay follows, where the batch ends.
+        """
+        self.slot += self.form.batch
+        pages: list[int] = []
+        for _ in range(self.pages.size + len(self.responses or ())):
+            page, self.unpaid = self.unpaid, None
+            if page is None:
+                page = self.responses.take() if self.responses else self._next_page()
+            if not alive[page]:
+                continue
+            if self.spend + cost[page] > self.slot + SLACK:
+                others = np.where(alive, cost, 0.0)
+                others[pages] = 0.0
+                if self.spend + others.max() > self.slot + SLACK:
+                    self.unpaid = page
+                    stop = [int(others.argmax())] if self.form.action == "scores" else []
+                    return np.array([*pages, *stop], np.int64)
+            elif page not in pages:
+                pages.append(page)
+                self.spend += cost[page]
+        return np.array(pages or [int(np.argmax(alive))], np.int64)
 
 
 def even_rates(problem: Problem, bandwidth: float) -> FloatArray:

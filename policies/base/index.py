@@ -54,7 +54,6 @@ class IndexPolicy(CrawlPolicy):
     """
 
     reads_columns = True
-    allows_costs = True
     delay_window: float = 0.0
     threshold: float | None = None
     believed: Callable[[Problem], Problem] | None = None

@@ -52,7 +52,7 @@ class LivePages:
             raise ValueError(f"problem must be a Problem, got {type(problem).__name__}")
         m, s = problem.num_pages, problem.num_sources
         if horizon is None:
-            horizon = CRAWLS_PER_PAGE * m / problem.bandwidth
+            horizon = CRAWLS_PER_PAGE * m / problem.per_cost().bandwidth
         self.problem, self.sketches = problem, sketches
         self.horizon = quantity("horizon", horizon, above=0.0)
         self._rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)

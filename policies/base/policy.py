@@ -89,8 +89,6 @@ class Policy(ABC):
     """Whether :class:`policies.base.columns.FromColumns` can play the policy."""
     uses_signals: ClassVar[bool] = False
     """Whether the choice depends on signals."""
-    allows_costs: ClassVar[bool] = False
-    """Whether pages may have costs of crawls; baselines say that they ignore them."""
     reads_observation: bool = False
     """Whether ``choose`` reads the attribute ``observation``, which a bound policy is given."""
     observation: Any = None
@@ -160,12 +158,7 @@ class Policy(ABC):
         return tracker.elapsed.size if paid else self.form.num_chosen
 
     def require(self, problem: Problem) -> None:
-        """Raise ValueError where the problem has costs, or lacks a parameter, unlike the policy."""
-        if problem.cost is not None and not self.allows_costs:
-            raise ValueError(
-                f"{self.name} needs crawls of equal cost, got costs from {problem.cost.min():g} to "
-                f"{problem.cost.max():g}; use an index policy such as GreedyNCIS"
-            )
+        """Raise ValueError where the problem does not reveal a parameter that the policy needs."""
         missing = [name for name in self.needs if getattr(problem, name) is None]
         if missing:
             raise ValueError(

@@ -6,6 +6,9 @@ window that closes first meets all of them (Liu and Layland 1973; Tijdeman 1980)
 secondary sources, Azar et al. (2018, Algorithm 3) turn optimal rates into a schedule in this way;
 this module is a reconstruction, with the discrepancy bound that the name implies. The openings of
 the windows are needed: with their ends alone, pages get ahead of their share without bound.
+
+Where crawls have costs, a crawl takes as much time as it costs. Windows are then in time, in units
+of the mean crawl; they open in time, but a long crawl may end after others were due.
 """
 
 from __future__ import annotations
@@ -23,9 +26,11 @@ from crawl_envs.types.compiled_policies import RESPONSE_DUE
 
 ROUNDING = 1e-12
 """Relative error of k / p that is still rounded to the next whole number."""
+SLACK = 1e-9
+"""Rounding error of a time in slots."""
 
 
-def low_discrepancy(rates: ArrayLike, slots: int) -> IntArray:
+def low_discrepancy(rates: ArrayLike, slots: int, cost: FloatArray | None = None) -> IntArray:
     """Return crawls in proportion to ``rates``, spread as evenly as one crawl per slot allows.
 
     With shares p = rates / sum(rates), the k-th crawl of a page is released at slot floor((k-1)/p)
@@ -35,16 +40,20 @@ def low_discrepancy(rates: ArrayLike, slots: int) -> IntArray:
 
     Args:
         rates: crawl rates >= 0 in any unit, shape (m,), not all zero.
-        slots: length of the schedule, >= 0.
+        slots: length of the schedule, >= 0: its crawls, or the cost that they reach together.
+        cost: cost of a crawl of each page, > 0, (m,); None for 1.
 
     Returns:
-        The page of each slot, int64, shape (slots,).
+        The page of each crawl, int64, shape (slots,) without costs.
 
     Raises:
         ValueError: an argument out of its range.
     """
     pages, shares = _shares(rates)
-    schedule: IntArray = pages[_earliest_deadline(shares, whole("slots", slots, 0))]
+    costs = np.ones(len(pages)) if cost is None else cost[pages]
+    mean_cost = float((shares * costs).sum() / shares.sum())
+    end = whole("slots", slots, 0) / mean_cost
+    schedule: IntArray = pages[_earliest_deadline(shares, costs / mean_cost, end)]
     return schedule
 
 
@@ -89,10 +98,14 @@ def _window(share: float, crawls: int) -> tuple[float, float]:
 
 
 @compiled()
-def _earliest_deadline(shares: FloatArray, slots: int) -> IntArray:
-    """Return the page of each slot. A page is in the list of its release slot, or in the heap."""
-    num_pages = shares.size
-    schedule = np.empty(slots, np.int64)
+def _earliest_deadline(shares: FloatArray, length: FloatArray, end: float) -> IntArray:
+    """Return the page of each crawl up to time ``end``, in slots; ``length`` is that of a crawl.
+
+    A page is in the list of its release slot, or in the heap. No page is more than a crawl ahead,
+    which bounds their number.
+    """
+    num_pages, slots = shares.size, int(np.ceil(end))
+    schedule = np.empty(slots + num_pages + 1, np.int64)
     crawls = np.zeros(num_pages, np.int64)
     due = np.empty(num_pages)
     released_at = np.full(slots, -1, np.int64)
@@ -103,20 +116,25 @@ def _earliest_deadline(shares: FloatArray, slots: int) -> IntArray:
         if opens < slots:
             next_released[page] = released_at[int(opens)]
             released_at[int(opens)] = page
-    for slot in range(slots):
-        page = released_at[slot]
-        while page >= 0:
-            set_due(heap, page, due[page])
-            page = next_released[page]
+    now, number, slot = 0.0, 0, 0
+    while now < end - SLACK and number < schedule.size:
+        while slot < slots and (slot <= now + SLACK or heap.size[0] == 0):
+            page = released_at[slot]
+            while page >= 0:
+                set_due(heap, page, due[page])
+                page = next_released[page]
+            slot += 1
         page = heap.entries[0]
-        schedule[slot] = page
+        schedule[number] = page
+        number += 1
+        now += length[page]
         crawls[page] += 1
         opens, due[page] = _window(shares[page], crawls[page])
-        set_due(heap, page, due[page] if opens <= slot else np.inf)
-        if slot < opens < slots:
+        set_due(heap, page, due[page] if opens < slot else np.inf)
+        if slot <= opens < slots:
             next_released[page] = released_at[int(opens)]
             released_at[int(opens)] = page
-    return schedule
+    return schedule[:number]
 
 
 def response_share(rates: FloatArray, change_rate: FloatArray) -> FloatArray:

@@ -162,7 +162,6 @@ class RevisitPolicy(Policy):
     """
 
     learns = True
-    allows_costs = True
 
     def __init__(self, *, day: float = 1.0) -> None:
         self.day = quantity("day", day, above=0.0)

@@ -30,7 +30,6 @@ class UniformCrawl(AllocatedPolicy):
     """Crawls every page at the same rate, whatever its cost."""
 
     shifts = False
-    allows_costs = True
 
     def rates(self, problem: Problem, bandwidth: float) -> FloatArray:
         """Return equal rates, (m,)."""
@@ -45,7 +44,6 @@ class ChangeRateCrawl(AllocatedPolicy):
     """
 
     needs = ("change_rate",)
-    allows_costs = True
     shifts = False
 
     def rates(self, problem: Problem, bandwidth: float) -> FloatArray:

@@ -74,8 +74,8 @@ class LambdaCrawl(SolvedPolicy):
         assert problem.change_rate is not None
         pages = (problem.importance, problem.change_rate, bandwidth)
         if self.penalty is None:
-            return solvers.harmonic(*pages, complete=problem.complete)
-        return solvers.concave_penalty(*pages, self.penalty, problem.complete)
+            return solvers.harmonic(*pages, complete=problem.complete, cost=problem.cost)
+        return solvers.concave_penalty(*pages, self.penalty, problem.complete, problem.cost)
 
 
 @registered(paper="LambdaCrawl")
@@ -91,7 +91,7 @@ class LambdaCrawlApprox(SolvedPolicy):
         """Return rates in proportion to importance, and optimal response probabilities."""
         assert problem.change_rate is not None
         pages = (problem.importance, problem.change_rate, bandwidth)
-        return solvers.harmonic_approx(*pages, complete=problem.complete)
+        return solvers.harmonic_approx(*pages, complete=problem.complete, cost=problem.cost)
 
 
 @registered(paper="LambdaCrawl")
@@ -102,7 +102,7 @@ class BinaryLambdaCrawl(SolvedPolicy):
     pages get no crawl unless there is a floor: BLC, and with a floor BLC-epsilon.
 
     Args:
-        floor: epsilon, the least rate of a page as a share of ``bandwidth / num_pages``, in [0, 1].
+        floor: epsilon, the least rate of a page as a share of the uniform rate, in [0, 1].
         **settings: as for :class:`policies.base.allocated.AllocatedPolicy`.
     """
 
@@ -114,4 +114,4 @@ class BinaryLambdaCrawl(SolvedPolicy):
         """Return the rates with the least binary penalty, without signal responses."""
         assert problem.change_rate is not None
         pages = (problem.importance, problem.change_rate, bandwidth)
-        return solvers.binary_poisson(*pages, floor=self.floor)
+        return solvers.binary_poisson(*pages, floor=self.floor, cost=problem.cost)

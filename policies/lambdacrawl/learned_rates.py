@@ -56,7 +56,7 @@ class LambdaLearnAndCrawl(RateLearner):
 
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
         pages = (importance, self.change_rate, bandwidth)
-        return solvers.harmonic(*pages, complete=self.complete)
+        return solvers.harmonic(*pages, complete=self.complete, cost=self.problem.cost)
 
 
 @registered(paper="LambdaCrawl")
@@ -71,7 +71,7 @@ class LambdaLearnAndCrawlApprox(LambdaLearnAndCrawl):
 
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
         pages = (importance, self.change_rate, bandwidth)
-        return solvers.harmonic_approx(*pages, complete=self.complete)
+        return solvers.harmonic_approx(*pages, complete=self.complete, cost=self.problem.cost)
 
 
 @registered(paper="LambdaCrawl")
@@ -100,7 +100,8 @@ class LambdaLearnAndCrawlBinary(LambdaLearnAndCrawl):
         return complete if self.form.action == "rates" else np.zeros_like(complete)
 
     def _allocate(self, importance: FloatArray, bandwidth: float, time: float) -> Allocation:
-        return solvers.binary_poisson(importance, self.change_rate, bandwidth, floor=self.floor)
+        pages = (importance, self.change_rate, bandwidth)
+        return solvers.binary_poisson(*pages, floor=self.floor, cost=self.problem.cost)
 
 
 @registered(paper="Learning to Crawl")
@@ -159,12 +160,12 @@ class ExploreThenCommit(RateLearner):
         if explore is None:
             explore = math.sqrt(self.horizon * self.epoch)
         if time - self.learned.since < explore * (1.0 - ROUNDING):
-            return even(importance.size, bandwidth)
+            return even(self.problem, bandwidth)
         self.learned.closed = True
         pages = (importance, self.change_rate, bandwidth)
         if self.objective == "binary":
-            return solvers.binary_poisson(*pages)
-        return solvers.harmonic(*pages, complete=self.complete)
+            return solvers.binary_poisson(*pages, cost=self.problem.cost)
+        return solvers.harmonic(*pages, complete=self.complete, cost=self.problem.cost)
 
 
 def range_of(bounds: tuple[float, float] | None) -> tuple[float, float]:

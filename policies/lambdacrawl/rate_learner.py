@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Tracker
+from crawl_envs.types import BoolArray, CrawlLog, FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.arguments import quantity, real, within_domain
 from policies import estimators
-from policies.base.allocated import complete_pages
+from policies.base.allocated import complete_pages, even_rates
 from policies.base.bandwidths import bandwidth_at
 from policies.base.policy import RATE_FORMS, Pages, Policy
 from policies.base.schedules import response_share
@@ -124,9 +124,9 @@ class RateLearner(Policy):
     ``page`` it turns the rates into crawls without randomness
     (:class:`policies.lambdacrawl.even_slots.EvenSlots`), with a new plan every ``epoch``.
 
-    It reads importance, the bandwidth and ``complete`` from the problem, not revealed change rates.
-    Every episode starts with no data. Setting the state of a lane (``set_state``) starts a new
-    episode: the policy then has the data of the step before that state only.
+    It reads importance, costs, bandwidth and ``complete`` from the problem, not revealed change
+    rates. Every episode starts with no data. Setting the state of a lane (``set_state``) starts a
+    new episode: the policy then has the data of the step before that state only.
 
     In the form ``rates`` the estimated change rates are declared to the environment at every
     ``predict``. The last declaration before a step determines its budget: with several learners on
@@ -187,7 +187,7 @@ class RateLearner(Policy):
     def start(self, pages: Pages) -> None:
         """Begin an episode without data, and plan the first crawl rates."""
         tracker, of_rates = pages.tracker(), self.form.action == "rates"
-        problem = tracker.problem
+        self.problem = problem = tracker.problem
         if of_rates and self.form.epoch is not None:
             self.epoch = self.form.epoch
         step = self.epoch if of_rates else 1.0 / problem.bandwidth
@@ -205,7 +205,7 @@ class RateLearner(Policy):
         )
         self.change_rate: FloatArray = np.zeros(problem.num_pages)
         self.plan: Allocation | None = None
-        self.slots = None if of_rates else EvenSlots(problem.num_pages)
+        self.slots = None if of_rates else EvenSlots(problem.num_pages, problem.cost)
         self.until = -math.inf
         self.update(pages.last_log(), tracker)
 
@@ -239,11 +239,10 @@ class RateLearner(Policy):
         importance = np.where(tracker.alive, problem.importance, 0.0)
         bandwidth = bandwidth_at(problem, self.epoch, time)
         if not importance.any():
-            return even(problem.num_pages, bandwidth)
+            return even(problem, bandwidth)
         return self._allocate(importance, bandwidth, time)
 
 
-def even(num_pages: int, bandwidth: float) -> Allocation:
+def even(problem: Problem, bandwidth: float) -> Allocation:
     """Return an allocation of equal rates; its multiplier and objective are unknown (NaN)."""
-    rates = np.full(num_pages, bandwidth / num_pages)
-    return Allocation(rates, None, math.nan, math.nan, 0, True)
+    return Allocation(even_rates(problem, bandwidth), None, math.nan, math.nan, 0, True)

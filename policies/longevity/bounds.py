@@ -102,10 +102,11 @@ class DivergenceBounds(RefreshPolicy):
         num_pages = tracker.elapsed.size
         sizes = self.histories, self.length, self.sketch_size
         self.profiles = ChangeProfiles.of_episode(tracker, pages.first_sketch(), *sizes)
-        importance = tracker.problem.importance
+        problem = tracker.problem.per_cost()
+        importance = problem.importance
         self.limit = self.threshold  # T, which changes if there is a budget
         if self.limit is None or self.form.action != "refresh":
-            mean_interval = num_pages / tracker.problem.bandwidth
+            mean_interval = num_pages / problem.bandwidth
             weight = float(importance[importance > 0.0].mean()) if importance.any() else 1.0
             self.limit = FIRST_SHARE * weight * mean_interval
         with np.errstate(divide="ignore"):
@@ -118,13 +119,16 @@ class DivergenceBounds(RefreshPolicy):
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Add the crawls of a log to the profiles, and set new periods of the crawled pages."""
         assert self.limit is not None
+        problem = tracker.problem.per_cost()
         pages = self.profiles.learn(log)
         reset_periods(
             *(pages, log.time, log.elapsed, self.profiles.arrays, self.limit, self.risk),
-            *(tracker.problem.importance, self.reference, self.period, self.cut_short),
+            *(problem.importance, self.reference, self.period, self.cut_short),
         )
         if self.form.action != "refresh" and pages.size:
-            demand = float((1.0 / self.period[tracker.alive]).sum())
+            cost = tracker.problem.cost
+            costs = 1.0 if cost is None else cost[tracker.alive]
+            demand = float((costs / self.period[tracker.alive]).sum())
             if demand > 0.0:
                 strain = math.log(demand / tracker.problem.bandwidth)
                 share = GAIN * pages.size / self.period.size

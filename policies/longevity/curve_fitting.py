@@ -135,7 +135,7 @@ class CurveFitting(RefreshPolicy):
         pages = self.profiles.learn(log)
         np.add.at(self.crawls, pages, 1)
         threshold = 0.0 if self.threshold is None else self.threshold
-        weights = tracker.problem.importance
+        weights = tracker.problem.per_cost().importance
         fit_pages(pages, self.profiles.arrays, shapes(), threshold, weights, self.curves)
 
     def _urgency(self, tracker: Tracker) -> Urgency:

@@ -74,7 +74,9 @@ class LearningLongevity(RefreshPolicy):
             raise ValueError(f"tracker must have copies for {self.name}, got None")
         problem = tracker.problem.pooled()
         of_budget = self.form.action != "refresh"
-        interval = (problem.num_pages if of_budget else TICKS) / problem.bandwidth
+        interval = TICKS / problem.bandwidth
+        if of_budget:
+            interval = problem.num_pages / problem.per_cost().bandwidth
         copies = tracker.copies.divergence.shape[0]
         self.belief = DivergencePosterior(
             problem.num_pages, interval, copies=copies, memory=self.memory

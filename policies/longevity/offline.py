@@ -39,7 +39,7 @@ class UniformRefresh(RefreshPolicy):
     decision after its due time. Due times are spaced by one n-th of the interval, so that the cost
     is constant, and page k has its first refresh after (k + 1) / n of an interval. With
     ``stagger=False`` all pages are refreshed together. With a budget, the page with the longest
-    time since its crawl is next.
+    time since its crawl is next, whatever its cost.
 
     Args:
         interval: time between refreshes of a page, > 0; needed in the form ``refresh``.

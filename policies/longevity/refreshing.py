@@ -48,6 +48,7 @@ class RefreshPolicy(Policy):
     whose longest wait is over. ``page`` and ``scores`` refresh as many pages as the budget allows:
     first pages whose longest wait is over, the most overdue first, then pages with the largest
     utility. Ties go to the page with the longest time since its crawl, then to the lowest index.
+    Where crawls have costs, utility and ``threshold`` are per unit of cost.
 
     Args:
         threshold: T > 0, importance times divergence times time; required in the form ``refresh``,
@@ -81,10 +82,10 @@ class RefreshPolicy(Policy):
 
     def choose(self, tracker: Tracker) -> NDArray[Any]:
         """Return the most urgent pages, or in the form ``refresh`` all that are due."""
-        urgency = self._urgency(tracker)
+        urgency = self._urgency(tracker._replace(problem=tracker.problem.per_cost()))
         if self.form.action == "refresh":
             return np.flatnonzero(self._due(urgency) & tracker.alive)
-        return most_urgent(urgency, tracker.elapsed, tracker.alive, self.form.num_chosen)
+        return most_urgent(urgency, tracker.elapsed, tracker.alive, self.num_chosen(tracker))
 
     def _due(self, urgency: Urgency) -> BoolArray:
         due = np.zeros(urgency.utility.size, np.bool_)

@@ -22,12 +22,14 @@ V stays below Lambda, y* is infinite, c* = mu, and the index is
 V(inf) - Lambda - exp(-y) V(inf) < 0.
 
 The paper has an index for restart models in discrete time. These forms follow from its definition,
-for the states of CrawlNCIS.
+for the states of CrawlNCIS. Where crawls have costs, Lambda is a price per unit of cost, and the
+index is the gain per unit of cost.
 """
 
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,7 @@ import numpy as np
 from crawl_envs.compiled.compiling import VALUE, compiled, inlined, ready
 from crawl_envs.types import FloatArray, Problem
 from crawl_envs.types.arguments import real
+from crawl_envs.types.compiled_policies import CompiledIndex
 from policies import solvers, values
 from policies.base.registry import registered
 from policies.ncis.delayed import evidence_value
@@ -113,8 +116,9 @@ class LagrangianIndex(GreedyNCIS):
     whose crawl pays the price. Formulas: :mod:`policies.ncis.lagrangian`.
 
     Args:
-        price: price of a crawl, >= 0, in units of importance (not normalised) times time; None for
-            the multiplier of :func:`policies.solvers.ncis`, of all pages and without delay.
+        price: price of a crawl, per unit of its cost, >= 0, in units of importance (not normalised)
+            times time; None for the multiplier of :func:`policies.solvers.ncis`, of all pages and
+            without delay.
         **settings: as for :class:`policies.GreedyNCIS`.
 
     Raises:
@@ -123,19 +127,28 @@ class LagrangianIndex(GreedyNCIS):
     """
 
     reads_columns = False
-    allows_costs = False
 
     def __init__(self, *, price: float | None = None, **settings: Any) -> None:
         super().__init__(**settings)
         self.price = None if price is None else real("price", price, least=0.0)
 
-    def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
-        if not problem.bandwidth > 0.0 or (problem.bandwidth_steps and self.price is None):
+    def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledIndex:
+        """Return the compiled index at the price, which is solved for if it is not an argument."""
+        believed = problem if self.believed is None else self.believed(problem)
+        self.require(believed)
+        if not believed.bandwidth > 0.0 or (believed.bandwidth_steps and self.price is None):
             raise ValueError(
                 f"{self.name} needs one known bandwidth, or price= where it changes in steps, got "
-                f"{problem.bandwidth} and bandwidth_steps={problem.bandwidth_steps}"
+                f"{believed.bandwidth} and bandwidth_steps={believed.bandwidth_steps}"
             )
-        price = spending_price(problem) if self.price is None else self.price
+        priced = copy(self)
+        priced.believed = lambda _: believed
+        priced.price = spending_price(believed) if self.price is None else self.price
+        return super(LagrangianIndex, priced).compile(problem, slots, rng)
+
+    def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
+        price = self.price
+        assert price is not None
         several = several_sources(problem)
         table = super()._index(problem)[1]
         index, value, end = lagrangian_value, evidence_value, TERMS
@@ -153,8 +166,9 @@ class LagrangianIndex(GreedyNCIS):
 
 
 def spending_price(problem: Problem) -> float:
-    """Return the price per crawl at which pages spend the bandwidth, in importance times time.
+    """Return the price of a unit of cost at which pages spend the bandwidth, >= 0.
 
+    Its unit is importance times time, per crawl without costs.
     It is the multiplier of the relaxed problem, 0 where no page of importance > 0 changes.
     """
     assert problem.change_rate is not None

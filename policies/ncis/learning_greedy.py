@@ -77,7 +77,6 @@ class LearningGreedyNCIS(Policy):
     needs = ("importance",)
     reads_columns = True
     uses_signals = True
-    allows_costs = True
 
     def __init__(
         self,

@@ -26,5 +26,6 @@ class LowDiscrepancy(AllocatedPolicy):
         assert problem.change_rate is not None
         if not problem.importance.any():
             return even_rates(problem, bandwidth)
-        rates = solvers.binary_periodic(problem.importance, problem.change_rate, bandwidth).rates
+        pages = problem.importance, problem.change_rate, bandwidth
+        rates = solvers.binary_periodic(*pages, cost=problem.cost).rates
         return rates if rates.any() else even_rates(problem, bandwidth)

@@ -24,10 +24,11 @@ class ThresholdNCIS(CrawlPolicy):
     """pi(iota): crawl a page at the instant its effective elapsed time reaches its threshold.
 
     The thresholds are those of Theorem 1 (:func:`policies.solvers.ncis`), so that no policy with as
-    many crawls has a higher freshness in the long run, whatever the times of its crawls. It belongs
-    to the paper's continuous class: it spends the bandwidth on average and crawls pages when they
-    are due, not in slots. ``simulate`` and ``evaluate`` do so in any environment. When the
-    bandwidth changes, the thresholds change too, and pages beyond theirs are crawled at once.
+    many crawls, or crawls of the same cost, has a higher freshness in the long run, whatever their
+    times. It belongs to the paper's continuous class: it spends the bandwidth on average and crawls
+    pages when they are due, not in slots. ``simulate`` and ``evaluate`` do so in any environment.
+    When the bandwidth changes, the thresholds change too, and pages beyond theirs are crawled at
+    once.
 
     A page is crawled by its signals alone where every change is signalled, or where the end of the
     budget is spent on its signals only: as soon as the evidence of its signals reaches a level, or

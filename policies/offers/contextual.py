@@ -65,7 +65,7 @@ class ChangeModel:
     def at_start(cls, tracker: Tracker, rate: float) -> ChangeModel:
         """Return the model before any crawl: odds of a change are proportional to elapsed time."""
         problem = tracker.problem
-        gap = problem.num_pages / problem.bandwidth
+        gap = problem.num_pages / problem.per_cost().bandwidth
         page_features = describe_pages(tracker, gap)
         first = len(MOMENT) + page_features.shape[1]
         size = first + (BUCKETS if tracker.offers is not None else 0) + problem.num_pages
@@ -216,6 +216,8 @@ class ContextualBandit(Policy):
     page's importance if it finds a change. A :class:`.ChangeModel` learns the probability of a
     change from the crawled pages; it starts without data in every episode.
 
+    Where crawls have costs, pages are ranked by gain per unit of cost.
+
     The gain is myopic: a page that changes again right after its crawl has the largest gain and the
     least freshness. With the aim ``freshness`` pages are ranked by the crawl value that the
     probability implies (:func:`implied_value`), which is 0 for such pages.
@@ -284,10 +286,25 @@ class ContextualBandit(Policy):
         values = self.chances(tracker)
         if self.aim == "freshness":
             values = implied_value(values, tracker.elapsed)
-        values = np.where(tracker.alive, self._weights(tracker) * values, -np.inf)
+        values = self._weights(tracker) * values
+        if tracker.problem.cost is not None:
+            values = values / tracker.problem.cost
+        values = np.where(tracker.alive, values, -np.inf)
         if self.form.action == "rates":
             return self._rates(values, tracker)
-        return self._pages(values, self.form.num_chosen)
+        if self.form.action == "scores":
+            return self._paid_pages(values, self.form.batch, tracker)
+        return self._pages(values, 1)
+
+    def _paid_pages(self, values: FloatArray, budget: float, tracker: Tracker) -> IntArray:
+        """Return the pages that a budget pays, random ones last; with costs, then all others."""
+        budget *= 1.0 - ROUNDING
+        cost = tracker.problem.cost
+        if cost is None:
+            return self._pages(values, math.ceil(budget))
+        ranked = largest_pages(values, tracker.alive, values.size)
+        pages = self._pages(values, int((np.cumsum(cost[ranked]) < budget).sum()) + 1)
+        return np.concatenate((pages, ranked[~np.isin(ranked, pages)]))
 
     def _pages(self, values: FloatArray, count: int) -> IntArray:
         """Return ``count`` existing pages to crawl: the best ones first, random ones last."""
@@ -306,11 +323,11 @@ class ContextualBandit(Policy):
         """Return the crawl rates of an epoch, (m,), that crawl the best pages once."""
         epoch, problem = self.form.epoch or 1.0, tracker.problem
         budget = bandwidth_at(problem, epoch, tracker.time) * epoch
-        pages = self._pages(values, math.ceil(budget * (1.0 - ROUNDING)))
-        rates = np.zeros(problem.num_pages)
-        rates[pages] = 1.0 / epoch
-        if len(pages) > budget:  # the last page gets the remaining rate
-            rates[pages[-1]] = (budget - (len(pages) - 1)) / epoch
+        pages = self._paid_pages(values, budget, tracker)
+        cost = np.ones(len(pages)) if problem.cost is None else problem.cost[pages]
+        paid = (budget - (np.cumsum(cost) - cost)) / cost
+        rates = np.zeros(problem.num_pages)  # the last page gets the remaining rate
+        rates[pages] = np.clip(paid, 0.0, 1.0) / epoch
         return np.where(complete_pages(problem), np.minimum(rates, 1.0), rates)
 
 

@@ -21,24 +21,29 @@ from policies.base.registry import registered
 from policies.offers.rates import LaneRates, OfferRates, RateSource, default_source, rate_source
 
 
-def proportional_rates(weights: FloatArray, bandwidth: float, highest: float) -> FloatArray:
+def proportional_rates(
+    weights: FloatArray, bandwidth: float, highest: float, cost: FloatArray | None = None
+) -> FloatArray:
     """Return crawl rates in proportion to weights >= 0, (m,), clipped to ``highest``.
 
     The excess of clipped pages goes to the others in proportion: rates are
-    ``min(c weight, highest)`` with the c that spends the bandwidth. Pages of weight 0 have rate 0,
-    even if some bandwidth remains. If all weights are 0, all rates are equal.
+    ``min(c weight, highest)`` with the c that spends the bandwidth, by the ``cost`` of a crawl of
+    each page, (m,), None for 1. Pages of weight 0 have rate 0, even if some bandwidth remains. If
+    all weights are 0, all rates are equal.
     """
     array = np.asarray(weights, np.float64)
+    costs = np.ones(len(array)) if cost is None else cost
     if not array.any():
-        return np.full(len(array), min(bandwidth / len(array), highest))
+        return np.full(len(array), min(bandwidth / costs.sum(), highest))
     rates, free, remaining = np.zeros(len(array)), np.flatnonzero(array), bandwidth
     while free.size:
         shares = array[free] / array[free].max()
-        rates[free] = np.minimum(shares * (max(remaining, 0.0) / shares.sum()), highest)
+        scale = max(remaining, 0.0) / (shares * costs[free]).sum()
+        rates[free] = np.minimum(shares * scale, highest)
         clipped = rates[free] >= highest
         if not clipped.any():
             break
-        remaining -= highest * np.count_nonzero(clipped)
+        remaining -= highest * costs[free[clipped]].sum()
         free = free[~clipped]
     return rates
 
@@ -62,6 +67,8 @@ class SourcedPolicy(Policy):
     acts: ClassVar[tuple[str, ...]] = RATE_FORMS
     reads_log = False
     source: RateSource | None = None
+    cost: FloatArray | None = None
+    """Cost of a crawl of each page in the episode, (m,); None for 1."""
 
     def __init__(self, *, rates: RateSource | None = None) -> None:
         self.source = None if rates is None else rate_source("rates", rates)
@@ -74,6 +81,7 @@ class SourcedPolicy(Policy):
         """Begin an episode without rates from earlier days."""
         tracker = pages.tracker()
         self.lane_rates = LaneRates(self.source or default_source(tracker))
+        self.cost = tracker.problem.cost
         self.planned: tuple[OfferRates, float] | None = None
         self.action = np.zeros(0)
         self.follow(tracker)
@@ -92,7 +100,9 @@ class SourcedPolicy(Policy):
         return self.action
 
     def _plan(self, rates: OfferRates, bandwidth: float, tracker: Tracker) -> FloatArray:
-        highest = bandwidth if tracker.offers is None else 1.0 / self._epoch
+        highest = bandwidth if self.cost is None else bandwidth / float(self.cost.min())
+        if tracker.offers is not None:
+            highest = 1.0 / self._epoch
         crawl_rates = self.allocate(rates, bandwidth, highest)
         shares = response_shares(self.name, tracker.problem, crawl_rates)
         return np.where(complete_pages(tracker.problem), shares, crawl_rates)
@@ -105,8 +115,9 @@ class SourcedPolicy(Policy):
 class WeightedPolicy(SourcedPolicy):
     """Crawls in proportion to a field of the rates: a proportional strategy of Han et al. 2020.
 
-    Rates are clipped to one crawl per step, and the excess goes to the other offers. Offers of rate
-    0 are never crawled, unless all rates are 0 (:func:`proportional_rates`).
+    Costs of crawls do not change the proportions. Rates are clipped to one crawl per step, and the
+    excess goes to the other offers. Offers of rate 0 are never crawled, unless all rates are 0
+    (:func:`proportional_rates`).
     """
 
     weight: ClassVar[str]
@@ -114,7 +125,7 @@ class WeightedPolicy(SourcedPolicy):
 
     def allocate(self, rates: OfferRates, bandwidth: float, highest: float) -> FloatArray:
         """Return crawl rates in proportion to clicks, impressions or changes, (m,)."""
-        return proportional_rates(getattr(rates, self.weight), bandwidth, highest)
+        return proportional_rates(getattr(rates, self.weight), bandwidth, highest, self.cost)
 
 
 @registered(paper="Offers", family="offers")
@@ -176,11 +187,16 @@ class DiscreteLambdaCrawl(SourcedPolicy):
         """Return the crawl rates that maximise freshness at the ends of steps, (m,)."""
         importance: FloatArray = getattr(rates, self.weight)
         step = self._epoch if self.granularity == "step" else 1.0
-        return discrete_rates(importance, rates.change, bandwidth, highest, step)
+        return discrete_rates(importance, rates.change, bandwidth, highest, step, self.cost)
 
 
 def discrete_rates(
-    importance: FloatArray, change: FloatArray, bandwidth: float, highest: float, step: float
+    importance: FloatArray,
+    change: FloatArray,
+    bandwidth: float,
+    highest: float,
+    step: float,
+    cost: FloatArray | None = None,
 ) -> FloatArray:
     """Return the crawl rates that maximise freshness at the ends of steps.
 
@@ -189,16 +205,18 @@ def discrete_rates(
     Args:
         importance: of the pages, >= 0, (m,).
         change: probability of a change within a unit of time, in [0, 1], (m,).
-        bandwidth: crawls per unit of time, > 0.
+        bandwidth: cost of crawls per unit of time, > 0.
         highest: largest rate of a page, > 0.
         step: length of a step, > 0; a page is crawled at most once per step.
+        cost: cost of a crawl of each page, > 0, (m,); None for 1.
     """
     importance = within_domain(np.asarray(importance, np.float64))
     chance = change_within(np.asarray(change, np.float64), step)
     if not np.any((importance > 0.0) & (chance > 0.0)):
-        return np.full(len(importance), min(bandwidth / len(importance), highest))
+        return proportional_rates(np.zeros(len(importance)), bandwidth, highest, cost)
     ceiling = min(highest * step, 1.0)
-    allocation = solvers.binary_discrete(importance, chance, bandwidth * step, ceiling=ceiling)
+    pages = importance, chance, bandwidth * step
+    allocation = solvers.binary_discrete(*pages, ceiling=ceiling, cost=cost)
     return np.asarray(allocation.rates / step)
 
 

@@ -45,7 +45,7 @@ def costs_within(log: CrawlLog, start: float, end: float) -> Costs:
 
 
 class LoggedPages(Instance):
-    """Pages whose crawls cost something else than policies expect.
+    """Pages whose crawls cost something else than policies expect, at a constant bandwidth.
 
     Args:
         expected_cost: what policies expect, (m,); None for crawls of equal cost.
@@ -57,4 +57,5 @@ class LoggedPages(Instance):
         vars(self)["expected_cost"] = expected_cost
 
     def _public(self, reveal: Reveal) -> Problem:
-        return replace(super()._public(reveal), cost=vars(self)["expected_cost"])
+        known = {"cost": vars(self)["expected_cost"], "bandwidth_steps": ()}
+        return replace(super()._public(reveal), **known)

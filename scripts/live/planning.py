@@ -332,6 +332,6 @@ def expected_freshness(table: PageTable, bandwidths: Sequence[float]) -> FloatAr
     It is the optimum of NCIS (Theorem 1), which uses future signals. The table needs change rates.
     """
     columns = columns_of(table, living(table))
-    parameters = {name: columns.get(name) for name in (*OF_INSTANCE, "cost")}
+    parameters: dict[str, Any] = {name: columns.get(name) for name in (*OF_INSTANCE, "cost")}
     instances = (Instance(bandwidth=bandwidth, **parameters) for bandwidth in bandwidths)
     return np.array([solvers.ncis(instance).objective for instance in instances])

@@ -24,7 +24,7 @@ LINES = {BASELINE: f"{BASELINE} (eq. 5, no signals)", OPTIMUM: f"{OPTIMUM} (Theo
 def baseline(instance: Instance) -> float:
     """Return the freshness of crawls at optimal even intervals that ignore signals (eq. 5)."""
     return solvers.binary_periodic(
-        instance.importance, instance.change_rate, instance.bandwidth
+        instance.importance, instance.change_rate, instance.bandwidth, cost=instance.cost
     ).objective
 
 

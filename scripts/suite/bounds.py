@@ -10,7 +10,6 @@ from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.instances.misspecified.occurrences import Misspecified
 from crawl_envs.types import Instance
 from policies import solvers
-from scripts.study.bounds import optimum
 from scripts.study.clairvoyant import clairvoyant_policy
 from scripts.study.settings import Setting
 from scripts.study.specs import spec
@@ -41,10 +40,11 @@ def bound_of(instance: Instance, *, kind: str, metric: str) -> dict[str, float]:
     weight = instance.importance
     if kind == OPTIMUM:
         pages = instance.pages if isinstance(instance, Misspecified) else instance
-        return budget | {metric: optimum(pages)}
+        return budget | {metric: solvers.ncis(pages, cost=instance.cost).objective}
     if kind in (PERIODIC, POISSON):
         solve = solvers.harmonic_periodic if kind == PERIODIC else solvers.harmonic
-        plan = solve(weight, instance.change_rate, instance.bandwidth, complete=instance.complete)
+        columns = weight, instance.change_rate, instance.bandwidth
+        plan = solve(*columns, complete=instance.complete, cost=instance.cost)
         return budget | {metric: plan.objective / float(weight.sum())}
     return budget | ({metric: 1.0} if kind == PERFECT else {})
 

@@ -82,10 +82,26 @@ def test_the_schedule_of_the_first_screen(rates: Any, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_the_table_of_the_backtest(rates: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "count"), [("backtest", 5), ("costs", 6)])
+def test_the_table_of_the_backtest(
+    name: str, count: int, rates: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(rates[0])
-    [command] = first_commands(page("backtest"))
-    rows = re.findall(r"^\| (.+ ± .+?)[ |]+$", page("backtest").partition("\n## ")[0], re.MULTILINE)
-    output = output_of(command)
-    assert len(rows) == 5
+    *_, command = first_commands(page(name))
+    rows = re.findall(r"^\| (.+ ± .+?)[ |]+$", page(name).partition("\n## ")[0], re.MULTILINE)
+    output = output_of(f"{command} --fresh")
+    assert len(rows) == count
     assert [row for row in rows if row.replace("| ", "") not in output] == []
+    assert [line for line in quoted(page(name)) if line not in output] == []
+
+
+def test_the_costs_of_the_estimate_and_the_schedule(
+    rates: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(rates[0])
+    text = page("costs").partition("## Schedule")[2]
+    commands = [line for line in text.splitlines() if line.startswith("    python")]
+    output = " ".join(map(output_of, commands))
+    lines = [plain(x) for x in re.findall(r"^    (?!python)(.+)$", text, re.MULTILINE)]
+    assert (len(commands), len(lines)) == (2, 4)
+    assert [line for line in lines if line not in output] == []

@@ -1,6 +1,6 @@
 """Read crawl logs and tables of pages, and draw the changes that a log did not record.
 
-Public modules: crawl_log, imputation.
+Public modules: costs, crawl_log, imputation.
 """
 
 from policies.live.logs.crawl_log import OUTCOMES, CrawlLog, History

@@ -39,7 +39,8 @@ def with_unit(value: float, unit: str) -> str:
         digits = f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"
         return f"{digits} {unit}".rstrip()
     power = sum(value >= 999.5 * 1e3**k for k in range(len(PREFIXES) - 1))
-    return f"{value / 1e3**power:.3g} {PREFIXES[power]}B"
+    digits = f"{value / 1e3**power:#.3g}".rstrip(".") if power else f"{value:.0f}"
+    return f"{digits} {PREFIXES[power]}B"
 
 
 def read_costs(rows: Columns) -> FloatArray:

@@ -95,20 +95,11 @@ def settle(
 
 
 def use_costs(pages: PageTables, costs: FloatArray) -> None:
-    """Begin to count costs if some, (n,), are known; the fetches that are under way have cost 1.
-
-    Raises:
-        ValueError: the policy needs crawls of equal cost.
-    """
+    """Begin to count costs if some, (n,), are known; fetches under way have cost 1."""
     known = costs[~np.isnan(costs)]
     if pages.uses_costs or not known.size:
         return
-    policy, room, pace = pages.values.policy, pages.choices.status.size, pages.pace
-    if not policy.allows_costs:
-        raise ValueError(
-            f"cost must be left out: {policy.name} needs crawls of equal cost; use an index policy "
-            "such as GreedyNCIS"
-        )
+    room, pace = pages.choices.status.size, pages.pace
     pages.choices = with_room(pages.choices, {"P": room, "G": pages.choices.first.size})
     pages.arguments = choices_table(pages.choices), pages.arguments[1]
     if pages.columns:

@@ -102,8 +102,6 @@ class BeliefNCIS(CompiledLearnerPolicy):
         )
         self._replayed: dict[tuple[int, float, bool], Memory] = {}  # one entry, of all lanes
 
-    allows_costs = True
-
     def beliefs(self, tracker: Tracker) -> dict[str, FloatArray]:
         """Return the belief about the pages at the current decision, by name, (m,).
 
@@ -132,7 +130,6 @@ class BeliefNCIS(CompiledLearnerPolicy):
         Raises:
             ValueError: the history is of other pages or sources.
         """
-        self.require(problem)
         problem = problem.per_cost()
         blank = self._blank(problem)
         if self.history is None:

@@ -20,11 +20,8 @@ from policies.base.registry import find
 from tests.environments import bare
 from tests.worlds import rated_of, single_of, stepped
 
-INDICES = [
-    name
-    for name in policies.names()
-    if issubclass(find(name), IndexPolicy) and find(name).allows_costs
-]
+INDICES = [name for name in policies.names() if issubclass(find(name), IndexPolicy)]
+BATCHED = ("GreedyNCIS", "BeliefNCIS", "LearningGreedyNCIS", "RoundRobin", "LowDiscrepancy")
 COSTS = {"cost_spread": 1.0}
 
 
@@ -82,7 +79,7 @@ def test_a_threshold_is_a_price_per_unit_of_cost():
     assert crawled > 0
 
 
-@pytest.mark.parametrize("name", ["GreedyNCIS", "BeliefNCIS", "LearningGreedyNCIS", "RoundRobin"])
+@pytest.mark.parametrize("name", [*BATCHED, "ContextualBandit"])
 def test_a_batch_is_spent_on_the_best_pages(name):
     env = bare(num_pages=8, bandwidth=8.0, horizon=6.0, action="scores", batch=3, **COSTS)
     observation, _ = env.reset(seed=1)
@@ -132,18 +129,6 @@ def test_rates_are_scaled_to_their_cost_and_buckets_hold_it():
         strict.step(np.array([2.0, 1.0]))
 
 
-@pytest.mark.parametrize("name", ["LowDiscrepancy", "LagrangianIndex", "ThresholdNCIS"])
-def test_policies_that_need_equal_costs_refuse_others(name):
-    instance = priced()
-    with pytest.raises(ValueError, match=f"{name} needs crawls of equal cost"):
-        simulate(instance, find(name)(), 4.0)
-    if name != "ThresholdNCIS":
-        env = single_of(instance)
-        observation, _ = env.reset(seed=0)
-        with pytest.raises(ValueError, match="equal cost"):
-            policies.make(name, env).predict(observation)
-
-
 # The optimum
 
 
@@ -191,6 +176,7 @@ def loss_of(crawls, importance, change_rate, cost):
     return total / passed
 
 
+@pytest.mark.parametrize("name", ["Greedy", "LagrangianIndex"])
 @pytest.mark.parametrize(
     ("importance", "change_rate", "cost"),
     [
@@ -199,13 +185,13 @@ def loss_of(crawls, importance, change_rate, cost):
         ([0.72, 0.45, 0.22], [0.3, 0.22, 0.14], [2, 2, 3]),
     ],
 )
-def test_three_pages_are_within_a_percent_of_the_optimum(importance, change_rate, cost):
+def test_three_pages_are_within_a_percent_of_the_optimum(importance, change_rate, cost, name):
     """Not all are: where one crawl takes much of a cycle, no index fits well."""
     pages = np.array(importance), np.array(change_rate), cost
     low, high = least_loss(*pages, cap=40)
     assert high <= low * 1.001
     instance = Instance(importance, change_rate, bandwidth=1.0, cost=cost)
-    crawls = simulate(instance, policies.Greedy(), 3000.0, requests=False).crawls
+    crawls = simulate(instance, find(name)(), 3000.0, requests=False).crawls
     assert low * 0.999 <= loss_of(crawls, *pages) <= high * 1.01
     blind = policies.Greedy(believed=lambda problem: replace(problem, cost=None))
     unaware = simulate(instance, blind, 3000.0, requests=False).crawls

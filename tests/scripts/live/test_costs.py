@@ -101,7 +101,7 @@ def test_bad_costs_are_named(case: str, tmp_path: Path) -> None:
 
 def test_amounts_are_legible() -> None:
     texts = [with_unit(x, "bytes") for x in (0.0, 999.4, 999.6, 12_345.0, 1.234e9, 3e18)]
-    assert texts == ["0 B", "999 B", "1 kB", "12.3 kB", "1.23 GB", "3e+03 PB"]
+    assert texts == ["0 B", "999 B", "1.00 kB", "12.3 kB", "1.23 GB", "3.00e+03 PB"]
     assert [with_unit(x, "tokens") for x in (0.5, 999.6, 41e6)] == [
         *("0.5 tokens", "1,000 tokens", "41,000,000 tokens")
     ]
@@ -227,8 +227,6 @@ def test_costs_are_part_of_what_is_played(log: CrawlLog) -> None:
     effort = backtesting.STANDARD
     assert backtest_runs.names_of("Greedy", None, test.log, effort)[-1] == f"Greedy{BLIND}"
     assert backtest_runs.names_of("Greedy", None, log, effort) == ["RoundRobin", "Greedy"]
-    with pytest.raises(ValueError, match=r"policies must allow costs, .* got 'LagrangianIndex'"):
-        test.check(["LagrangianIndex"])
 
 
 # Commands
