@@ -33,7 +33,7 @@ class Costs:
             crawler.signals.connect(self.add, signal)
 
     def add(
-        self, request: Request, data: bytes = b"", headers: Any = None, body_length: Any = 0
+        self, request: Request, data: Any = b"", headers: Any = None, body_length: Any = 0
     ) -> None:
         """Count headers or a piece of a body; StopDownload if the fetch costs too much with it."""
         if (page := request.meta.get(PAGE, "")) in self.sent:

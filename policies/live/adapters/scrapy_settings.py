@@ -23,8 +23,6 @@ from policies.live.adapters.messages import SECONDS_PER_DAY
 from policies.live.scheduler import CrawlScheduler, DurableScheduler
 
 SECOND = 1.0 / SECONDS_PER_DAY
-BURST = 10.0
-"""Seconds for which unused bandwidth is saved where fetches have costs."""
 ANY_URLS = ("http://q.invalid", "https://z.invalid/?~")
 """Example URLs; a rule that matches all of them matches every URL."""
 
@@ -130,17 +128,18 @@ def read_options(settings: BaseSettings) -> Options:
 
 
 def cap_of(options: Options, settings: BaseSettings) -> dict[str, Any]:
-    """Return the arguments ``cap``, ``cap_period`` and ``max_cost``; ValueError if they are bad."""
+    """Return ``cap``, ``cap_period`` and ``max_cost``, if there is a cap; ValueError if bad."""
     source = {"bytes": "DOWNLOAD_MAXSIZE", "seconds": "DOWNLOAD_TIMEOUT"}.get(options.cost, "1")
     cap, period, max_cost = options.cap, options.cap_period, options.max_cost
     if cap is None and (period or max_cost):
         raise ValueError("RECRAWL_CAP must be set with RECRAWL_CAP_PERIOD or RECRAWL_MAX_COST")
-    if cap is not None:
-        period, max_cost = period or SECONDS_PER_DAY, max_cost or settings.getfloat(source, 1.0)
-        if not 0.0 < max_cost <= cap:
-            limits = f"in (0, RECRAWL_CAP], up to {cap:g}, got {max_cost:g}"
-            raise ValueError(f"RECRAWL_MAX_COST must be {limits}; by default it is {source}")
-    return {"cap": cap, "cap_period": period and period * SECOND, "max_cost": max_cost}
+    if cap is None:
+        return {}
+    period, max_cost = period or SECONDS_PER_DAY, max_cost or settings.getfloat(source, 1.0)
+    if not 0.0 < max_cost <= cap:
+        limits = f"in (0, RECRAWL_CAP], up to {cap:g}, got {max_cost:g}"
+        raise ValueError(f"RECRAWL_MAX_COST must be {limits}; by default it is {source}")
+    return {"cap": cap, "cap_period": period * SECOND, "max_cost": max_cost}
 
 
 def timeout_of(settings: BaseSettings) -> float:
@@ -178,16 +177,12 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
         ValueError: the table cannot be used, or a setting differs that the folder has fixed.
     """
     folder = Path(options.folder) / "scheduler"
-    table = (
-        None
-        if options.pages is None
-        else open_table(options.pages, options.feeds, bool(options.cost))
-    )
+    table = None if options.pages is None else open_table(options)
     caps, unit = cap_of(options, settings), Path(options.folder) / "cost"
-    costs = f"{options.cost or 'none'}, {caps['cap_period']} days, {caps['max_cost']}"
+    costs = f"{options.cost or 'none'}, {caps.get('cap_period')} days, {caps.get('max_cost')}"
     saved = settings.getint("CONCURRENT_REQUESTS") / options.bandwidth
     pace: dict[str, Any] = {
-        "burst": BURST * SECOND if options.cost else saved,
+        "burst": 10.0 * SECOND if options.cost else saved,
         "timeout": timeout_of(settings),
         "retry": options.retry * SECOND,
     }
@@ -209,8 +204,10 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
     pages = DurableScheduler(folder, new, policy=policy)
     fixed["costs"] = unit.read_text() if unit.exists() else costs, costs
     check_fixed(pages, options, fixed)
-    unit.write_text(costs)
-    pages.configure(now, bandwidth=options.bandwidth, cap=options.cap, **pace)
+    if options.cost or caps:
+        unit.write_text(costs)
+        pace |= {"cap": options.cap} if caps else {}
+    pages.configure(now, bandwidth=options.bandwidth, **pace)
     if table is not None and new is None:  # those that are new in it
         page_tables.add_pages(pages, table, page_tables.living(table), now, known="skip")
     rows, interval = pages.pages.living(), options.least_interval * SECOND
@@ -237,19 +234,17 @@ def check_fixed(pages: DurableScheduler, options: Options, fixed: Mapping[str, A
             raise ValueError(f"{name} must be {before} as in {options.folder}, got {value}")
 
 
-def open_table(path: str, feeds: Mapping[str, int], has_costs: bool) -> Any:
-    """Return the table of pages; ValueError if it cannot be read, or has too few sources."""
+def open_table(options: Options) -> Any:
+    """Return the table of pages; ValueError if it cannot be used, or has too few sources."""
     try:
-        table = page_tables.read_pages(path, spelled)
+        table = page_tables.read_pages(str(options.pages), spelled)
     except (OSError, ValueError) as error:
         raise ValueError(f"RECRAWL_PAGES: {error}") from None
     for note in table.notes:
         logging.getLogger(__name__).warning(f"RECRAWL_PAGES: {note}")
-    if table.cost is not None and not has_costs:
-        raise ValueError(
-            "RECRAWL_COST must be set, as RECRAWL_PAGES has a column cost, or leave out the column"
-        )
-    for feed, source in feeds.items():
+    if table.cost is not None and not options.cost:
+        raise ValueError("RECRAWL_COST must be set where RECRAWL_PAGES has a column cost")
+    for feed, source in options.feeds.items():
         if table.sources and source >= len(table.sources):
             raise ValueError(
                 f"RECRAWL_FEEDS must have a source of RECRAWL_PAGES for {without_user(feed)}, "

@@ -221,7 +221,9 @@ def test_a_folder_fixes_the_unit_and_the_period_and_the_cap_may_change(tmp_path:
     assert loop.scheduler.pages.pace.spending.cap == 2_000
     table = tmp_path / "pages.csv"
     table.write_text(f"url,cost\n{URL},3\n")
-    with pytest.raises(ValueError, match="RECRAWL_COST must be set, as RECRAWL_PAGES has a column"):
+    with pytest.raises(
+        ValueError, match="RECRAWL_COST must be set where RECRAWL_PAGES has a column"
+    ):
         Loop(tmp_path / "new", RECRAWL_PAGES=str(table))
     new = Loop(tmp_path / "new", RECRAWL_PAGES=str(table), RECRAWL_COST="seconds")
     assert cost_of(new) == 3.0
