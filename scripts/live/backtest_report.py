@@ -23,7 +23,7 @@ from scripts.live.log_costs import BLIND, Costs
 from scripts.present import tables
 from scripts.study.rows import write_csv
 
-OF_SPEND = ("policy", "share of spend", "spend")
+NEEDED = "spend at the log's freshness", "spend at the log's freshness, half-width"
 SLOW = "BeliefNCIS"
 """A slow policy that a backtest of a large log omits unless the user names it."""
 CAVEAT = (
@@ -62,18 +62,14 @@ def report(test: Backtest, outcomes: Sequence[Outcome], title: str, folder: Path
     """Print the table of a backtest, and write backtest.csv and backtest.png to ``folder``."""
     from scripts.live.pictures import draw_backtest
 
-    costs = test.costs
-    columns = ("policy", "share of crawls", "crawls per day", *backtesting.MEASURED)
-    records = [
-        (item.policy, item.share, item.share * test.crawls_per_day, *item.numbers())
-        for item in outcomes
-    ]
+    costs, measured = test.costs, backtesting.MEASURED
+    columns = ("policy", "share of crawls", "crawls per day", *measured)
+    records = [(*x[:2], x.share * test.crawls_per_day, *x.numbers()) for x in outcomes]
     if costs is not None:
-        needed = "spend at the log's freshness"
-        columns = (*OF_SPEND, *backtesting.MEASURED[:4], needed, f"{needed}, half-width")
+        columns = ("policy", "share of spend", "spend", *measured[:4], *NEEDED)
+        paid = [(*needed_spend(item, costs),) for item in outcomes]
         records = [
-            (*item[:2], item.spend, *item.freshness, *item.gain, *needed_spend(item, costs))
-            for item in outcomes
+            (*x[:2], x.spend, *x.numbers()[:4], *y) for x, y in zip(outcomes, paid, strict=True)
         ]
     write_csv(folder / "backtest.csv", columns, records)
     budget = test.crawls_per_day if costs is None else costs.spend
@@ -128,21 +124,21 @@ def needed_spend(item: Outcome, costs: Costs) -> Estimate:
 
 def spend_in_words(item: Outcome, costs: Costs) -> str:
     """Return the spend that a policy needs in words: amount and interval, or a bound."""
-    (mean, half), (least, most) = needed_spend(item, costs), (SHARES[0], SHARES[-1])
+    mean, half = needed_spend(item, costs)
     if item.policy == LOG:
         return with_unit(costs.spend, costs.unit)
-    if 1.0 - item.saved.mean <= least + 1e-9:
-        return f"at most {with_unit(costs.spend * least, costs.unit)}"
-    if 1.0 - item.saved.mean >= most - 1e-9:
-        return f"over {with_unit(costs.spend * most, costs.unit)}"
+    if 1.0 - item.saved.mean <= SHARES[0] + 1e-9:
+        return f"at most {with_unit(costs.spend * SHARES[0], costs.unit)}"
+    if 1.0 - item.saved.mean >= SHARES[-1] - 1e-9:
+        return f"over {with_unit(costs.spend * SHARES[-1], costs.unit)}"
     low, high = (with_unit(max(end, 0.0), costs.unit) for end in (mean - half, mean + half))
     return f"{with_unit(mean, costs.unit)} [{low}, {high}]"
 
 
 def answer(outcomes: Sequence[Outcome], costs: Costs) -> str:
     """Return the sentence that says what the policy of the least spend would have spent."""
-    others = [x for x in outcomes if x.share == 1.0 and x.policy != LOG and BLIND not in x.policy]
-    best = max(others, key=lambda item: item.saved.mean)
+    rows = [x for x in outcomes if x.share == 1.0 and x.policy != LOG and BLIND not in x.policy]
+    best = max(rows, key=lambda item: item.saved.mean)
     gain = tables.plus_minus(*best.gain, signed=True)
     return (
         f"Your crawls spent {with_unit(costs.spend, costs.unit)}. {best.policy} keeps the same "

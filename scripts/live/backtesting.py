@@ -159,9 +159,9 @@ class Backtest:
 
     def freshness(self, policy: str, share: float, changes: Changes, seed: int = 0) -> float:
         """Return the freshness that a policy reaches with a share of the log's crawls."""
-        return self.played(policy, share, changes, seed)[0]
+        return self.freshness_and_spend(policy, share, changes, seed)[0]
 
-    def played(
+    def freshness_and_spend(
         self, policy: str, share: float, changes: Changes, seed: int = 0
     ) -> tuple[float, float]:
         """Return a policy's freshness and spend with a share of the log's crawls, or its spend.
@@ -299,8 +299,10 @@ def crawled(
 
     ``file_digest`` is a hash of the policy's file.
     """
-    freshness, spend = test.played(policy, share, test.changes[seed], seed)
-    return {"freshness": freshness} | ({} if test.costs is None else {"spend": spend})
+    run = policy, share, test.changes[seed], seed
+    if test.costs is None:
+        return {"freshness": test.freshness(*run)}
+    return dict(zip(("freshness", "spend"), test.freshness_and_spend(*run), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)

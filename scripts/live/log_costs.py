@@ -57,5 +57,5 @@ class LoggedPages(Instance):
         vars(self)["expected_cost"] = expected_cost
 
     def _public(self, reveal: Reveal) -> Problem:
-        known = {"cost": vars(self)["expected_cost"], "bandwidth_steps": ()}
-        return replace(super()._public(reveal), **known)
+        changes = {"cost": vars(self)["expected_cost"], "bandwidth_steps": ()}
+        return replace(super()._public(reveal), **changes)

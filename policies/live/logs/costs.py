@@ -97,12 +97,12 @@ def page_means(log: CrawlLog, crawls: IntArray, last: int = LAST_CRAWLS) -> Floa
 
 def fill_costs(cost: FloatArray, host: Any) -> FloatArray:
     """Return costs of pages, (m,): the mean of the page's ``host`` for NaN, of all, or 1."""
-    known: BoolArray = ~np.isnan(cost)
+    has_cost: BoolArray = ~np.isnan(cost)
     number = np.unique(np.asarray(host).astype(str), return_inverse=True)[1]
-    count, total = np.bincount(number, known), np.bincount(number, np.where(known, cost, 0.0))
-    mean = cost[known].mean() if known.any() else 1.0
+    count, total = np.bincount(number, has_cost), np.bincount(number, np.where(has_cost, cost, 0.0))
+    mean = cost[has_cost].mean() if has_cost.any() else 1.0
     of_host = np.divide(total, count, out=np.full(count.size, mean), where=count > 0.0)
-    return np.where(known, cost, of_host[number])
+    return np.where(has_cost, cost, of_host[number])
 
 
 def expected_costs(log: CrawlLog, until: float = np.inf) -> FloatArray:

@@ -158,8 +158,8 @@ def test_spends_and_ends_are_those_of_a_plain_replay(log: CrawlLog) -> None:
     assert test.costs is not None
     np.testing.assert_allclose(test.costs.paid * test.costs.mean, cost)
     for share in (0.125, 1.0):
-        freshness, spend = test.played("RoundRobin", share, test.changes[0])
-        again = test.played(f"RoundRobin{BLIND}", share, test.changes[0])
+        freshness, spend = test.freshness_and_spend("RoundRobin", share, test.changes[0])
+        again = test.freshness_and_spend(f"RoundRobin{BLIND}", share, test.changes[0])
         assert (freshness, spend) == pytest.approx(again, rel=1e-6)
         per_day, _ = test.budget(share)
         total, turn = 0.0, 0
@@ -183,7 +183,9 @@ def test_cheap_pages_are_crawled_and_the_price_is_worth_money() -> None:
     assert words.startswith(f"Your crawls spent {with_unit(test.costs.spend, 'bytes')}. Greedy ")
     assert f"for {with_unit(needed.mean, 'bytes')} [" in words
     shares = backtesting.SHARES
-    fresh, spent = zip(*(test.played("Greedy", share, true) for share in shares), strict=True)
+    fresh, spent = zip(
+        *(test.freshness_and_spend("Greedy", share, true) for share in shares), strict=True
+    )
     shared = [x / test.costs.spend for x in spent]
     saved = backtesting.fewer_crawls(test.own_freshness(true), shares, fresh, shared)
     assert abs(saved - knowing.saved.mean) <= knowing.saved.half_width  # the interval has the truth
@@ -198,7 +200,7 @@ def test_noise_of_costs_saves_nothing() -> None:
     assert test.costs is not None
     crawled = test.costs.paid
     assert abs(np.corrcoef(test.costs.expected, crawled)[0, 1]) < 0.3
-    pages = test.played("Greedy", 1.0, test.changes[0])
+    pages = test.freshness_and_spend("Greedy", 1.0, test.changes[0])
     equal = backtest(with_costs(log, np.ones(log.page.size)), draws=1)
     assert pages[0] < equal.freshness("Greedy", 1.0, test.changes[0]) + 0.01
 
