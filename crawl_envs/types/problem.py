@@ -339,7 +339,7 @@ class Problem:
         """
         if self.cost is None:
             return self
-        mean = float(self.cost.mean())
+        mean = float(self.cost.mean()) if self.cost.size else 1.0
         return replace(
             self,
             importance=self.importance / self.cost,
