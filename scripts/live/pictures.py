@@ -69,7 +69,7 @@ def draw_backtest(
     data = pd.DataFrame(rows, columns=["label", "x", "y", "half"])
     ticks = sorted(set(data.x))
     names = [f"{tick:.3g}" if unit is None else with_unit(tick, unit) for tick in ticks]
-    budgets = "crawls per day" if unit is None else "spend in all"
+    budgets = "crawls per day" if unit is None else "spend in the simulated days"
     look = {"color": charts.LINE_COLOUR, "marker": "D", "linestyle": "none", "zorder": 5}
     charts.lines(
         data,

@@ -9,6 +9,7 @@ from pathlib import Path
 import gymnasium
 import pandas as pd
 import pytest
+from scipy.special import stdtrit
 
 import crawl_envs
 import policies
@@ -176,6 +177,15 @@ def test_the_accuracies_beside_the_first_code_are_right(page, policy, words):
     rows = evaluate("crawl_envs:CrawlNCIS-v0", factories, [0], **arguments)
     [accuracy] = [row.value for row in rows if row.metric == "accuracy"]
     assert words.format(f"{accuracy:.3f}") in " ".join(TEXT[ROOT / page].split())
+
+
+def test_the_staleness_that_costs_save_is_the_committed_one():
+    rows = pd.read_parquet(ROOT / "results" / "ncis" / "costs" / "rows.parquet")
+    saved = 100.0 * rows[rows.metric == "saved"].groupby("setting").value.agg(["mean", "sem"])
+    half = stdtrit(19, 0.975) * saved["sem"]
+    page = TEXT[ROOT / "docs" / "costs.md"]
+    for setting in ("R = m, spread 1", "R = m / 4, spread 1"):
+        assert f"{saved['mean'][setting]:.1f} ± {half[setting]:.1f}%" in page
 
 
 def test_the_scores_of_the_page_of_policies_are_the_committed_ones():
