@@ -206,9 +206,9 @@ def weigh_outcomes(state: State, lane: int) -> None:
     record, outcomes = state.lanes[lane], state.outcomes
     outcomes[SPEND, lane] = record.slot_spend
     if record.payment == BY_WAITING:
-        outcomes[FRESHNESS, lane] *= record.slot_spend
-        outcomes[DIVERGENCE, lane] *= record.slot_spend
-        outcomes[SIMILARITY, lane] *= record.slot_spend
+        cut = max(record.first_slot + record.spend - (math.floor(record.budget) + 1.0), 0.0)
+        for row in (FRESHNESS, DIVERGENCE, SIMILARITY):
+            outcomes[row, lane] *= record.slot_spend - cut
 
 
 # Crawls
@@ -265,13 +265,15 @@ def renew(state: State, lane: int, number: int) -> None:
 def next_slot(state: State, lane: int, number: int) -> None:
     """Open the slot that begins with a crawl of a page, and ends at the next decision.
 
-    Where costs are paid by waiting, it ends when the bandwidth has paid all crawls and this one.
+    Where costs are paid by waiting, it ends when the bandwidth has paid all crawls and this one, or
+    with the episode.
     """
     record = state.lanes[lane]
     record.slot += record.batch
     due = float(record.slot)
     if state.cost.shape[1] > 0 and record.payment == BY_WAITING:
         due = record.first_slot + (record.spend + state.cost[lane, number])
+        due = min(due, math.floor(record.budget) + 1.0)
     open_slot(record, slot_time(state.clock[lane], due))
 
 

@@ -125,8 +125,8 @@ class Lanes(Episodes):
         self.num_sources: int = getattr(generator, "num_sources", 1)
         self.costs = getattr(generator, "least_cost", None) is not None
         self.reveal_cost = flag("reveal_cost", reveal_cost)
-        if not reveal_cost and (not self.costs or form.name == "scores"):
-            where = "with action 'scores', got False; use action 'page'"
+        if not reveal_cost and (not self.costs or form.name not in ("page", "refresh")):
+            where = f"with action {form.name!r}, got False; use action 'page'"
             where = where if self.costs else "without costs, got False; use cost_spread > 0"
             raise ValueError(f"reveal_cost must be True {where}")
         epoch = None if epoch is None else quantity("epoch", epoch, above=0.0)

@@ -8,6 +8,7 @@ digits, so that no sum of them is rounded, kernels must agree with it bit for bi
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from bisect import insort
@@ -252,11 +253,21 @@ class World:
     ``events`` are (time, page, kind) in order of time, with a detail if they have one; ``slots``
     pass per decision, or an ``epoch``, with the first decision at time 0. ``divergence`` is one of
     :mod:`tests.naive.divergence`. With costs, one page per decision (``paced``) is paid by the time
-    to the next decision, and pages of a batch out of the bandwidth so far (``rationed``).
+    to the next decision, at most to the first whole slot after the ``horizon``, and pages of a
+    batch out of the bandwidth so far (``rationed``).
     """
 
     def __init__(
-        self, instance, events, *, alive=None, slots=1, epoch=None, divergence=None, action="page"
+        self,
+        instance,
+        events,
+        *,
+        alive=None,
+        slots=1,
+        epoch=None,
+        divergence=None,
+        action="page",
+        horizon=None,
     ):
         weights = [float(weight) for weight in instance.importance]
         alive = [True] * len(weights) if alive is None else alive
@@ -264,6 +275,10 @@ class World:
         self.clock = (instance.bandwidth, instance.bandwidth_steps)
         self.cost = [1.0] * len(weights) if instance.cost is None else instance.cost.tolist()
         self.paced = action == "page" and epoch is None
+        self.end = math.inf
+        if horizon is not None:
+            after = (slot for slot in itertools.count(1) if self.is_after(slot, horizon))
+            self.end = next(after)
         self.rationed = action == "scores"
         if epoch is not None:
             self.clock = (1.0 / epoch, ())
@@ -302,8 +317,12 @@ class World:
         """Return the time of the next decision, the end of the next slots."""
         self.slot_number += self.slots
         if self.paced and self.instance.cost is not None:
-            return slot_time(*self.clock, 1 + self.ledger["spend"])
+            return slot_time(*self.clock, min(1 + self.ledger["spend"], self.end))
         return slot_time(*self.clock, self.slot_number)
+
+    def is_after(self, slot, horizon):
+        """Whether a slot is after the horizon, by more than a billionth of a slot."""
+        return slot_time(*self.clock, slot - 1e-9) > horizon
 
     def next_event_time(self):
         return self.events[self.played][0] if self.played < len(self.events) else math.inf
@@ -411,6 +430,7 @@ class World:
         slot, length = self.slot, 1.0
         if self.paced and self.instance.cost is not None:
             length = self.cost[slot.crawls[0][0]]
+            length -= max(1 + self.ledger["spend"] - self.end, 0)
         share = min(slot.fresh_time / slot.alive_time, 1.0) if slot.alive_time > 0.0 else 0.0
         return length * share
 

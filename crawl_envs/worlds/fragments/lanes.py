@@ -142,9 +142,7 @@ class FragmentLanes(Lanes):
 
     def _end_of(self, instance: Instance) -> float:
         """Return the end of the slot after an instance's last decision, the horizon at least."""
-        last: float = self._last_slot_of(instance) + self.form.batch
-        if instance.cost is not None:
-            last += float(instance.cost.max())
+        last = self._last_slot_of(instance) + self.form.batch
         return max(slot_time(self.world.clock_of(instance), last), self.horizon)
 
     def _prepare(self, plan: Plan) -> None:

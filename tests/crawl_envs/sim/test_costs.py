@@ -68,6 +68,7 @@ def test_worlds_with_costs_are_the_twins(world, form):
             slots=slots,
             divergence=None if penalty is None else Penalty(penalty),
             action=action,
+            horizon=HORIZON,
         )
         assert_same_world(env, 0, observation, twin)
         over = False
@@ -118,6 +119,20 @@ def test_a_crawl_takes_its_cost_of_time_and_is_rewarded_for_it():
     assert env.ledger().spend == 4.5
     assert env.lanes.steps_of(instance) == 9  # at 1, 1.5, ..., 5 units of cost
     assert env.lanes.budget_share(0, env.ledger()) == 4.5 / 5.0
+
+
+def test_a_last_crawl_that_costs_more_than_the_rest_is_cut():
+    """R = 2 until 2.5: the slot from 1.5 on, of cost 50, ends at 3, the slot after the horizon's."""
+    instance = Instance([1.0, 1.0], 0.0, bandwidth=2.0, cost=[1.0, 50.0])
+    env = single_of(instance, horizon=2.5)
+    env.reset(seed=0)
+    rewards = [env.step(page)[1] for page in (0, 0, 1)]
+    assert env.tracker().time == 3.0
+    assert rewards == [1.0, 1.0, 3.0]
+    assert env.ledger().spend == 52.0
+    rollout = simulate(instance, policies.RoundRobin(), 2.5)
+    assert rollout.crawls.tolist() == [0, 1]
+    assert rollout.ledger.time == 3.0
 
 
 def test_the_rewards_of_an_episode_are_the_integral_of_freshness():
