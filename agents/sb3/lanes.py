@@ -54,6 +54,12 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
         )
     if env.lanes.observation_form != "table":
         raise ValueError(f"env_args must have observation 'table', got {env_args['observation']!r}")
+    if env.lanes.pays_by_waiting:
+        raise ValueError(
+            f"env_args must not have cost_spread with action {env.action_form!r}, since a step "
+            "lasts as long as its crawl costs, and rewards per step favour large costs; use action "
+            "'scores'"
+        )
     check_action(arguments.algorithm, env.action_form)
     pin(env, arguments)
     return env

@@ -32,7 +32,8 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
     crawl j happens at time j / R, and the action chooses its page.
 
     With ``cost_spread > 0`` crawls have costs c_i, and the bandwidth is the cost of crawls per unit
-    of time: after a crawl of page i the next one is c_i / R later. The first is at time 1 / R.
+    of time: after a crawl of page i the next one is c_i / R later. The first is at time 1 / R, so
+    the unit of costs should be that of a typical crawl.
 
     ## Instance
 
@@ -71,12 +72,13 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
 
     - ``action="page"``: ``Discrete(m)``, the page to crawl in this slot.
     - ``action="scores"``: ``Box(-1, 1, (m,))``; a decision every ``batch`` slots crawls the pages
-      of the ``batch`` highest scores; ties go to the lowest index. With costs, it crawls pages in
-      order of their scores until one costs more than what is left of ``batch`` per decision so far.
+      of the ``batch`` highest scores; ties go to the lowest index. With costs, each decision adds
+      ``batch`` to a budget. Pages are crawled in order of their scores until the budget does not
+      pay the next one; the next decision gets what remains.
     - ``action="refresh"``: ``MultiBinary(m)``, any set of pages in every slot; the number of crawls
-      is in the ledger, and in the reward with ``crawl_cost``. Costs do not change its slots, which
-      last 1 / R. ``action_masks()`` has two entries
-      per page, (2 m,), as MaskablePPO expects it.
+      is in the ledger, and in the reward with ``crawl_cost``. There is no budget: a slot lasts 1 / R
+      whatever its crawls cost. ``action_masks()`` has two entries per page, (2 m,), as MaskablePPO
+      expects it.
     - ``action="rates"``: ``Box(0, max(R, 1), (m,))`` float64, crawl rates for an epoch, on the same
       events, with the first decision at time 0; see ``CrawlHarmonic-v0``.
     - ``action="shares"``: ``Box(-1, 1, (m,))`` float32, the same in units of the bandwidth, for
@@ -116,8 +118,9 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
     in the slot. Each crawl costs ``crawl_cost``, times its cost c_i.
 
     With costs and ``action="page"``, freshness and penalty are multiplied by the length of the slot
-    in units of 1 / R, the cost of its crawl, so that their sum is their integral over time, times
-    R, whatever is crawled. ``info`` has the terms of the reward,
+    in units of 1 / R, the cost of its crawl. Their sum is their integral over time, times R,
+    whatever is crawled. Learners that discount per step prefer large costs then; ``scores`` has
+    steps of equal length. ``info`` has the terms of the reward,
     ``reward_freshness`` or ``reward_requests`` and ``reward_crawl_cost``, the number of requests of
     the slot, ``requests``, and of those served fresh, ``hits``. It has the same entries at a reset,
     where they are 0.
@@ -130,7 +133,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
     ## Episode End
 
     Truncated at the end of the slot that follows the last crawl within the horizon; never
-    terminated. ``env.spec.max_episode_steps`` is the number of steps at the bandwidth of the
+    terminated. With costs this is the end of a slot of cost 1, whatever the last crawl costs. ``env.spec.max_episode_steps`` is the number of steps at the bandwidth of the
     arguments, as Gymnasium's ``TimeAwareObservation`` needs it; with costs and ``action="page"``,
     the largest possible number. A pinned instance with another bandwidth has episodes of another
     length; a reset warns of longer ones. The argument
@@ -160,7 +163,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
     - ``reveal`` ("parameters"): with ``"importance"`` the change model is hidden.
     - ``reveal_cost`` (True): False hides costs before crawls, as in ``problem.cost``. The column
       ``cost`` is then 1 until the first crawl of a page in an episode; ``last_log().cost`` has the
-      costs of crawls. Not with ``scores``.
+      costs of crawls. Only with ``page`` and ``refresh``.
     - ``delay`` (None): ``{"kind": "constant" | "exponential" | "poisson", "mean": ...,
       "unit": "time" | "slots"}``.
     - ``num_sources`` (None): with ``instance="sources"``, the number of sources, 2 to 15; by

@@ -230,9 +230,13 @@ def cost_per_page(value: ArrayLike, num_pages: int) -> NDArray[np.float64]:
         ValueError: not one number > 0 per page, in the supported domain.
     """
     cost = per_page("cost", value, num_pages)
-    if not np.all(cost > 0.0):
-        raise ValueError(f"cost must be > 0, got {cost.min()} for page {int(cost.argmin())}")
-    check_domain("cost", cost)
+    outside = (cost < SMALLEST) | (cost > LARGEST)
+    if outside.any():
+        page = int(outside.argmax())
+        raise ValueError(
+            f"cost must be in [{SMALLEST:g}, {LARGEST:g}], got {cost[page]} for page {page}; try "
+            "another unit"
+        )
     return cost
 
 

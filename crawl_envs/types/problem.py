@@ -139,9 +139,9 @@ class Instance:
 
     Raises:
         ValueError: a rate is negative, not finite or outside the supported domain, a cost is not
-            > 0, recall or its
-            sum over sources is outside [0, 1], there are more than MAX_SOURCES sources, the
-            bandwidth is not positive, an argument is not of real numbers, or shapes disagree.
+            > 0, recall or its sum over sources is outside [0, 1], there are more than MAX_SOURCES
+            sources, the bandwidth is not positive, an argument is not of real numbers, or shapes
+            disagree.
     """
 
     importance: FloatArray
@@ -335,7 +335,7 @@ class Problem:
         """Return the problem with importance per unit of cost, and crawls of equal cost.
 
         The best pages by a value that is proportional to importance are then those of the largest
-        values per unit of cost. The bandwidth is in crawls of the mean cost.
+        values per unit of cost. The bandwidth is divided by the mean cost of the pages.
         """
         if self.cost is None:
             return self

@@ -2,8 +2,7 @@
 
 It limits the declared spending: the sum of the crawl rates and, for pages with complete
 observation, of the probabilities times the tracker's estimated change rates, each times the cost of
-a crawl. The actual spending is
-random and depends on the truth; a token bucket can cap it.
+a crawl. The actual spending is random and depends on the truth; a token bucket can cap it.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def within_budget(
         return action, spent
     if overspend == "error":
         raise ValueError(
-            f"action must spend at most the bandwidth {budget[over][0]:g} crawls per unit of time, "
+            f"action must spend at most the bandwidth, {budget[over][0]:g} per unit of time, "
             f"got {spent[over][0]:g}"
         )
     factor = np.divide(budget, spent, out=np.ones_like(spent), where=over)

@@ -59,9 +59,8 @@ def as_shares(
     """Return an action of the form ``rates`` in the form ``shares``, (m,), in [-1, 1].
 
     A rate, times the cost of a crawl, is divided by the mean bandwidth of the epoch that begins at
-    ``time``; the probabilities
-    of pages with complete observation are shares themselves. Shares are rounded down, so that they
-    spend no more than the rates.
+    ``time``. The probabilities of pages with complete observation are shares themselves. Shares are
+    rounded down, so that they spend no more than the rates.
     """
     spend = action if problem.cost is None else action * problem.cost
     shares = spend / bandwidth_at(problem, epoch, time)

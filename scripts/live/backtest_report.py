@@ -41,8 +41,9 @@ ARCHIVE = (
     "with RoundRobin."
 )
 PAID = (
-    "A crawl costs the mean of its page's crawls in these days, and policies expect the mean of "
-    "the eight before. Intervals do not allow for costs that vary from crawl to crawl."
+    "A crawl costs the mean of its page's crawls in these days; policies expect the mean of the "
+    "page's last eight crawls before them. Intervals allow for the standard errors of the means; "
+    "how often they contain the truth was measured without costs:"
 )
 
 

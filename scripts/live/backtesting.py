@@ -6,7 +6,8 @@ budget, and so are the crawls of the log. The variation between draws is the unc
 
 Policies know only what the crawls before the simulated days show. All copies are fresh when the
 simulated days begin. If the log has costs, budgets are shares of its spend, and a crawl costs the
-mean of its page's crawls in the simulated days; policies expect the mean of those before.
+mean of its page's crawls in the simulated days, as far as they tell it
+(:meth:`scripts.live.log_costs.Costs.drawn`); policies expect the mean of those before.
 
 The draws allow for bursts of changes, for rates that rise or fall, and for late signals. They do
 not allow for silences of a source: changes during a silence count as changes without a signal.
@@ -52,8 +53,6 @@ from scripts.study.specs import spec
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Budgets of a backtest: numbers of crawls, divided by that of the log; with costs, spends."""
 LOG, REFERENCE = "your crawls", "RoundRobin"
-SOON = 1e5
-"""How many times as fast the last crawl is paid where it would end after the log."""
 NO_CHANGES = Changes(np.empty(0, np.int64), np.empty(0))
 
 
@@ -127,7 +126,7 @@ class Backtest:
         numbers = (self.start, self.end, seed, self.log.sources)
         digest = hashlib.sha256(repr(numbers).encode())
         arrays = [self.group, *(self.parameters[name] for name in PARAMETERS)]
-        arrays += [] if self.costs is None else map(np.asarray, self.costs[:3])
+        arrays += [] if self.costs is None else map(np.asarray, self.costs[:4])
         for values in arrays + [getattr(self.log, name) for name in LOG_ARRAYS]:
             digest.update(np.ascontiguousarray(values).data)
         return digest.hexdigest()[:16]
@@ -169,7 +168,7 @@ class Backtest:
         Round robin ignores changes, so its crawls are computed without an environment.
         """
         costs = self.costs
-        mean, paid = (1.0, None) if costs is None else (costs.mean, costs.paid)
+        mean, paid = (1.0, None) if costs is None else (costs.mean, costs.drawn(seed))
         if policy == REFERENCE:
             per_day, days = self.budget(share)
             log, end = in_turn(self.log, self.start, self.start + days, per_day, paid)
@@ -177,7 +176,7 @@ class Backtest:
             crawled_pages = log.page[crawls_within(log, self.start, end)]
             spend = crawled_pages.size if paid is None else paid[crawled_pages].sum()
             return freshness_served(log, changes, weight, self.start, end), mean * float(spend)
-        env = self._env(share, changes, blind=policy.endswith(BLIND))
+        env = self._env(share, changes, paid, policy.endswith(BLIND))
         env.reset(seed=seed)
         ledger = play(env, candidate_of(policy.removesuffix(BLIND)).factory(env), seed)
         return ledger.freshness, mean * ledger.spend
@@ -199,7 +198,8 @@ class Backtest:
 
     def check(self, policies: Sequence[str]) -> None:
         """Raise ValueError unless each policy can crawl one page at a time within a budget."""
-        env = self._env(1.0, NO_CHANGES)
+        costs = self.costs
+        env = self._env(1.0, NO_CHANGES, None if costs is None else costs.paid)
         env.reset(seed=0)
         for policy in (name for name in policies if not name.endswith(BLIND)):
             factory, name = candidate_of(policy).factory, policy.partition(":")[0]
@@ -213,20 +213,24 @@ class Backtest:
             if name in POLICIES and name not in crawl_policies.names("page"):
                 raise ValueError(f"policies must crawl page by page in a budget, got {policy!r}")
 
-    def _env(self, share: float, changes: Changes, blind: bool = False) -> CrawlEnv:
+    def _env(
+        self,
+        share: float,
+        changes: Changes,
+        paid: FloatArray | None = None,
+        blind: bool = False,
+    ) -> CrawlEnv:
         """Return an environment that replays the log with a share of its crawls, or its spend.
 
-        With costs, the last crawl is paid at once at the end, so that the episode ends with the
-        log. A policy that is ``blind`` does not know the costs.
+        With costs, ``paid`` is the cost of a crawl of each page, (m,), which a policy that is
+        ``blind`` does not know.
         """
         tape = window(self.log, changes, self.start, self.end)
         per_day, days = self.budget(share)
         more: dict[str, Any] = {"draw": self._draw}
         if self.costs is not None:
-            steps = ((self.end - self.start, SOON * per_day),)
             expected = None if blind else self.costs.expected
-            more = {"draw": partial(self._draw, expected_cost=expected), "cost": self.costs.paid}
-            more["bandwidth_steps"] = steps
+            more = {"draw": partial(self._draw, expected_cost=expected), "cost": paid}
         generator = Recorded(
             **more,
             num_pages=self.log.num_pages,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crawl_envs.types import FloatArray, Instance, Problem, Reveal
+from crawl_envs.types import FloatArray, Instance, IntArray, Problem, Reveal
 from policies.live.logs.costs import expected_costs, page_means
 from policies.live.logs.crawl_log import CrawlLog
 from scripts.live.replay import crawls_within
@@ -21,7 +21,8 @@ class Costs(NamedTuple):
 
     Attributes:
         expected: what policies expect from the crawls before the start, (m,); None if blind.
-        paid: mean of the page's crawls after the start, which each crawl costs, (m,).
+        paid: mean of the page's crawls after the start, (m,).
+        error: relative standard error of ``paid``, (m,).
         mean: mean cost of the log's crawls after the start, in ``unit``.
         spend: cost of these crawls, in ``unit``.
         unit: unit of the log's costs.
@@ -29,9 +30,16 @@ class Costs(NamedTuple):
 
     expected: FloatArray | None
     paid: FloatArray
+    error: FloatArray
     mean: float
     spend: float
     unit: str
+
+    def drawn(self, seed: int) -> FloatArray:
+        """Return what a crawl of each page costs in a draw, (m,): ``paid`` within its error."""
+        normal = np.random.default_rng([seed, self.paid.size]).standard_normal(self.paid.size)
+        costs: FloatArray = self.paid * np.exp(self.error * normal - 0.5 * self.error**2)
+        return costs
 
 
 def costs_within(log: CrawlLog, start: float, end: float) -> Costs:
@@ -41,11 +49,28 @@ def costs_within(log: CrawlLog, start: float, end: float) -> Costs:
     paid = np.where(np.isnan(paid), expected, paid)
     spend = float(paid[log.page[crawls]].sum())
     mean = spend / crawls.size
-    return Costs(expected / mean, paid / mean, mean, spend, log.unit)
+    error = relative_error(log, crawls, paid)
+    return Costs(expected / mean, paid / mean, error, mean, spend, log.unit)
+
+
+def relative_error(log: CrawlLog, crawls: IntArray, paid: FloatArray) -> FloatArray:
+    """Return the standard error of each page's mean cost, as a share of the mean, (m,).
+
+    The variance of a crawl's cost, as a share of its page's mean, is that of all pages together. A
+    page without crawls counts as one with a crawl.
+    """
+    assert log.cost is not None
+    crawls = crawls[~np.isnan(log.cost[crawls])]
+    page = log.page[crawls]
+    count = np.bincount(page, minlength=log.num_pages)
+    excess = log.cost[crawls] / paid[page] - 1.0
+    freedom = max(int((count[count > 0] - 1).sum()), 1)
+    error: FloatArray = np.sqrt((excess**2).sum() / freedom / np.maximum(count, 1))
+    return error
 
 
 class LoggedPages(Instance):
-    """Pages whose crawls cost something else than policies expect, at a constant bandwidth.
+    """Pages whose crawls cost something else than policies expect.
 
     Args:
         expected_cost: what policies expect, (m,); None for crawls of equal cost.
@@ -57,5 +82,4 @@ class LoggedPages(Instance):
         vars(self)["expected_cost"] = expected_cost
 
     def _public(self, reveal: Reveal) -> Problem:
-        changes = {"cost": vars(self)["expected_cost"], "bandwidth_steps": ()}
-        return replace(super()._public(reveal), **changes)
+        return replace(super()._public(reveal), cost=vars(self)["expected_cost"])

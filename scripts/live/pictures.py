@@ -61,13 +61,15 @@ def draw_backtest(
 ) -> None:
     """Draw each policy's freshness against crawls per day, and a mark for the log's crawls.
 
-    ``budget`` is the crawls per day of the log; with a ``unit`` of costs, it is its spend.
+    ``budget`` is the crawls per day of the log. With a ``unit`` of costs it is the log's spend, and
+    policies are drawn at theirs.
     """
-    log, *rest = outcomes
+    log = outcomes[0]
     assert log.policy == LOG
-    rows = [(item.policy, item.share * budget, *item.freshness) for item in (*rest, log)]
-    data = pd.DataFrame(rows, columns=["label", "x", "y", "half"])
-    ticks = sorted(set(data.x))
+    spends = [x.share * budget if unit is None else x.spend for x in outcomes]
+    rows = [(x.policy, spend, *x.freshness) for x, spend in zip(outcomes, spends, strict=True)]
+    data = pd.DataFrame([*rows[1:], rows[0]], columns=["label", "x", "y", "half"])
+    ticks = sorted({item.share * budget for item in outcomes})
     names = [f"{tick:.3g}" if unit is None else with_unit(tick, unit) for tick in ticks]
     budgets = "crawls per day" if unit is None else "spend in the simulated days"
     look = {"color": charts.LINE_COLOUR, "marker": "D", "linestyle": "none", "zorder": 5}

@@ -116,7 +116,7 @@ def write(
     columns = [times, table.urls[plan.page].tolist(), planning.reasons(plan, table, first)]
     if table.cost is not None:
         cost = table.cost[plan.page]
-        names, columns = [*names, "cost"], [*columns, [f"{x:.6g}" for x in cost]]
+        names, columns = [*names, "cost"], [*columns, [f"{x:.10g}" for x in cost]]
         spend = f" for a cost of {with_unit(cost.sum(), '')}"
     rows = list(zip(*columns, strict=True))
     console = tables.console()

@@ -188,6 +188,22 @@ def test_the_staleness_that_costs_save_is_the_committed_one():
         assert f"{saved['mean'][setting]:.1f} ± {half[setting]:.1f}%" in page
 
 
+def test_the_staleness_with_costs_and_the_least_are_the_committed_ones():
+    rows = pd.read_parquet(ROOT / "results" / "ncis" / "costs" / "rows.parquet")
+    stale = rows.pivot_table(index="setting", columns="metric", values="value")
+    numbers = re.findall(
+        r"the staleness of.*is (\.\d+), the least possible\s+(\.\d+)\. .* it is "
+        r"(\.\d+), the least (\.\d+)",
+        TEXT[ROOT / "docs" / "environments.md"],
+    )
+    expected = [
+        f"{stale[metric][f'R = m, spread {spread}']:.3f}"[1:]
+        for spread in (1, 2)
+        for metric in ("per_cost", "least")
+    ]
+    assert numbers == [tuple(expected)]
+
+
 def test_the_scores_of_the_page_of_policies_are_the_committed_ones():
     scores = pd.read_csv(ROOT / "results" / "crawl-v1" / "scores.csv")
     scores = scores[scores.state == "plays"].set_index(["task", "policy"]).score

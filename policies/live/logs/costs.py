@@ -22,6 +22,8 @@ UNITS = aliases(
     **{"": "cost price credits tokens duration elapsed latency loadingtime loadtime responsetime "},
 )
 """Units of columns that may be costs, by name in small letters and digits; "" for its name."""
+SMALLEST_SHARE = 1e-3
+"""Least mean cost of a page, as a share of that of all crawls."""
 LAST_CRAWLS = 8
 """Number of a page's last crawls whose mean is its expected cost."""
 PREFIXES = ("", "k", "M", "G", "T", "P")
@@ -66,6 +68,7 @@ def note_costs(rows: Columns, cost: FloatArray) -> str:
     note = f"costs are those of column {name!r}, in {unit}"
     note += f"; missing, taken as the mean of the page: {missing}" * bool(missing)
     note += f"; 0, part of the mean of the page: {zero}" * bool(zero)
+    note += f", which is at least {SMALLEST_SHARE:g} of the mean of all" * bool(zero)
     rows.notes.append(note)
     return unit
 
@@ -80,8 +83,8 @@ def note_candidates(rows: Columns) -> None:
 def page_means(log: CrawlLog, crawls: IntArray, last: int = LAST_CRAWLS) -> FloatArray:
     """Return the mean cost of the ``last`` ones of each page's ``crawls``, (m,).
 
-    Costs that are unknown, and those of gone pages, do not count. A mean is NaN without any, or if
-    it is 0.
+    Costs that are unknown, and those of gone pages, do not count; a mean is NaN without any. It is
+    at least SMALLEST_SHARE of the log's mean cost.
     """
     assert log.cost is not None
     crawls = crawls[~np.isnan(log.cost[crawls]) & ~log.gone[crawls]]
@@ -91,8 +94,8 @@ def page_means(log: CrawlLog, crawls: IntArray, last: int = LAST_CRAWLS) -> Floa
     recent = np.arange(page.size) >= ends[page] - last
     count = np.bincount(page[recent], minlength=log.num_pages)
     total = np.bincount(page[recent], log.cost[crawls][recent], log.num_pages)
-    means: FloatArray = np.divide(total, count, out=np.full(count.size, np.nan), where=total > 0.0)
-    return means
+    means: FloatArray = np.divide(total, count, out=np.full(count.size, np.nan), where=count > 0)
+    return np.maximum(means, SMALLEST_SHARE * np.nanmean(log.cost))
 
 
 def fill_costs(cost: FloatArray, host: Any) -> FloatArray:
