@@ -27,6 +27,11 @@ class Page:
     cost: float = 1.0  # by which its value is divided
     paid: float = 0.0  # the cost that was expected of its fetch, 0 if it is reported
     period: float = math.nan  # of the cap, when it was handed out
+    unreported: list = field(
+        default_factory=list
+    )  # expected costs of fetches before, without report
+    begin: float = -math.inf  # reports of earlier times are of these
+    reported: float = -math.inf  # the time of the latest fetch that was reported
 
 
 @dataclass
@@ -115,17 +120,28 @@ class NaiveScheduler:
             self.pages[key].cost = self.expected(self.pages[key])
         self.look_up()
 
-    def settle(self, page, cost):
+    def settle(self, page, time, cost):
         """A fetch of a page ended, and its cost may be known."""
-        if not math.isnan(cost):
-            self.learn_cost(page, cost)
-            if page.paid:
-                self.allowance -= cost - page.paid
-                self.spend += cost - page.paid
-                if page.period == self.period:
-                    self.period_spend += cost - self.max_cost
-            page.cost = self.expected(page)
-        page.paid = 0.0
+        if page is None or page.state == "gone":
+            return
+        is_late = time < page.begin
+        if is_late and page.unreported:
+            paid = sum(page.unreported) / len(page.unreported)
+            page.unreported = [paid] * (len(page.unreported) - 1)
+        elif not is_late and time > page.reported:
+            page.reported = min(time, self.time + self.timeout)
+            paid, page.paid = page.paid, 0.0
+        else:
+            return
+        if math.isnan(cost):
+            return
+        self.learn_cost(page, cost)
+        page.cost = self.expected(page)
+        if paid:
+            self.allowance -= cost - paid
+            self.spend += cost - paid
+            if not is_late and page.period == self.period:
+                self.period_spend += cost - self.max_cost
 
     def look_up(self):
         """Values of pages without a cost follow when there are many more costs than before."""
@@ -187,9 +203,9 @@ class NaiveScheduler:
 
     def gone(self, key, time, cost=math.nan):
         page = self.pages.get(key)
+        self.settle(page, time, cost)
         if self.is_old(page, time):
             return 1
-        self.settle(page, cost)
         end = min(time, self.time + self.timeout)
         self.leave(key, end)
         self.count_failure(page, end)
@@ -218,7 +234,7 @@ class NaiveScheduler:
                 page.period = math.nan
         for key, page in self.pages.items():
             page.copy = None if page.copy is None else min(page.copy, time)
-            for name in ("retry_at", "failure_time", "sent", "lost"):
+            for name in ("retry_at", "failure_time", "sent", "lost", "begin", "reported"):
                 setattr(page, name, getattr(page, name) - by)
             if page.state == "waiting":
                 least = -math.inf if page.copy is None else page.copy + page.least
@@ -231,7 +247,8 @@ class NaiveScheduler:
     def come_back(self, key, columns, host, copy):
         page = self.pages[key]
         page.parameters, page.host, page.copy, page.least = columns, host, copy, 0.0
-        page.paid = 0.0
+        page.paid, page.unreported = 0.0, []
+        page.reported = page.begin = -math.inf
         page.fails, page.retry_at = 0, -math.inf
         self.make_ready(key)
 
@@ -286,9 +303,9 @@ class NaiveScheduler:
 
     def report(self, key, time, cost=math.nan):
         page = self.pages.get(key)
+        self.settle(page, time, cost)
         if self.is_old(page, time):
             return 1
-        self.settle(page, cost)
         self.end(page, time)
         page.copy, page.fails, page.retry_at = time, 0, -math.inf
         for each in page.signals:
@@ -317,9 +334,9 @@ class NaiveScheduler:
     def fail(self, key, time, retry_at=None, counts=True, cost=math.nan):
         page = self.pages.get(key)
         latest = self.time + self.timeout
+        self.settle(page, time, cost)
         if self.is_old(page, time) or min(time, latest) <= page.failure_time:
             return 1
-        self.settle(page, cost)
         time = page.failure_time = min(time, latest)
         state = page.state
         self.end(page, time)
@@ -428,6 +445,9 @@ class NaiveScheduler:
                 host.opens = max(host.opens, self.time + host.gap)
             if self.cap < math.inf and self.time // self.cap_period > self.period:
                 self.period, self.period_spend = self.time // self.cap_period, 0.0
+            if page.paid:  # it has no report
+                page.unreported.append(page.paid)
+                page.begin = self.time - 1e-3 * self.timeout
             page.paid, page.period = self.expected(page), self.period
             self.allowance -= page.paid
             self.spend, self.fetches = self.spend + page.paid, self.fetches + 1

@@ -91,6 +91,8 @@ class Members(PacedScheduler):
         self._write_visits(rows, visit_arrays)
         if pages.uses_costs:
             pages.choices.paid_cost[rows] = 0.0
+            pages.choices.lost_cost[rows] = pages.choices.lost_fetches[rows] = 0
+            pages.choices.reported[rows] = pages.choices.lost_until[rows] = -math.inf
             pages.choices.cost_samples[rows[~is_back]] = 0
             give_costs(pages, rows, costs)
         pages.admit(rows[np.argsort(-arrays["importance"], kind="stable")])

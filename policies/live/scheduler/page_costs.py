@@ -19,7 +19,6 @@ from crawl_envs.types import FloatArray, IntArray
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.spending import Spending
 from policies.live.scheduler.states import (
-    ABSENT,
     SENT,
     Choices,
     choices_at,
@@ -30,7 +29,7 @@ from policies.live.scheduler.states import (
 
 MAX_SAMPLES = 8
 """Number of costs after which the mean of a page forgets its oldest ones."""
-_ROWS, _TIMES = types.int64[::1], types.float64[::1]
+_ROWS, _TIMES, _REAL = types.int64[::1], types.float64[::1], types.float64
 
 
 @inlined()
@@ -67,10 +66,12 @@ def expect_costs(table: IntArray, pages: IntArray, costs: FloatArray) -> None:
         costs[position] = expected_cost(choices, pages[position])
 
 
-@compiled(types.void(_ROWS, _ROWS, _TIMES, types.float64, types.float64, _TIMES))
+@compiled(types.void(_ROWS, _ROWS, *(_TIMES, _REAL, _TIMES, _REAL, _REAL, _TIMES)))
 def settle(
     table: IntArray,
     pages: IntArray,
+    times: FloatArray,
+    latest: float,
     costs: FloatArray,
     period: float,
     max_cost: float,
@@ -78,20 +79,29 @@ def settle(
 ) -> None:
     """Replace the expected costs of fetches by those reported, which are learned; NaN is no cost.
 
-    ``changes``, (2,), get the changes of the spend, and of that of fetches handed out in
-    ``period``, where each has reserved ``max_cost``.
+    ``times`` are those of the fetches, (n,), ``latest`` at most. A report from before a page was handed out again is of
+    an earlier fetch, which was lost. ``changes``, (2,), get the changes of the spend, and of that
+    of fetches handed out in ``period``, where each has reserved ``max_cost``.
     """
     choices = choices_at(table)
     for position in range(pages.shape[0]):
-        page, cost = pages[position], costs[position]
-        expected, choices.paid_cost[page] = choices.paid_cost[page], 0.0
-        if math.isnan(cost):
-            continue
-        learn_cost(choices, page, cost)
-        if expected > 0.0:
-            changes[0] += cost - expected
-            if choices.sent_period[page] == period:
+        page, cost, expected = pages[position], costs[position], 0.0
+        if times[position] < choices.lost_until[page]:
+            if choices.lost_fetches[page] == 0:
+                continue
+            expected = choices.lost_cost[page] / choices.lost_fetches[page]
+            choices.lost_cost[page] -= expected
+            choices.lost_fetches[page] -= 1
+        elif times[position] > choices.reported[page]:
+            choices.reported[page] = min(times[position], latest)
+            expected, choices.paid_cost[page] = choices.paid_cost[page], 0.0
+            if expected > 0.0 and cost > 0.0 and choices.sent_period[page] == period:
                 changes[1] += cost - max_cost
+        else:  # it was reported before
+            continue
+        if cost > 0.0:
+            learn_cost(choices, page, cost)
+            changes[0] += cost - expected if expected > 0.0 else 0.0
 
 
 def use_costs(pages: PageTables, costs: FloatArray) -> None:
@@ -122,17 +132,23 @@ def give_costs(pages: PageTables, rows: IntArray, costs: FloatArray) -> None:
     look_up(pages)
 
 
-def settle_costs(pages: PageTables, rows: IntArray, costs: FloatArray) -> None:
-    """Replace the expected costs of fetches of pages by those reported, (n,), NaN for none."""
+def settle_costs(
+    pages: PageTables, rows: IntArray, times: FloatArray, latest: float, costs: FloatArray
+) -> None:
+    """Replace the expected costs of fetches at some times by those reported, (n,), NaN for none."""
+    use_costs(pages, costs)
+    if not pages.uses_costs:
+        return
     spending, changes = pages.pace.spending, np.zeros(2)
     assert spending is not None
     period = spending.period if spending.has_cap else math.nan
-    ready(settle)(pages.arguments[0], rows, costs, period, spending.max_cost, changes)
+    ready(settle)(
+        *(pages.arguments[0], rows, times, latest, costs, period, spending.max_cost, changes)
+    )
     pages.pace.settle(*changes.tolist())
     if spending.has_cap:
         spending.overcharged += int((costs > spending.max_cost).sum())
-    changed = rows[~np.isnan(costs)]
-    changed = np.unique(changed[pages.choices.status[changed] != ABSENT])
+    changed = np.unique(rows[~np.isnan(costs) & (pages.choices.cost_samples[rows] > 0)])
     if changed.size and pages.values.apart:
         write_costs(pages, changed)
         pages.admit(changed, only_ready=True)

@@ -177,6 +177,7 @@ class PageTables:
         now = self.pace.time
         choices, copies = self.choices, self.lazy.pages["last_crawl"]
         names = "opens", "held", "opening", "retry_at", "failure_time", "due"
+        names += "reported", "lost_until"
         for times in (getattr(choices, name) for name in names):
             times -= by
         copies[:] = np.where(np.isfinite(copies), np.minimum(copies, now), copies)

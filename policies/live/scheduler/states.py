@@ -108,12 +108,18 @@ class Choices(NamedTuple):
     event_source: Annotated[SmallArray, np.int32, "E"]
     event_next: Annotated[SmallArray, np.int32, "E"]
     slack: Annotated[FloatArray, np.float64, "S"]
-    # where costs are used: the mean cost of each page, of how many costs; what its fetch under way
-    # was expected to cost, 0 if it is reported; the period of the cap in which it was handed out
+    # where costs are used: the mean cost of each page, of how many costs; what its last fetch was
+    # expected to cost, 0 if it is reported; the period of the cap in which it was handed out; the
+    # time of the latest reported one; the expected costs and number of earlier ones without report,
+    # and the time before which reports are of these
     mean_cost: Annotated[FloatArray, np.float64, "P"]
     cost_samples: Annotated[SmallArray, np.int32, "P"]
     paid_cost: Annotated[FloatArray, np.float64, "P"]
     sent_period: Annotated[FloatArray, np.float64, "P"]
+    reported: Annotated[FloatArray, np.float64, "P"]
+    lost_cost: Annotated[FloatArray, np.float64, "P"]
+    lost_fetches: Annotated[SmallArray, np.int32, "P"]
+    lost_until: Annotated[FloatArray, np.float64, "P"]
     # sums and numbers of all costs so far, and of those of host h at h + 1
     cost_sums: Annotated[FloatArray, np.float64, "G"]
     cost_counts: Annotated[IntArray, np.int64, "G"]
@@ -126,6 +132,7 @@ CHOICES = StateType("Choices", FIELDS)
 INITIAL = {
     **dict.fromkeys(("host", "first", "opening_place", "due_place", "newest"), -1),
     **dict.fromkeys(("opens", "held", "retry_at", "failure_time", "sent_period"), -math.inf),
+    **dict.fromkeys(("reported", "lost_until"), -math.inf),
     **dict.fromkeys(("opening", "due"), math.inf),
     "most": NO_LIMIT,
 }

@@ -237,6 +237,43 @@ def test_each_fetch_reserves_the_largest_cost_until_its_report():
     assert len(scheduler.next_batch(1.0, 20)) == 4
 
 
+@pytest.mark.parametrize("late_first", [True, False])
+def test_a_late_report_of_a_lost_fetch_leaves_the_reserve_of_the_next_one(late_first):
+    scheduler = CrawlScheduler("Greedy", 1000.0, timeout=0.5, **CAP)
+    scheduler.add(["a"], change_rate=1.0, last_crawl=0.0)
+    assert scheduler.next(0.3).id == "a"  # it is lost at 0.8
+    assert scheduler.next(1.2).id == "a"
+    reports = [(0.3, 1.5, 3.0), (1.2, 2.0, 2.0)]  # time, cost, and what is then reserved
+    reserved = []
+    for time, cost, _ in reports if late_first else reports[::-1]:
+        for _ in range(2):  # a report that comes twice counts once
+            scheduler.report(["a"], time, cost=cost)
+        reserved.append(scheduler.overview(1.3)["period_spend"])
+    assert reserved == ([3.0, 2.0] if late_first else [2.0, 2.0])
+    assert scheduler.overview()["spend"] == 3.5
+
+
+def test_reports_of_two_lost_fetches_count_both():
+    scheduler = CrawlScheduler("Greedy", 1000.0, timeout=0.5, retry=0.5, **CAP)
+    scheduler.add(["a"], change_rate=1.0, last_crawl=0.0, cost=2.5)
+    for time in (0.1, 1.1, 3.1):
+        assert scheduler.next(time).id == "a"
+    assert scheduler.overview()["spend"] == 7.5
+    spends = []
+    for time, cost in [(1.1, 0.5), (3.1, 1.0), (0.1, 2.0)]:
+        scheduler.report(["a"], time, cost=cost)
+        spends.append(scheduler.overview()["spend"])
+    assert spends == [5.5, 4.0, 3.5]
+    assert cost_of(scheduler, "a") == (1.5, "page")  # the mean of 2.5, 0.5, 1, 2
+
+
+def test_a_report_whose_time_was_rounded_is_that_of_the_fetch():
+    scheduler = filled(bandwidth=1000.0, cost=1.0, **CAP)
+    page, _ = scheduler.next(0.3004)
+    scheduler.report([page], 0.3, cost=1.0)
+    assert scheduler.overview()["period_spend"] == 1.0
+
+
 def capped(scheduler, fetches, seed=0):
     """Fetch with losses, late reports and random costs; return the spend of each period."""
     rng, time, handed_out = np.random.default_rng(seed), 0.0, 0
