@@ -68,7 +68,7 @@ class NaiveScheduler:
         self.period, self.period_spend = -math.inf, 0.0
         self.known = {None: []}  # all costs, and those of each host
         self.spend, self.fetches, self.next_lookup = 0.0, 0, 1
-        self.uses_costs, self.mean_known, self.unit = cap < math.inf, 1.0, 1.0
+        self.uses_costs, self.mean_known = cap < math.inf, max_cost or 1.0
         self.value, self.bandwidth, self.timeout = value, bandwidth, timeout
         self.new_share, self.credit, self.allowance, self.time = new_share, 0.0, 0.0, 0.0
         self.retry, self.slack = retry or timeout, slack
@@ -109,7 +109,7 @@ class NaiveScheduler:
             for page in self.pages.values():
                 page.paid = float(page.state == "sent")
             self.spend = self.fetches = sum(page.paid for page in self.pages.values())
-            self.set_unit()
+            self.allowance += 1.0 - min(self.mean_known, 1.0)
 
     def give_costs(self, keys, costs):
         for key, cost in zip(keys, costs, strict=True):
@@ -146,19 +146,12 @@ class NaiveScheduler:
     def look_up(self):
         """Values of pages without a cost follow when there are many more costs than before."""
         count = len(self.known[None])
-        if count:
-            self.mean_known = sum(self.known[None]) / count
-            self.set_unit()
         if count >= self.next_lookup:
+            self.mean_known = sum(self.known[None]) / count
             self.next_lookup = min(2 * count, count + max(len(self.pages), 1))
             for page in self.pages.values():
                 if page.state != "gone" and not page.costs:
                     page.cost = self.expected(page)
-
-    def set_unit(self):
-        """Before the first fetch the bandwidth pays 1, or the mean cost if that is small."""
-        if self.fetches == 0:
-            self.unit = self.mean_known if self.mean_known < 0.1 else 1.0
 
     def spend_at(self, time):
         """Return what is reserved of the cap in the period of a time."""
@@ -230,8 +223,8 @@ class NaiveScheduler:
         by, self.time = self.time - time, time
         if time // self.cap_period < self.period:  # what it had spent is not known any more
             self.period, self.period_spend = time // self.cap_period, self.cap
-            for page in self.pages.values():
-                page.period = math.nan
+        for page in self.pages.values():
+            page.period = math.nan
         for key, page in self.pages.items():
             page.copy = None if page.copy is None else min(page.copy, time)
             for name in ("retry_at", "failure_time", "sent", "lost", "begin", "reported"):
@@ -247,8 +240,6 @@ class NaiveScheduler:
     def come_back(self, key, columns, host, copy):
         page = self.pages[key]
         page.parameters, page.host, page.copy, page.least = columns, host, copy, 0.0
-        page.paid, page.unreported = 0.0, []
-        page.reported = page.begin = -math.inf
         page.fails, page.retry_at = 0, -math.inf
         self.make_ready(key)
 
@@ -422,16 +413,15 @@ class NaiveScheduler:
 
     def next_batch(self, time, count):
         self.advance(time)
-        unit = self.unit
-        self.allowance = min(self.allowance, unit + (count - 1) * self.mean_cost())
-        if self.allowance < unit - 1e-9 or not self.pages:
+        self.allowance = min(self.allowance, 1.0 + (count - 1) * self.mean_cost())
+        if self.allowance < 1.0 - 1e-9 or not self.pages:
             return []
         if self.spend_at(self.time) + self.max_cost > self.cap:
             return []
         self.correct_clocks()
         self.open_all()
         chosen = []
-        while len(chosen) < count and self.allowance > unit - 1e-9:
+        while len(chosen) < count and self.allowance > 1.0 - 1e-9:
             if self.spend_at(self.time) + self.max_cost > self.cap:
                 break
             key = self.choose()
@@ -448,7 +438,7 @@ class NaiveScheduler:
             if page.paid:  # it has no report
                 page.unreported.append(page.paid)
                 page.begin = self.time - 1e-3 * self.timeout
-            page.paid, page.period = self.expected(page), self.period
+            page.paid, page.period = page.cost, self.period
             self.allowance -= page.paid
             self.spend, self.fetches = self.spend + page.paid, self.fetches + 1
             self.period_spend += self.max_cost

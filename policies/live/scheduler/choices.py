@@ -38,7 +38,6 @@ from policies.live.scheduler.states import (
     Choices,
     choices_at,
     due_pages,
-    expected_cost,
     join_queue,
     leave_queue,
     opening_hosts,
@@ -322,7 +321,7 @@ def pay(choices: Choices, page: int, now: float) -> float:
         choices.lost_until[page] = now - lines.skew - ROUNDING * lines.timeout
         choices.lost_cost[page] += choices.paid_cost[page]
         choices.lost_fetches[page] += 1
-    choices.paid_cost[page] = expected_cost(choices, page)
+    choices.paid_cost[page] = choices.cost[page]
     return float(choices.paid_cost[page])
 
 

@@ -105,7 +105,7 @@ class Events(PacedScheduler):
 
         Raises:
             ValueError: an unknown status; a time is not finite; ``changed`` is not n truth values;
-                a cost is not > 0, or the policy needs crawls of equal cost.
+                a cost is not > 0.
         """
         one_of("status", status, ("ok", "failed", "interrupted", "gone"))
         labels, pages = as_ids(ids), self.pages
@@ -117,7 +117,7 @@ class Events(PacedScheduler):
         latest = self.time + lines["timeout"] + lines["skew"]
         if "cost" in arrays or pages.uses_costs:
             costs = arrays.pop("cost", np.full(labels.size, math.nan))[is_used]
-            settle_costs(pages, rows, arrays["times"][is_used], latest, costs)
+            settle_costs(pages, rows, arrays["times"][is_used], costs, latest)
         copies = pages.lazy.pages["last_crawl"][rows]
         is_new = (arrays["times"][is_used] > copies) | np.isinf(copies)
         is_used[is_used], rows = is_new, rows[is_new]

@@ -15,7 +15,7 @@ from crawl_envs.types.arguments import flag, one_of, quantity, real, whole
 from policies.live.scheduler.ids import first_of_each
 from policies.live.scheduler.learning import LEARNED
 from policies.live.scheduler.pacing import PacedScheduler
-from policies.live.scheduler.page_costs import give_costs, use_costs
+from policies.live.scheduler.page_costs import begin_fetches, give_costs, use_costs
 from policies.live.scheduler.page_learning import first_columns
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.reading import Ids, as_ids, check_names, host_labels, read
@@ -77,8 +77,6 @@ class Members(PacedScheduler):
         arrays = {**first_columns(pages, labels.size), **arrays}
         check_names(arrays, pages.values.needs, pages.columns)
         parameters = pages.parameters(arrays)
-        if pages.uses_costs:
-            arrays["cost"] = np.ones(labels.size)
         rows, is_back = pages.place(labels)
         pages.write(rows, arrays, parameters)
         if pages.learner is not None:
@@ -90,10 +88,7 @@ class Members(PacedScheduler):
                 pages.write_learned(returning)
         self._write_visits(rows, visit_arrays)
         if pages.uses_costs:
-            pages.choices.paid_cost[rows] = 0.0
-            pages.choices.lost_cost[rows] = pages.choices.lost_fetches[rows] = 0
-            pages.choices.reported[rows] = pages.choices.lost_until[rows] = -math.inf
-            pages.choices.cost_samples[rows[~is_back]] = 0
+            begin_fetches(pages, rows[~is_back])
             give_costs(pages, rows, costs)
         pages.admit(rows[np.argsort(-arrays["importance"], kind="stable")])
         return int(rows.size)

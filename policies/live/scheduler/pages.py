@@ -38,7 +38,7 @@ from policies.live.scheduler.states import (
 )
 
 OPTIONAL_ARRAYS = {
-    *(f"columns.{name}" for name in (*COLUMNS, "cost")),
+    *(f"columns.{name}" for name in COLUMNS),
     *(f"learner.{name}" for name in PageLearner(1.0, 0).arrays()),
     *(f"choices.{name}" for name in COST_FIELDS),
 }
@@ -92,7 +92,7 @@ class PageTables:
     @property
     def uses_costs(self) -> bool:
         """Whether fetches have costs; else all cost 1."""
-        return self.choices.mean_cost.size > 0
+        return self.pace.spending is not None
 
     # Rows
 
@@ -176,10 +176,11 @@ class PageTables:
         """Move the waits and limits of pages and hosts back by a time; cap copies at the clock."""
         now = self.pace.time
         choices, copies = self.choices, self.lazy.pages["last_crawl"]
-        names = "opens", "held", "opening", "retry_at", "failure_time", "due"
-        names += "reported", "lost_until"
+        names = ["opens", "held", "opening", "retry_at", "failure_time", "due"]
+        names += ["reported", "lost_until"]
         for times in (getattr(choices, name) for name in names):
             times -= by
+        choices.sent_period[:] = -np.inf
         copies[:] = np.where(np.isfinite(copies), np.minimum(copies, now), copies)
         waits = choices.status == WAITING
         earliest = np.where(np.isfinite(copies), copies + choices.least, -np.inf)
@@ -203,8 +204,9 @@ class PageTables:
     # Columns and values
 
     def columns_at(self, rows: IntArray) -> dict[str, FloatArray]:
-        """Return the columns of the pages in some rows by name."""
-        return {name: column[..., rows] for name, column in self.columns.items()}
+        """Return the columns of the pages in some rows by name, also their costs if they have."""
+        costs = {"cost": self.choices.cost[rows]} if self.uses_costs else {}
+        return {name: column[..., rows] for name, column in self.columns.items()} | costs
 
     def parameters(self, columns: Mapping[str, FloatArray]) -> FloatArray | None:
         """Return the parameters of the pages' crawl values, (n, P); None if pages interact."""
@@ -214,7 +216,8 @@ class PageTables:
         self, rows: IntArray, columns: Mapping[str, FloatArray], parameters: FloatArray | None
     ) -> None:
         """Store columns of pages, and the parameters of their crawl values, in some rows."""
-        for name, column in columns.items():
+        for name in columns.keys() - {"cost"}:
+            column = columns[name]
             room = (*column.shape[:-1], self.choices.status.size)
             self.columns.setdefault(name, np.zeros(room))[..., rows] = column
         if parameters is None:

@@ -130,8 +130,7 @@ def test_a_batch_ends_with_the_first_page_that_the_bandwidth_does_not_pay():
 
 
 def cost_of(scheduler, page):
-    found = scheduler.describe(page)
-    return found["cost"], found["cost_source"]
+    return scheduler.describe(page)["cost"]
 
 
 def test_a_page_costs_the_mean_of_its_reports_or_of_its_host_or_of_all():
@@ -140,19 +139,17 @@ def test_a_page_costs_the_mean_of_its_reports_or_of_its_host_or_of_all():
     assert "cost" not in scheduler.describe("a")
     scheduler.update(["a"], cost=4.0)
     scheduler.update(["c"], cost=[10.0])
-    expected = {"a": (4.0, "page"), "b": (4.0, "host"), "d": (10.0, "host"), "e": (7.0, "all")}
+    expected = {"a": 4.0, "b": 4.0, "d": 10.0, "e": 7.0}
     assert {page: cost_of(scheduler, page) for page in expected} == expected
     for k, cost in enumerate([7.0, 1.0, math.nan]):
         scheduler.report(["a"], 0.1 * k + 0.1, cost=cost)
-    assert cost_of(scheduler, "a") == (4.0, "page")  # of 4, 7, 1
-    assert cost_of(scheduler, "b") == (4.0, "host")
+    assert cost_of(scheduler, "a") == 4.0  # of 4, 7, 1
+    assert cost_of(scheduler, "b") == 4.0
     scheduler.report(["b"], 0.5, cost=8.0)
-    assert cost_of(scheduler, "b") == (8.0, "page")
+    assert cost_of(scheduler, "b") == 8.0
     for k in range(60):
         scheduler.report(["a"], 1.0 + k, cost=20.0)
-    assert cost_of(scheduler, "a")[0] == pytest.approx(
-        20.0 - 16.0 * (7 / 8) ** 55 * 3 / 8, rel=1e-9
-    )
+    assert cost_of(scheduler, "a") == pytest.approx(20.0 - 16.0 * (7 / 8) ** 55 * 3 / 8, rel=1e-9)
 
 
 def test_a_gone_page_that_comes_back_has_its_cost_and_a_new_one_in_its_row_has_not():
@@ -160,10 +157,10 @@ def test_a_gone_page_that_comes_back_has_its_cost_and_a_new_one_in_its_row_has_n
     scheduler.add(["a", "b"], change_rate=1.0, last_crawl=0.0, cost=[3.0, 5.0])
     scheduler.report(["a"], 1.0, "gone", cost=3.0)
     scheduler.add(["a"], change_rate=1.0)
-    assert cost_of(scheduler, "a") == (3.0, "page")
+    assert cost_of(scheduler, "a") == 3.0
     scheduler.remove(["b"])
     scheduler.add(["c"], change_rate=1.0)
-    assert cost_of(scheduler, "c") == (pytest.approx(11.0 / 3.0), "all")
+    assert cost_of(scheduler, "c") == pytest.approx(11.0 / 3.0)
 
 
 def test_a_cost_that_falls_makes_a_page_the_best():
@@ -264,7 +261,7 @@ def test_reports_of_two_lost_fetches_count_both():
         scheduler.report(["a"], time, cost=cost)
         spends.append(scheduler.overview()["spend"])
     assert spends == [5.5, 4.0, 3.5]
-    assert cost_of(scheduler, "a") == (1.5, "page")  # the mean of 2.5, 0.5, 1, 2
+    assert cost_of(scheduler, "a") == 1.5  # the mean of 2.5, 0.5, 1, 2
 
 
 def test_a_report_whose_time_was_rounded_is_that_of_the_fetch():

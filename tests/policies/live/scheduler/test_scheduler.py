@@ -262,7 +262,7 @@ class Both:
         assert (spending is not None) == self.naive.uses_costs
         if spending is not None and pages:
             costs = [page.cost for page in pages.values()]
-            assert tables.columns["cost"][rows] == pytest.approx(costs, rel=1e-12)
+            assert tables.choices.cost[rows] == pytest.approx(costs, rel=1e-12)
             assert spending.spend == pytest.approx(self.naive.spend, rel=1e-12, abs=1e-12)
             assert spending.spend_at(self.naive.time) == self.naive.spend_at(self.naive.time)
         for name, host in self.naive.hosts.items():
