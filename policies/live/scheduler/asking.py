@@ -38,9 +38,8 @@ class Asking(PacedScheduler):
         pages.allocate()
         rows = np.zeros(count, np.int64)
         if count or not len(pages):  # pages that are gone are forgotten in time
-            limits = rows, self.pace.balance
-            taken = ready(take)(*pages.arguments, pages.values.value, self.time, *limits)
-            rows = rows[:taken]
+            state, now = (*pages.arguments, pages.values.value), self.time
+            rows = rows[: ready(take)(*state, now, rows, self.pace.balance)]
             self._pay(rows)
             pages.forget()
         return pages.ids.ids(rows)

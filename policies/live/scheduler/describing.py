@@ -116,10 +116,7 @@ def states_at(pages: PageTables, now: float) -> IntArray:
 def troubles(
     pages: PageTables, rows: IntArray, probability: FloatArray | None, now: float, rate: float
 ) -> dict[str, BoolArray]:
-    """Return which pages fail, starve or are late, (n,) each; ``probability`` of stale copies.
-
-    ``rate`` is that of all fetches.
-    """
+    """Return which pages fail, starve or are late, (n,) each; ``probability`` of stale copies."""
     ages = now - pages.lazy.pages["last_crawl"][rows]
     return {
         "failing": pages.choices.fails[rows] > 0,

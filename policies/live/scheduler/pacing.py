@@ -150,12 +150,13 @@ class Pace:
 
         ``next_chance`` returns the earliest time at which a page is available.
         """
-        opens = -math.inf
+        is_used_up = self.is_used_up
+        time = self.empty + (self.taken + 1) / self.bandwidth if is_used_up else -math.inf
         if self.spending is not None and self.is_capped:
-            opens = self.spending.opens(self.time)
-        if self.is_used_up:
-            opens = max(opens, self.empty + (self.taken + 1) / self.bandwidth)
-        return max(next_chance() if opens == -math.inf else opens, self.soon)
+            time = max(time, self.spending.opens(self.time))
+        elif not is_used_up:
+            time = next_chance()
+        return max(time, self.soon)
 
     @property
     def soon(self) -> float:

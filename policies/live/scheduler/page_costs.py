@@ -57,7 +57,7 @@ def settle(
             expected = choices.lost_cost[page] / choices.lost_fetches[page]
             choices.lost_cost[page] -= expected
             choices.lost_fetches[page] -= 1
-        elif time > max(choices.reported[page], choices.lost_until[page]):
+        elif time >= choices.lost_until[page] and time > choices.reported[page]:
             choices.reported[page] = min(time, latest)
             expected, choices.paid_cost[page] = choices.paid_cost[page], 0.0
             if expected > 0.0 and cost > 0.0 and choices.sent_period[page] == period:
@@ -96,8 +96,20 @@ def begin_costs(pages: PageTables, spending: Spending) -> None:
     spending.fetches = spending.before = int(spending.spend)
 
 
-def give_costs(pages: PageTables, rows: IntArray, costs: FloatArray) -> None:
-    """Set the costs of pages, (n,), where they are not NaN, and forget earlier ones of these."""
+def give_costs(
+    pages: PageTables, rows: IntArray, costs: FloatArray, new: IntArray | None = None
+) -> None:
+    """Set the costs of pages, (n,), where they are not NaN, and forget earlier ones of these.
+
+    ``new`` rows had other pages before; reports of earlier times are of those.
+    """
+    use_costs(pages, costs)
+    if not pages.uses_costs:
+        return
+    if new is not None:
+        for name in PAGE_FIELDS:
+            getattr(pages.choices, name)[new] = INITIAL.get(name, 0)
+        pages.choices.lost_until[new] = pages.pace.time
     choices, known = pages.choices, ~np.isnan(costs)
     given, costs = rows[known], costs[known]
     choices.cost[given], choices.cost_samples[given] = costs, 1
@@ -107,12 +119,6 @@ def give_costs(pages: PageTables, rows: IntArray, costs: FloatArray) -> None:
         np.add.at(choices.cost_counts, groups, 1)
     write_costs(pages, rows)
     look_up(pages)
-
-
-def begin_fetches(pages: PageTables, rows: IntArray) -> None:
-    """Forget fetches and costs of the pages that were in some rows before."""
-    for name in PAGE_FIELDS:
-        getattr(pages.choices, name)[rows] = INITIAL.get(name, 0)
 
 
 def settle_costs(

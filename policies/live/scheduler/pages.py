@@ -37,11 +37,10 @@ from policies.live.scheduler.states import (
     with_room,
 )
 
-OPTIONAL_ARRAYS = {
-    *(f"columns.{name}" for name in COLUMNS),
-    *(f"learner.{name}" for name in PageLearner(1.0, 0).arrays()),
-    *(f"choices.{name}" for name in COST_FIELDS),
+OPTIONAL_ARRAYS = {f"columns.{name}" for name in COLUMNS} | {
+    f"learner.{name}" for name in PageLearner(1.0, 0).arrays()
 }
+OPTIONAL_ARRAYS |= {f"choices.{name}" for name in COST_FIELDS}
 """Names of the arrays of a saved state that only some schedulers have."""
 
 

@@ -264,6 +264,45 @@ def test_reports_of_two_lost_fetches_count_both():
     assert cost_of(scheduler, "a") == 1.5  # the mean of 2.5, 0.5, 1, 2
 
 
+def test_pages_that_change_while_they_are_fetched_keep_their_reserve():
+    scheduler = CrawlScheduler("Greedy", 1000.0, **{**CAP, "cap": 20.0})
+    scheduler.add([*"abc"], change_rate=1.0, last_crawl=0.0, cost=1.0)
+    assert len(scheduler.next_batch(0.1, 3)) == 3
+    scheduler.remove(["a"])
+    scheduler.move(["b"], ["z"])
+    scheduler.update(["c"], cost=2.0)
+    assert scheduler.report(["a", "b"], 0.1, cost=3.0) == 2
+    reserved = lambda: scheduler.overview()["period_spend"]  # noqa: E731
+    assert reserved() == 9.0
+    scheduler.report([*"zc"], 0.1, cost=[0.5, 1.0])
+    assert (reserved(), scheduler.overview()["spend"]) == (4.5, 2.5)
+    scheduler.next_batch(0.15, 9)
+    scheduler.add(["a"], change_rate=1.0, last_crawl=0.0, cost=1.0)
+    assert scheduler.next(0.2).id == "a"
+    before = reserved()
+    scheduler.report(["a"], 0.1, cost=0.5)  # of the page before
+    assert reserved() == before
+    scheduler.report(["a"], 0.2, cost=0.5)
+    assert reserved() == before - 2.5
+
+
+def test_pages_that_are_asked_for_keep_to_the_cap():
+    scheduler = CrawlScheduler("Greedy", 1000.0, burst=1.0, timeout=0.5, **CAP)
+    scheduler.add([*"abcde"], change_rate=1.0, cost=1.0)
+    granted = [page for page in "abcde" if scheduler.ask(0.4, page).id]
+    assert granted == [*"abc"]
+    scheduler.report(granted[:1], 0.4, cost=1.0)
+    assert scheduler.ask(0.5, "e").id == "e"
+    assert scheduler.ask(0.6, "d") == (None, 1.0)
+    scheduler.configure(0.7, cap=5.0)  # less than is spent
+    assert scheduler.ask(0.8, "d") == (None, 1.0)
+    assert scheduler.ask(1.2, "b").id == "b"  # its fetch before was lost
+    scheduler.report(["b"], 0.4, cost=0.5)
+    assert scheduler.ask(1.2, "c") == (None, 2.0)
+    scheduler.report(["b"], 1.2, cost=0.5)
+    assert scheduler.ask(1.2, "c").id == "c"
+
+
 def test_a_report_whose_time_was_rounded_is_that_of_the_fetch():
     scheduler = filled(bandwidth=1000.0, cost=1.0, **CAP)
     page, _ = scheduler.next(0.3004)

@@ -121,6 +121,8 @@ class Both:
                 page = Page(rows[k], own, host, copy, least=float(least[k]))
                 pages.append((key, page, own["importance"]))
         self.naive.begin_costs(costs[: len(ids)])
+        for _, page, _ in pages if self.naive.uses_costs else []:
+            page.begin = self.naive.time
         self.naive.add(pages)
         self.naive.give_costs(ids, costs[: len(ids)])
 
