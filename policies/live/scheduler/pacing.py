@@ -117,13 +117,18 @@ class Pace:
         self.spending = spending
         self.empty -= (1.0 - min(spending.mean, 1.0)) / self.bandwidth
 
-    def change(self, time: float, bandwidth: float | None, burst: float | None) -> None:
-        """Advance the clock, then change the bandwidth and burst; keep the saved fetches."""
+    def change(
+        self, time: float, bandwidth: float | None, burst: float | None, cap: float | None
+    ) -> None:
+        """Advance the clock, then change the bandwidth, burst and cap; keep the saved fetches."""
+        limit = None if cap is None else (self.spending or Spending()).check_cap(cap)
         if bandwidth is not None:
             bandwidth = quantity("bandwidth", bandwidth, above=0.0)
         burst = self.burst if burst is None else quantity("burst", burst)
         self.advance(time)
         self.burst, allowance = burst, self.allowance
+        if self.spending is not None:
+            self.spending.cap = self.spending.cap if limit is None else limit
         if bandwidth is not None:
             self.bandwidth = bandwidth
             self._allow(allowance)

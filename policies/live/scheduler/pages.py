@@ -40,7 +40,7 @@ from policies.live.scheduler.states import (
 OPTIONAL_ARRAYS = {f"columns.{name}" for name in COLUMNS} | {
     f"learner.{name}" for name in PageLearner(1.0, 0).arrays()
 }
-OPTIONAL_ARRAYS |= {f"choices.{name}" for name in COST_FIELDS}
+OPTIONAL_ARRAYS |= {"search.rates", *(f"choices.{name}" for name in COST_FIELDS)}
 """Names of the arrays of a saved state that only some schedulers have."""
 
 
@@ -215,8 +215,9 @@ class PageTables:
         self, rows: IntArray, columns: Mapping[str, FloatArray], parameters: FloatArray | None
     ) -> None:
         """Store columns of pages, and the parameters of their crawl values, in some rows."""
-        for name in columns.keys() - {"cost"}:
-            column = columns[name]
+        for name, column in columns.items():
+            if name == "cost":  # a column of choices
+                continue
             room = (*column.shape[:-1], self.choices.status.size)
             self.columns.setdefault(name, np.zeros(room))[..., rows] = column
         if parameters is None:
@@ -334,6 +335,8 @@ class PageTables:
         search = {"last_crawl": pages["last_crawl"], "counted": pages["counted"]}
         if not self.values.apart:
             search["carried"] = self.lazy.parameters[:, -1]
+        if not self.values.apart and self.allocated and self.uses_costs:
+            search["rates"] = self.lazy.parameters[:, 0]  # costs have changed since
         choices = self.choices._asdict().items()
         groups: dict[str, Mapping[str, NDArray[Any]]] = {
             "choices": {name: a for name, a in choices if a.size or name not in COST_FIELDS}
@@ -367,6 +370,8 @@ class PageTables:
         search = groups["search"]
         if "carried" in search and rows.size:
             self.lazy.parameters[:, 1] = search.pop("carried")
+        if "rates" in search:
+            self.lazy.parameters[:, 0] = search["rates"]
         for name in ("last_crawl", "counted"):
             self.lazy.pages[name] = search[name]
         self.arguments = choices_table(self.choices), lazy_table(self.lazy)

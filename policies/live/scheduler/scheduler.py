@@ -19,7 +19,7 @@ from policies.live.scheduler.page_learning import forget, mean_interval
 from policies.live.scheduler.pages import OPTIONAL_ARRAYS, PageTables
 from policies.live.scheduler.price import Price
 from policies.live.scheduler.reading import amounts, as_ids
-from policies.live.scheduler.spending import Spending, capped
+from policies.live.scheduler.spending import capped
 from policies.live.scheduler.warming import warm
 
 BURST = 0.01
@@ -147,13 +147,9 @@ class CrawlScheduler(Members, Events, Asking):
         cap: float | None = None,
     ) -> None:
         """Change settings from a time on; see :class:`CrawlScheduler` for them."""
-        if cap is not None:
-            (self.pace.spending or Spending()).check_cap(cap)
         settings = {"timeout": timeout, "retry": retry}
         changes = {k: quantity(k, x, above=0.0) for k, x in settings.items() if x is not None}
-        self.pace.change(time, bandwidth, burst)
-        if cap is not None and self.pace.spending is not None:
-            self.pace.spending.cap = float(cap)
+        self.pace.change(time, bandwidth, burst, cap)
         self.pages.allocated &= bandwidth is None
         lines = self.pages.choices.lines
         if "timeout" in changes:

@@ -186,15 +186,12 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         cap: float | None = None,
     ) -> None:
         """Change settings; see :meth:`CrawlScheduler.configure`."""
-        spending = self.pace.spending or Spending()
-        limit = None if cap is None else spending.check_cap(cap)
         settings = {"timeout": timeout, "retry": retry}
         for name, value in settings.items():
             if value is not None:
                 quantity(name, value, above=0.0)
-        self.pace.change(time, bandwidth, burst)
-        self._ask_all("configure", time=self.time, **settings, cap=limit)
-        spending.cap = limit or spending.cap
+        self.pace.change(time, bandwidth, burst, cap)
+        self._ask_all("configure", time=self.time, **settings, cap=cap)
         self._set_shares()
 
     def reset_clock(self, time: float) -> None:

@@ -18,30 +18,19 @@ class Spending:
     For the cap it counts with ``max_cost`` until then, in the period in which it was handed out.
     So the actual spend is never above the cap; a lost fetch, or one whose report has no cost, keeps
     its reserve.
-
-    Attributes:
-        cap: largest spend of the fetches handed out in each period [k, k + 1) * cap_period.
-        max_cost: largest cost of a fetch; 0 without a cap.
-        mean_known: mean of all costs that were known before the first fetch.
-        fetches: number of fetches that were handed out.
-        before: how many of them were handed out before the first cost, at cost 1.
-        spend: their total cost.
-        overcharged: number of reports of a cost above ``max_cost``.
-        next_lookup: number of known costs at which pages without a cost follow them again.
-        period: number k of the period of the last fetch, and ``period_spend``, its reserved spend.
     """
 
-    cap: float = math.inf
-    cap_period: float = math.inf
-    max_cost: float = 0.0
-    mean_known: float = 1.0
-    fetches: int = 0
-    before: int = 0
-    spend: float = 0.0
-    overcharged: int = 0
-    next_lookup: int = 1
-    period: float = -math.inf
-    period_spend: float = 0.0
+    cap: float = math.inf  # largest spend of the fetches handed out in a period
+    cap_period: float = math.inf  # length of the periods [k, k + 1) * cap_period
+    max_cost: float = 0.0  # largest cost of a fetch; 0 without a cap
+    mean_known: float = 1.0  # mean of all costs that were known before the first fetch
+    fetches: int = 0  # fetches that were handed out
+    before: int = 0  # those of them that were handed out before the first cost, at cost 1
+    spend: float = 0.0  # total cost of the fetches
+    overcharged: int = 0  # reports of a cost above max_cost
+    next_lookup: int = 1  # known costs at which pages without a cost follow them again
+    period: float = -math.inf  # number k of the period of the last fetch
+    period_spend: float = 0.0  # what is reserved in that period
 
     @property
     def has_cap(self) -> bool:

@@ -192,6 +192,15 @@ def test_rates_are_allocated_by_costs():
     assert fetch_times(same, 210.0, 200.0) == fetch_times(scheduler, 210.0, 200.0)
 
 
+def test_a_restored_scheduler_of_rates_goes_on_as_before():
+    scheduler, rng = filled("ChangeRateCrawl", 30.0, cost=1.0), np.random.default_rng(0)
+    for time in np.arange(1.0, 8.0, 0.2):
+        pages = scheduler.next_batch(time, 1)
+        scheduler.report(pages, time, cost=rng.uniform(0.2, 9.0, pages.size))
+    same = CrawlScheduler.from_state(scheduler.state())
+    assert fetch_times(same, 20.0, 8.0) == fetch_times(scheduler, 20.0, 8.0)
+
+
 def test_pages_are_asked_for_by_their_value_per_unit_of_cost():
     scheduler = CrawlScheduler("Greedy", 2e5, burst=2.0)
     cost = np.where(np.arange(40) % 2, 2e4, 1e3)
