@@ -27,6 +27,11 @@ class Page:
     cost: float = 1.0  # by which its value is divided
     paid: float = 0.0  # the cost that was expected of its fetch, 0 if it is reported
     period: float = math.nan  # of the cap, when it was handed out
+    unreported: list = field(
+        default_factory=list
+    )  # expected costs of fetches before, without report
+    begin: float = -math.inf  # reports of earlier times are of these
+    reported: float = -math.inf  # the time of the latest fetch that was reported
 
 
 @dataclass
@@ -63,7 +68,7 @@ class NaiveScheduler:
         self.period, self.period_spend = -math.inf, 0.0
         self.known = {None: []}  # all costs, and those of each host
         self.spend, self.fetches, self.next_lookup = 0.0, 0, 1
-        self.uses_costs, self.mean_known, self.unit = cap < math.inf, 1.0, 1.0
+        self.uses_costs, self.mean_known = cap < math.inf, max_cost or 1.0
         self.value, self.bandwidth, self.timeout = value, bandwidth, timeout
         self.new_share, self.credit, self.allowance, self.time = new_share, 0.0, 0.0, 0.0
         self.retry, self.slack = retry or timeout, slack
@@ -104,7 +109,7 @@ class NaiveScheduler:
             for page in self.pages.values():
                 page.paid = float(page.state == "sent")
             self.spend = self.fetches = sum(page.paid for page in self.pages.values())
-            self.set_unit()
+            self.allowance += 1.0 - min(self.mean_known, 1.0)
 
     def give_costs(self, keys, costs):
         for key, cost in zip(keys, costs, strict=True):
@@ -115,34 +120,38 @@ class NaiveScheduler:
             self.pages[key].cost = self.expected(self.pages[key])
         self.look_up()
 
-    def settle(self, page, cost):
+    def settle(self, page, time, cost):
         """A fetch of a page ended, and its cost may be known."""
-        if not math.isnan(cost):
-            self.learn_cost(page, cost)
-            if page.paid:
-                self.allowance -= cost - page.paid
-                self.spend += cost - page.paid
-                if page.period == self.period:
-                    self.period_spend += cost - self.max_cost
-            page.cost = self.expected(page)
-        page.paid = 0.0
+        if page is None or page.state == "gone":
+            return
+        is_late = time < page.begin
+        if is_late and page.unreported:
+            paid = sum(page.unreported) / len(page.unreported)
+            page.unreported = [paid] * (len(page.unreported) - 1)
+        elif not is_late and time > page.reported:
+            page.reported = min(time, self.time + self.timeout)
+            paid, page.paid = page.paid, 0.0
+        else:
+            return
+        if math.isnan(cost):
+            return
+        self.learn_cost(page, cost)
+        page.cost = self.expected(page)
+        if paid:
+            self.allowance -= cost - paid
+            self.spend += cost - paid
+            if not is_late and page.period == self.period:
+                self.period_spend += cost - self.max_cost
 
     def look_up(self):
         """Values of pages without a cost follow when there are many more costs than before."""
         count = len(self.known[None])
-        if count:
-            self.mean_known = sum(self.known[None]) / count
-            self.set_unit()
         if count >= self.next_lookup:
+            self.mean_known = sum(self.known[None]) / count
             self.next_lookup = min(2 * count, count + max(len(self.pages), 1))
             for page in self.pages.values():
                 if page.state != "gone" and not page.costs:
                     page.cost = self.expected(page)
-
-    def set_unit(self):
-        """Before the first fetch the bandwidth pays 1, or the mean cost if that is small."""
-        if self.fetches == 0:
-            self.unit = self.mean_known if self.mean_known < 0.1 else 1.0
 
     def spend_at(self, time):
         """Return what is reserved of the cap in the period of a time."""
@@ -187,9 +196,9 @@ class NaiveScheduler:
 
     def gone(self, key, time, cost=math.nan):
         page = self.pages.get(key)
+        self.settle(page, time, cost)
         if self.is_old(page, time):
             return 1
-        self.settle(page, cost)
         end = min(time, self.time + self.timeout)
         self.leave(key, end)
         self.count_failure(page, end)
@@ -214,11 +223,11 @@ class NaiveScheduler:
         by, self.time = self.time - time, time
         if time // self.cap_period < self.period:  # what it had spent is not known any more
             self.period, self.period_spend = time // self.cap_period, self.cap
-            for page in self.pages.values():
-                page.period = math.nan
+        for page in self.pages.values():
+            page.period = math.nan
         for key, page in self.pages.items():
             page.copy = None if page.copy is None else min(page.copy, time)
-            for name in ("retry_at", "failure_time", "sent", "lost"):
+            for name in ("retry_at", "failure_time", "sent", "lost", "begin", "reported"):
                 setattr(page, name, getattr(page, name) - by)
             if page.state == "waiting":
                 least = -math.inf if page.copy is None else page.copy + page.least
@@ -231,7 +240,6 @@ class NaiveScheduler:
     def come_back(self, key, columns, host, copy):
         page = self.pages[key]
         page.parameters, page.host, page.copy, page.least = columns, host, copy, 0.0
-        page.paid = 0.0
         page.fails, page.retry_at = 0, -math.inf
         self.make_ready(key)
 
@@ -286,9 +294,9 @@ class NaiveScheduler:
 
     def report(self, key, time, cost=math.nan):
         page = self.pages.get(key)
+        self.settle(page, time, cost)
         if self.is_old(page, time):
             return 1
-        self.settle(page, cost)
         self.end(page, time)
         page.copy, page.fails, page.retry_at = time, 0, -math.inf
         for each in page.signals:
@@ -317,9 +325,9 @@ class NaiveScheduler:
     def fail(self, key, time, retry_at=None, counts=True, cost=math.nan):
         page = self.pages.get(key)
         latest = self.time + self.timeout
+        self.settle(page, time, cost)
         if self.is_old(page, time) or min(time, latest) <= page.failure_time:
             return 1
-        self.settle(page, cost)
         time = page.failure_time = min(time, latest)
         state = page.state
         self.end(page, time)
@@ -405,16 +413,15 @@ class NaiveScheduler:
 
     def next_batch(self, time, count):
         self.advance(time)
-        unit = self.unit
-        self.allowance = min(self.allowance, unit + (count - 1) * self.mean_cost())
-        if self.allowance < unit - 1e-9 or not self.pages:
+        self.allowance = min(self.allowance, 1.0 + (count - 1) * self.mean_cost())
+        if self.allowance < 1.0 - 1e-9 or not self.pages:
             return []
         if self.spend_at(self.time) + self.max_cost > self.cap:
             return []
         self.correct_clocks()
         self.open_all()
         chosen = []
-        while len(chosen) < count and self.allowance > unit - 1e-9:
+        while len(chosen) < count and self.allowance > 1.0 - 1e-9:
             if self.spend_at(self.time) + self.max_cost > self.cap:
                 break
             key = self.choose()
@@ -428,7 +435,10 @@ class NaiveScheduler:
                 host.opens = max(host.opens, self.time + host.gap)
             if self.cap < math.inf and self.time // self.cap_period > self.period:
                 self.period, self.period_spend = self.time // self.cap_period, 0.0
-            page.paid, page.period = self.expected(page), self.period
+            if page.paid:  # it has no report
+                page.unreported.append(page.paid)
+                page.begin = self.time - 1e-3 * self.timeout
+            page.paid, page.period = page.cost, self.period
             self.allowance -= page.paid
             self.spend, self.fetches = self.spend + page.paid, self.fetches + 1
             self.period_spend += self.max_cost

@@ -38,9 +38,8 @@ class Asking(PacedScheduler):
         pages.allocate()
         rows = np.zeros(count, np.int64)
         if count or not len(pages):  # pages that are gone are forgotten in time
-            limits = rows, self.pace.balance
-            taken = ready(take)(*pages.arguments, pages.values.value, self.time, *limits)
-            rows = rows[:taken]
+            state, now = (*pages.arguments, pages.values.value), self.time
+            rows = rows[: ready(take)(*state, now, rows, self.pace.balance)]
             self._pay(rows)
             pages.forget()
         return pages.ids.ids(rows)
@@ -49,9 +48,11 @@ class Asking(PacedScheduler):
         """Take the fetches of pages that were handed out of the bandwidth and the cap."""
         spending, choices = self.pace.spending, self.pages.choices
         if spending is None:
-            self.pace.take(rows.size)
+            self.pace.taken += rows.size
             return
-        self.pace.take(rows.size, float(choices.paid_cost[rows].sum()))
+        spend = float(choices.paid_cost[rows].sum())
+        self.pace.taken += spend
+        spending.hand_out(rows.size, spend, self.time)
         choices.sent_period[rows] = spending.period
 
     def _next_chance(self) -> float:
@@ -90,7 +91,7 @@ class Asking(PacedScheduler):
             ValueError: the page is unknown or gone, or ``burst`` is too short.
         """
         row, pages, pace = self.pages.row(page_id), self.pages, self.pace
-        if pages.values.apart and pace.most_saved < pace.unit + pace.mean_cost:
+        if pages.values.apart and pace.most_saved < 1.0 + pace.mean_cost:
             raise ValueError(
                 f"burst must be at least {pace.mean_cost / pace.bandwidth:g}, the time of a fetch, "
                 f"where pages are asked for, got {pace.burst:g}"
@@ -135,8 +136,7 @@ class Asking(PacedScheduler):
         by the rates of changes and signals; ``state``; ``failures``; ``value``, its crawl value;
         ``due``, the time at which it may be fetched and its value reaches that of the pages
         fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for never); and
-        ``why``, the reason in words. Where fetches have costs also ``cost``, that of its next
-        fetch, and ``cost_source``, of whose mean: ``page``, ``host``, ``all`` or ``none``.
+        ``why``, the reason in words; and ``cost``, of its next fetch, where fetches have costs.
         """
         row = self.pages.row(page_id, gone=True)
         self.pages.allocate()

@@ -38,7 +38,6 @@ from policies.live.scheduler.states import (
     Choices,
     choices_at,
     due_pages,
-    expected_cost,
     join_queue,
     leave_queue,
     opening_hosts,
@@ -47,6 +46,8 @@ from policies.live.scheduler.states import (
 MIN_RANKED = 8
 """Least number of pages of one batch for which the best pages are sorted in one pass."""
 MOST_DOUBLINGS = 60
+ROUNDING = 1e-3
+"""Share of the timeout by which the times of reports may be rounded down."""
 
 
 @inlined(forceinline=True)
@@ -311,11 +312,16 @@ def send(choices: Choices, lazy: LazyArgmax, page: int, now: float) -> None:
 
 
 @inlined(forceinline=True)
-def pay(choices: Choices, page: int) -> float:
+def pay(choices: Choices, page: int, now: float) -> float:
     """Return the expected cost of a page's fetch, and note it; 0 where fetches have no costs."""
     if choices.paid_cost.shape[0] == 0:
         return 0.0
-    choices.paid_cost[page] = expected_cost(choices, page)
+    if choices.paid_cost[page] > 0.0:
+        lines = choices.lines[0]
+        choices.lost_until[page] = now - lines.skew - ROUNDING * lines.timeout
+        choices.lost_cost[page] += choices.paid_cost[page]
+        choices.lost_fetches[page] += 1
+    choices.paid_cost[page] = choices.cost[page]
     return float(choices.paid_cost[page])
 
 
@@ -349,7 +355,7 @@ def take(
         if choices.status[page] == READY:
             last = page
         send(choices, lazy, page, now)
-        spend += pay(choices, page)
+        spend += pay(choices, page, now)
         pages[number] = page
         number += 1
     if last >= 0:
@@ -377,7 +383,7 @@ def hand_out(table: IntArray, search: IntArray, now: float, page: int) -> None:
     if choices.status[page] == NEW:
         leave_line(choices, page)
     send(choices, lazy, page, now)
-    pay(choices, page)
+    pay(choices, page, now)
 
 
 @compiled(types.void(types.int64[::1], VALUE, types.float64))

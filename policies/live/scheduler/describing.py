@@ -9,7 +9,6 @@ import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from policies.live.scheduler.choices import is_free
-from policies.live.scheduler.page_costs import costs_at
 from policies.live.scheduler.page_values import evidence_of
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
@@ -47,19 +46,8 @@ def description(
         facts["value"] = _value(pages, row, now)
         facts["due"] = _due(pages, row, facts["due"], price)
     if pages.uses_costs:
-        columns["cost"] = float(costs_at(pages, np.array([row]))[0])
-        facts["cost_source"] = _cost_source(pages, row)
+        columns["cost"] = float(pages.choices.cost[row])
     return {**columns, "least_interval": float(choices.least[row]), **facts}
-
-
-def _cost_source(pages: PageTables, row: int) -> str:
-    """Return of what the expected cost of a page is the mean."""
-    choices, host = pages.choices, int(pages.choices.host[row])
-    if choices.cost_samples[row]:
-        return "page"
-    if host >= 0 and choices.cost_counts[host + 1]:
-        return "host"
-    return "all" if choices.cost_counts[0] else "none"
 
 
 def _earliest(pages: PageTables, row: int, state: int, now: float) -> tuple[float, str]:
@@ -128,10 +116,7 @@ def states_at(pages: PageTables, now: float) -> IntArray:
 def troubles(
     pages: PageTables, rows: IntArray, probability: FloatArray | None, now: float, rate: float
 ) -> dict[str, BoolArray]:
-    """Return which pages fail, starve or are late, (n,) each; ``probability`` of stale copies.
-
-    ``rate`` is that of all fetches.
-    """
+    """Return which pages fail, starve or are late, (n,) each; ``probability`` of stale copies."""
     ages = now - pages.lazy.pages["last_crawl"][rows]
     return {
         "failing": pages.choices.fails[rows] > 0,

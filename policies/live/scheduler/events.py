@@ -11,16 +11,13 @@ from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import one_of, real, whole
 from policies.live.scheduler.calls import Noted
-from policies.live.scheduler.ids import first_of_each
 from policies.live.scheduler.pacing import PacedScheduler
-from policies.live.scheduler.page_costs import settle_costs, use_costs
+from policies.live.scheduler.page_costs import settle_costs
 from policies.live.scheduler.page_learning import learn
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.reading import Ids, as_ids, read
 from policies.live.scheduler.reports import fail, give_back
 from policies.live.scheduler.signal_log import count_signals
-
-NO_MASK = np.zeros(0, np.bool_)
 
 
 class Events(PacedScheduler):
@@ -83,7 +80,8 @@ class Events(PacedScheduler):
 
         Reports of pages that are unknown or gone are ignored. So are old ones: of a fetch that is
         not later than the page's copy, or a failure that is not later than its last one. They
-        change nothing, so a report may come twice. Any other ends the fetch that is under way.
+        change nothing, so a report may come twice; except that the cost of a fetch that was lost
+        counts. Any other ends the fetch that is under way.
 
         Args:
             ids: the pages, (n,), whether they were handed out or not.
@@ -102,11 +100,12 @@ class Events(PacedScheduler):
                 all; None for ``times``.
             cost: what the fetches cost, > 0, (n,) or a number for all; None, or NaN for some, if it
                 is not known. It replaces the cost that was expected, in the bandwidth and the cap,
-                and is learned. Without it the cap keeps ``max_cost`` for the fetch.
+                and is learned. Without it the cap keeps ``max_cost`` for the fetch; so it does
+                after a report whose time is before the page was handed out again.
 
         Raises:
             ValueError: an unknown status; a time is not finite; ``changed`` is not n truth values;
-                a cost is not > 0, or the policy needs crawls of equal cost.
+                a cost is not > 0.
         """
         one_of("status", status, ("ok", "failed", "interrupted", "gone"))
         labels, pages = as_ids(ids), self.pages
@@ -114,6 +113,11 @@ class Events(PacedScheduler):
         fetches |= {"changed": changed, "cost": cost}
         arrays = read(fetches, labels.size, pages.num_sources)
         is_used, rows = pages.known(labels, gone=False)
+        lines = pages.choices.lines[0]
+        latest = self.time + lines["timeout"] + lines["skew"]
+        if "cost" in arrays or pages.uses_costs:
+            costs = arrays.pop("cost", np.full(labels.size, math.nan))[is_used]
+            settle_costs(pages, rows, arrays["times"][is_used], costs, latest)
         copies = pages.lazy.pages["last_crawl"][rows]
         is_new = (arrays["times"][is_used] > copies) | np.isinf(copies)
         is_used[is_used], rows = is_new, rows[is_new]
@@ -121,36 +125,23 @@ class Events(PacedScheduler):
         if rows.size == 0:
             return ignored
         arrays = {name: array[is_used] for name, array in arrays.items()}
-        if "cost" in arrays:
-            use_costs(pages, arrays["cost"])
-        moments, lines = arrays["times"], pages.choices.lines[0]
-        latest = self.time + lines["timeout"] + lines["skew"]
+        moments = arrays["times"]
         ends = np.minimum(arrays.get("ended", moments), latest)
-        is_new = np.ones(rows.size, np.bool_) if pages.uses_costs else NO_MASK
         if status == "gone":
             self._bury(rows, ends)
-            is_new = first_of_each(rows) if is_new.size else is_new
         elif status != "ok":
             until = arrays.get("retry_at", np.full(rows.size, math.nan))
             failures = rows, np.minimum(moments, latest), ends, until, status == "failed"
             state = *pages.arguments, pages.values.value
-            ignored += int(ready(fail)(*state, *failures, is_new, self.time))
+            ignored += int(ready(fail)(*state, *failures, self.time))
         else:
-            ignored += self._give_back(rows, moments, ends, arrays.get("changed"), is_new)
-        if is_new.size:
-            costs = arrays.get("cost", np.full(rows.size, math.nan))
-            settle_costs(pages, rows[is_new], costs[is_new])
+            ignored += self._give_back(rows, moments, ends, arrays.get("changed"))
         return ignored
 
     def _give_back(
-        self,
-        rows: IntArray,
-        times: FloatArray,
-        ends: FloatArray,
-        changed: BoolArray | None,
-        is_new: BoolArray,
+        self, rows: IntArray, times: FloatArray, ends: FloatArray, changed: BoolArray | None
     ) -> int:
-        """Record new copies of pages, and return the number of older ones, which are ignored."""
+        """Record new copies of pages, and return the number of ignored older copies."""
         pages, values = self.pages, self.pages.values
         if changed is not None:
             learn(pages, rows, times, changed)
@@ -158,7 +149,7 @@ class Events(PacedScheduler):
             pages.allocate()
             pages.carry(rows, times)
         functions = values.value, values.signal_weight
-        copies = rows, times, ends, pages.missed(rows, times), is_new
+        copies = rows, times, ends, pages.missed(rows, times)
         return int(ready(give_back)(*pages.arguments, *functions, *copies, self.time))
 
     def _bury(self, rows: IntArray, ends: FloatArray) -> None:

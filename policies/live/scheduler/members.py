@@ -15,7 +15,7 @@ from crawl_envs.types.arguments import flag, one_of, quantity, real, whole
 from policies.live.scheduler.ids import first_of_each
 from policies.live.scheduler.learning import LEARNED
 from policies.live.scheduler.pacing import PacedScheduler
-from policies.live.scheduler.page_costs import give_costs, use_costs
+from policies.live.scheduler.page_costs import give_costs
 from policies.live.scheduler.page_learning import first_columns
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.reading import Ids, as_ids, check_names, host_labels, read
@@ -73,12 +73,9 @@ class Members(PacedScheduler):
             return 0
         visit_arrays = {name: arrays.pop(name) for name in visits if name in arrays}
         costs = visit_arrays.pop("cost", np.full(labels.size, math.nan))
-        use_costs(pages, costs)
         arrays = {**first_columns(pages, labels.size), **arrays}
         check_names(arrays, pages.values.needs, pages.columns)
         parameters = pages.parameters(arrays)
-        if pages.uses_costs:
-            arrays["cost"] = np.ones(labels.size)
         rows, is_back = pages.place(labels)
         pages.write(rows, arrays, parameters)
         if pages.learner is not None:
@@ -89,10 +86,7 @@ class Members(PacedScheduler):
             if returning.size:
                 pages.write_learned(returning)
         self._write_visits(rows, visit_arrays)
-        if pages.uses_costs:
-            pages.choices.paid_cost[rows] = 0.0
-            pages.choices.cost_samples[rows[~is_back]] = 0
-            give_costs(pages, rows, costs)
+        give_costs(pages, rows, costs, rows[~is_back])
         pages.admit(rows[np.argsort(-arrays["importance"], kind="stable")])
         return int(rows.size)
 
@@ -115,15 +109,13 @@ class Members(PacedScheduler):
         unknown = [name for name in arrays if name not in pages.columns]
         if unknown:
             raise ValueError(f"{', '.join(unknown)} must be given when pages are added")
-        if costs is not None:
-            use_costs(pages, costs)
         if arrays:
             changed = pages.columns_at(rows) | arrays
             pages.write(rows, changed, pages.parameters(changed))
             if pages.learner is not None and set(arrays) & set(LEARNED):
                 pages.learner.begin(rows, changed, LEARNED)
             pages.weigh(rows)
-        if costs is not None and pages.uses_costs:
+        if costs is not None:
             give_costs(pages, rows, costs)
         if intervals is not None:
             pages.choices.least[rows] = intervals

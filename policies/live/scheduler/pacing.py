@@ -14,7 +14,7 @@ from policies.live.scheduler.calls import CHANGES, QUERIES, locked
 from policies.live.scheduler.spending import Spending
 
 ROUNDING = 1e-6
-"""Share of a unit by which the allowance may be too small, since times are rounded."""
+"""Cost of fetches by which the allowance may be too small, since times are rounded."""
 
 
 class Fetch(NamedTuple):
@@ -33,8 +33,7 @@ class Fetch(NamedTuple):
 class Pace:
     """A clock, and the fetches that a bandwidth allows up to its time.
 
-    A fetch is allowed while at least a unit is; its cost is then taken, if need be as a debt. The
-    unit is 1, or the mean of the costs known before the first fetch if that is below a tenth.
+    A fetch is allowed while a cost of 1 is; its cost is then taken, if need be as a debt.
 
     Args:
         bandwidth: cost of fetches per unit of time, > 0; a fetch costs 1 where none is known.
@@ -47,11 +46,7 @@ class Pace:
         empty: a past time at which the allowance was 0; it grows by ``bandwidth`` since then.
         taken: cost of the fetches since time ``empty``.
         spending: the spend of fetches and its cap; None without costs.
-        unit: what must be allowed for a fetch.
     """
-
-    spending: Spending | None = None
-    unit = 1.0
 
     def __init__(self, bandwidth: float, start: float, burst: float) -> None:
         self.bandwidth = quantity("bandwidth", bandwidth, above=0.0)
@@ -59,6 +54,7 @@ class Pace:
         self.burst = quantity("burst", burst)
         self.taken: float = 0
         self.clamped = 0
+        self.spending: Spending | None = None
 
     @property
     def allowance(self) -> float:
@@ -67,8 +63,8 @@ class Pace:
 
     @property
     def most_saved(self) -> float:
-        """The largest cost of fetches that may be saved for later, with the next unit."""
-        return self.unit + self.burst * self.bandwidth
+        """The largest cost of fetches that may be saved for later, with 1 for the next."""
+        return 1.0 + self.burst * self.bandwidth
 
     @property
     def fetch_rate(self) -> float:
@@ -83,8 +79,7 @@ class Pace:
     @property
     def is_used_up(self) -> bool:
         """Whether no fetch may be made now, by the bandwidth."""
-        unit, paid = self.unit, self.bandwidth * (self.time - self.empty)
-        return paid - self.taken < unit - (ROUNDING * unit + self.bandwidth * math.ulp(self.time))
+        return self.allowance < 1.0 - self._rounding()
 
     @property
     def is_capped(self) -> bool:
@@ -96,10 +91,10 @@ class Pace:
         """The cost of fetches up to which a further one may be made now."""
         if self.spending is None:
             return math.inf
-        return self.allowance + self._rounding() - self.unit
+        return self.allowance + self._rounding() - 1.0
 
     def _rounding(self) -> float:
-        return ROUNDING * self.unit + self.bandwidth * math.ulp(self.time)
+        return ROUNDING + self.bandwidth * math.ulp(self.time)
 
     def advance(self, time: float) -> None:
         """Move the clock forward to a time; count a time before the clock and ignore it."""
@@ -113,28 +108,27 @@ class Pace:
             raise ValueError(f"time must be before the clock, {self.time:g}, got {time:g}")
         by = self.time - time
         self.time, self.empty = time, self.empty - by
+        if self.spending is not None:
+            self.spending.turn_back(time)
         return by
 
-    def take(self, fetches: int, spend: float | None = None) -> None:
-        """Take fetches of an expected spend; None without costs."""
-        self.taken += fetches if spend is None else spend
-        if self.spending is not None and spend is not None:
-            self.spending.hand_out(fetches, spend, self.time)
+    def use_costs(self, spending: Spending) -> None:
+        """Begin to count costs; with small ones the next fetch need not wait for a cost of 1."""
+        self.spending = spending
+        self.empty -= (1.0 - min(spending.mean, 1.0)) / self.bandwidth
 
-    def settle(self, spend: float, period_spend: float) -> None:
-        """Change the spend, and that of the cap's period, after costs were reported."""
-        assert self.spending is not None
-        self.taken += spend
-        self.spending.spend += spend
-        self.spending.period_spend += period_spend
-
-    def change(self, time: float, bandwidth: float | None, burst: float | None) -> None:
-        """Advance the clock, then change the bandwidth and burst; keep the saved fetches."""
+    def change(
+        self, time: float, bandwidth: float | None, burst: float | None, cap: float | None
+    ) -> None:
+        """Advance the clock, then change the bandwidth, burst and cap; keep the saved fetches."""
+        limit = None if cap is None else (self.spending or Spending()).check_cap(cap)
         if bandwidth is not None:
             bandwidth = quantity("bandwidth", bandwidth, above=0.0)
         burst = self.burst if burst is None else quantity("burst", burst)
         self.advance(time)
         self.burst, allowance = burst, self.allowance
+        if self.spending is not None:
+            self.spending.cap = self.spending.cap if limit is None else limit
         if bandwidth is not None:
             self.bandwidth = bandwidth
             self._allow(allowance)
@@ -151,7 +145,7 @@ class Pace:
     def allowed(self, count: int) -> int:
         """Return how many of ``count`` fetches may be made now; with costs, at most."""
         if self.spending is not None:
-            self.limit(max(self.most_saved, self.unit + (count - 1) * self.spending.mean))
+            self.limit(max(self.most_saved, 1.0 + (count - 1) * self.spending.mean))
             return 0 if self.is_used_up else self.spending.room(self.time, count)
         self.limit(max(self.most_saved, count))
         return max(min(count, math.floor(self.allowance + self._rounding())), 0)
@@ -161,12 +155,13 @@ class Pace:
 
         ``next_chance`` returns the earliest time at which a page is available.
         """
-        opens = -math.inf
+        is_used_up = self.is_used_up
+        time = self.empty + (self.taken + 1) / self.bandwidth if is_used_up else -math.inf
         if self.spending is not None and self.is_capped:
-            opens = self.spending.opens(self.time)
-        if self.is_used_up:
-            opens = max(opens, self.empty + (self.taken + self.unit) / self.bandwidth)
-        return max(next_chance() if opens == -math.inf else opens, self.soon)
+            time = max(time, self.spending.opens(self.time))
+        elif not is_used_up:
+            time = next_chance()
+        return max(time, self.soon)
 
     @property
     def soon(self) -> float:
@@ -175,15 +170,14 @@ class Pace:
 
     def state(self) -> dict[str, Any]:
         """Return all attributes by name, for :meth:`restore`."""
-        state = {k: value for k, value in vars(self).items() if k not in ("spending", "unit")}
-        return state if self.spending is None else state | {"spending": self.spending.state()}
+        spending = None if self.spending is None else dict(vars(self.spending))
+        return vars(self) | {"spending": spending}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Load the attributes that :meth:`state` returned."""
-        vars(self).update({name: state[name] for name in vars(self)})
-        if "spending" in state:
-            self.spending = Spending.restored(state["spending"])
-            self.unit = self.spending.unit
+        vars(self).update({name: state[name] for name in vars(self) if name in state})
+        if state.get("spending") is not None:
+            self.spending = Spending(**state["spending"])
 
 
 class PacedScheduler:

@@ -1,10 +1,9 @@
 """Expect the costs of fetches by page: given at first, then learned from reports.
 
 A page's cost is the mean of its last reports, of which the cost given for it counts as one. A page
-without any has the mean of all costs of its host so far, else that of all pages, else 1. It is
-looked up when the page is handed out. The crawl value is per unit of cost; for pages without a cost
-it follows when the number of known costs has doubled, or has grown by the number of pages. Then
-rates are allocated again, too.
+without any has the mean of all costs of its host so far, else that of all pages, else 1; it follows
+when the number of known costs has doubled, or has grown by the number of pages. Then rates are
+allocated again, too. The crawl value is per unit of cost.
 """
 
 from __future__ import annotations
@@ -14,161 +13,155 @@ import math
 import numpy as np
 from numba import types
 
-from crawl_envs.compiled.compiling import compiled, inlined, ready
+from crawl_envs.compiled.compiling import compiled, ready
 from crawl_envs.types import FloatArray, IntArray
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.spending import Spending
 from policies.live.scheduler.states import (
-    ABSENT,
+    FIELDS,
+    INITIAL,
     SENT,
-    Choices,
     choices_at,
     choices_table,
-    expected_cost,
     with_room,
 )
 
 MAX_SAMPLES = 8
 """Number of costs after which the mean of a page forgets its oldest ones."""
-_ROWS, _TIMES = types.int64[::1], types.float64[::1]
+PAGE_FIELDS = [field.name for field in FIELDS if "P" in field.axes]
+_ROWS, _TIMES, _REAL = types.int64[::1], types.float64[::1], types.float64
 
 
-@inlined()
-def learn_cost(choices: Choices, page: int, cost: float) -> None:
-    """Add a cost to the means of its page, of its host, and of all pages."""
-    samples = min(choices.cost_samples[page] + 1, MAX_SAMPLES)
-    if samples == 1:
-        choices.mean_cost[page] = cost
-    else:
-        choices.mean_cost[page] += (cost - choices.mean_cost[page]) / samples
-    choices.cost_samples[page] = samples
-    host = choices.host[page]
-    choices.cost_sums[0] += cost
-    choices.cost_counts[0] += 1
-    if host >= 0:
-        choices.cost_sums[host + 1] += cost
-        choices.cost_counts[host + 1] += 1
-
-
-@compiled(types.void(_ROWS, _ROWS, _TIMES))
-def learn_costs(table: IntArray, pages: IntArray, costs: FloatArray) -> None:
-    """Learn costs of pages; NaN is no cost."""
-    choices = choices_at(table)
-    for position in range(pages.shape[0]):
-        if not math.isnan(costs[position]):
-            learn_cost(choices, pages[position], costs[position])
-
-
-@compiled(types.void(_ROWS, _ROWS, _TIMES))
-def expect_costs(table: IntArray, pages: IntArray, costs: FloatArray) -> None:
-    """Write the expected cost of each page to ``costs``, (n,)."""
-    choices = choices_at(table)
-    for position in range(pages.shape[0]):
-        costs[position] = expected_cost(choices, pages[position])
-
-
-@compiled(types.void(_ROWS, _ROWS, _TIMES, types.float64, types.float64, _TIMES))
+@compiled(types.void(_ROWS, _ROWS, *(_TIMES, _TIMES, _REAL, _REAL, _REAL, _TIMES)))
 def settle(
     table: IntArray,
     pages: IntArray,
+    times: FloatArray,
     costs: FloatArray,
+    latest: float,
     period: float,
     max_cost: float,
     changes: FloatArray,
 ) -> None:
     """Replace the expected costs of fetches by those reported, which are learned; NaN is no cost.
 
-    ``changes``, (2,), get the changes of the spend, and of that of fetches handed out in
-    ``period``, where each has reserved ``max_cost``.
+    ``times`` are those of the fetches, (n,); one after ``latest`` counts as that. A report from
+    before a page was handed out again is of an earlier fetch, which was lost. ``changes``, (2,),
+    get the changes of the spend, and of that of fetches handed out in ``period``, where each has
+    reserved ``max_cost``.
     """
     choices = choices_at(table)
     for position in range(pages.shape[0]):
-        page, cost = pages[position], costs[position]
-        expected, choices.paid_cost[page] = choices.paid_cost[page], 0.0
+        page, time, cost, expected = pages[position], times[position], costs[position], 0.0
+        if time < choices.lost_until[page] and choices.lost_fetches[page] > 0:
+            expected = choices.lost_cost[page] / choices.lost_fetches[page]
+            choices.lost_cost[page] -= expected
+            choices.lost_fetches[page] -= 1
+        elif time >= choices.lost_until[page] and time > choices.reported[page]:
+            choices.reported[page] = min(time, latest)
+            expected, choices.paid_cost[page] = choices.paid_cost[page], 0.0
+            if expected > 0.0 and cost > 0.0 and choices.sent_period[page] == period:
+                changes[1] += cost - max_cost
+        else:  # it was reported before
+            continue
         if math.isnan(cost):
             continue
-        learn_cost(choices, page, cost)
-        if expected > 0.0:
-            changes[0] += cost - expected
-            if choices.sent_period[page] == period:
-                changes[1] += cost - max_cost
+        changes[0] += cost - expected if expected > 0.0 else 0.0
+        samples = min(choices.cost_samples[page] + 1, MAX_SAMPLES)
+        mean = choices.cost[page] if samples > 1 else cost
+        choices.cost[page], choices.cost_samples[page] = mean + (cost - mean) / samples, samples
+        choices.cost_sums[0] += cost
+        choices.cost_counts[0] += 1
+        group = choices.host[page] + 1
+        if group > 0:
+            choices.cost_sums[group] += cost
+            choices.cost_counts[group] += 1
 
 
 def use_costs(pages: PageTables, costs: FloatArray) -> None:
-    """Begin to count costs if some, (n,), are known; fetches under way have cost 1."""
+    """Begin to count costs if some, (n,), are known."""
     known = costs[~np.isnan(costs)]
-    if pages.uses_costs or not known.size:
+    if pages.pace.spending is None and known.size:
+        begin_costs(pages, Spending(mean_known=float(known.mean())))
+
+
+def begin_costs(pages: PageTables, spending: Spending) -> None:
+    """Begin to count costs; fetches under way have cost 1."""
+    room, choices = pages.choices.status.size, pages.choices
+    pages.choices = choices = with_room(choices, {"P": room, "G": choices.first.size})
+    pages.arguments = choices_table(choices), pages.arguments[1]
+    choices.paid_cost[choices.status == SENT] = 1.0
+    pages.pace.use_costs(spending)
+    spending.spend = float(choices.paid_cost.sum())
+    spending.fetches = spending.before = int(spending.spend)
+
+
+def give_costs(
+    pages: PageTables, rows: IntArray, costs: FloatArray, new: IntArray | None = None
+) -> None:
+    """Set the costs of pages, (n,), where they are not NaN, and forget earlier ones of these.
+
+    ``new`` rows had other pages before; reports of earlier times are of those.
+    """
+    use_costs(pages, costs)
+    if not pages.uses_costs:
         return
-    room, pace = pages.choices.status.size, pages.pace
-    pages.choices = with_room(pages.choices, {"P": room, "G": pages.choices.first.size})
-    pages.arguments = choices_table(pages.choices), pages.arguments[1]
-    if pages.columns:
-        pages.columns["cost"] = np.ones(room)
-    sent = pages.choices.status == SENT
-    pages.choices.paid_cost[sent] = 1.0
-    pace.spending = Spending() if pace.spending is None else pace.spending
-    pace.spending.fetches = pace.spending.before = int(sent.sum())
-    pace.spending.spend = float(sent.sum())
-    pace.spending.set_mean_known(float(known.mean()))
-    pace.unit = pace.spending.unit
-
-
-def give_costs(pages: PageTables, rows: IntArray, costs: FloatArray) -> None:
-    """Set the costs of pages, (n,), where they are not NaN, and forget earlier ones of these."""
-    known = ~np.isnan(costs)
-    pages.choices.cost_samples[rows[known]] = 0
-    ready(learn_costs)(pages.arguments[0], rows, costs)
+    if new is not None:
+        for name in PAGE_FIELDS:
+            getattr(pages.choices, name)[new] = INITIAL.get(name, 0)
+        pages.choices.lost_until[new] = pages.pace.time
+    choices, known = pages.choices, ~np.isnan(costs)
+    given, costs = rows[known], costs[known]
+    choices.cost[given], choices.cost_samples[given] = costs, 1
+    hosts = choices.host[given]
+    for groups, some in ((np.zeros_like(hosts), costs), (hosts[hosts >= 0] + 1, costs[hosts >= 0])):
+        np.add.at(choices.cost_sums, groups, some)
+        np.add.at(choices.cost_counts, groups, 1)
     write_costs(pages, rows)
     look_up(pages)
 
 
-def settle_costs(pages: PageTables, rows: IntArray, costs: FloatArray) -> None:
-    """Replace the expected costs of fetches of pages by those reported, (n,), NaN for none."""
-    spending, changes = pages.pace.spending, np.zeros(2)
-    assert spending is not None
-    period = spending.period if spending.has_cap else math.nan
-    ready(settle)(pages.arguments[0], rows, costs, period, spending.max_cost, changes)
-    pages.pace.settle(*changes.tolist())
+def settle_costs(
+    pages: PageTables, rows: IntArray, times: FloatArray, costs: FloatArray, latest: float
+) -> None:
+    """Replace the expected costs of fetches at some times by those reported, (n,), NaN for none."""
+    use_costs(pages, costs)
+    pace, changes = pages.pace, np.zeros(2)
+    if (spending := pace.spending) is None:
+        return
+    limits = latest, spending.period, spending.max_cost
+    ready(settle)(pages.arguments[0], rows, times, costs, *limits, changes)
+    pace.taken += changes[0]
+    spending.spend += changes[0]
     if spending.has_cap:
+        spending.period_spend += changes[1]
         spending.overcharged += int((costs > spending.max_cost).sum())
-    changed = rows[~np.isnan(costs)]
-    changed = np.unique(changed[pages.choices.status[changed] != ABSENT])
+    changed = np.unique(rows[~np.isnan(costs) & (pages.choices.cost_samples[rows] > 0)])
     if changed.size and pages.values.apart:
         write_costs(pages, changed)
         pages.admit(changed, only_ready=True)
     look_up(pages)
 
 
-def costs_at(pages: PageTables, rows: IntArray) -> FloatArray:
-    """Return the costs that fetches of some rows are expected to have, (n,)."""
-    costs = np.empty(rows.size)
-    ready(expect_costs)(pages.arguments[0], rows, costs)
-    return costs
-
-
 def write_costs(pages: PageTables, rows: IntArray) -> None:
-    """Store the expected costs of pages, by which their crawl values change."""
+    """Let the costs of pages without any follow those of others, and crawl values of all rows."""
+    choices, hosts = pages.choices, pages.choices.host[rows] + 1
+    groups = np.where(choices.cost_counts[hosts] > 0, hosts, 0)
+    if choices.cost_counts[0]:
+        means = choices.cost_sums[groups] / choices.cost_counts[groups]
+        choices.cost[rows] = np.where(choices.cost_samples[rows] > 0, choices.cost[rows], means)
     columns = pages.columns_at(rows)
-    before, columns["cost"] = columns["cost"], costs_at(pages, rows)
-    if np.array_equal(before, columns["cost"]):
-        return
     pages.write(rows, columns, pages.parameters(columns))
     pages.weigh(rows)
 
 
 def look_up(pages: PageTables) -> None:
-    """Let crawl values follow the known costs, when there are twice as many, or by as many pages.
-
-    Values of pages with a cost of their own follow at once.
-    """
+    """Let all costs and crawl values follow the known costs, when these are many more."""
     spending, choices = pages.pace.spending, pages.choices
-    assert spending is not None
     count = int(choices.cost_counts[0])
-    if count:
-        spending.set_mean_known(float(choices.cost_sums[0]) / count)
-        pages.pace.unit = spending.unit
-    if count < spending.next_lookup:
+    if spending is None or count < spending.next_lookup:
         return
+    spending.mean_known = float(choices.cost_sums[0]) / count
     spending.next_lookup = min(2 * count, count + max(len(pages.ids), 1))
     if pages.learner is not None:
         pages.learner.rescale(len(pages.ids) / pages.pace.fetch_rate)

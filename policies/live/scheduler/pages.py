@@ -37,11 +37,10 @@ from policies.live.scheduler.states import (
     with_room,
 )
 
-OPTIONAL_ARRAYS = {
-    *(f"columns.{name}" for name in (*COLUMNS, "cost")),
-    *(f"learner.{name}" for name in PageLearner(1.0, 0).arrays()),
-    *(f"choices.{name}" for name in COST_FIELDS),
+OPTIONAL_ARRAYS = {f"columns.{name}" for name in COLUMNS} | {
+    f"learner.{name}" for name in PageLearner(1.0, 0).arrays()
 }
+OPTIONAL_ARRAYS |= {"search.rates", *(f"choices.{name}" for name in COST_FIELDS)}
 """Names of the arrays of a saved state that only some schedulers have."""
 
 
@@ -92,7 +91,7 @@ class PageTables:
     @property
     def uses_costs(self) -> bool:
         """Whether fetches have costs; else all cost 1."""
-        return self.choices.mean_cost.size > 0
+        return self.pace.spending is not None
 
     # Rows
 
@@ -176,9 +175,11 @@ class PageTables:
         """Move the waits and limits of pages and hosts back by a time; cap copies at the clock."""
         now = self.pace.time
         choices, copies = self.choices, self.lazy.pages["last_crawl"]
-        names = "opens", "held", "opening", "retry_at", "failure_time", "due"
+        names = ["opens", "held", "opening", "retry_at", "failure_time", "due"]
+        names += ["reported", "lost_until"]
         for times in (getattr(choices, name) for name in names):
             times -= by
+        choices.sent_period[:] = -np.inf
         copies[:] = np.where(np.isfinite(copies), np.minimum(copies, now), copies)
         waits = choices.status == WAITING
         earliest = np.where(np.isfinite(copies), copies + choices.least, -np.inf)
@@ -202,8 +203,9 @@ class PageTables:
     # Columns and values
 
     def columns_at(self, rows: IntArray) -> dict[str, FloatArray]:
-        """Return the columns of the pages in some rows by name."""
-        return {name: column[..., rows] for name, column in self.columns.items()}
+        """Return the columns of the pages in some rows by name, also their costs if they have."""
+        costs = {"cost": self.choices.cost[rows]} if self.uses_costs else {}
+        return {name: column[..., rows] for name, column in self.columns.items()} | costs
 
     def parameters(self, columns: Mapping[str, FloatArray]) -> FloatArray | None:
         """Return the parameters of the pages' crawl values, (n, P); None if pages interact."""
@@ -214,6 +216,8 @@ class PageTables:
     ) -> None:
         """Store columns of pages, and the parameters of their crawl values, in some rows."""
         for name, column in columns.items():
+            if name == "cost":  # a column of choices
+                continue
             room = (*column.shape[:-1], self.choices.status.size)
             self.columns.setdefault(name, np.zeros(room))[..., rows] = column
         if parameters is None:
@@ -331,6 +335,8 @@ class PageTables:
         search = {"last_crawl": pages["last_crawl"], "counted": pages["counted"]}
         if not self.values.apart:
             search["carried"] = self.lazy.parameters[:, -1]
+        if not self.values.apart and self.allocated and self.uses_costs:
+            search["rates"] = self.lazy.parameters[:, 0]  # costs have changed since
         choices = self.choices._asdict().items()
         groups: dict[str, Mapping[str, NDArray[Any]]] = {
             "choices": {name: a for name, a in choices if a.size or name not in COST_FIELDS}
@@ -364,6 +370,8 @@ class PageTables:
         search = groups["search"]
         if "carried" in search and rows.size:
             self.lazy.parameters[:, 1] = search.pop("carried")
+        if "rates" in search:
+            self.lazy.parameters[:, 0] = search["rates"]
         for name in ("last_crawl", "counted"):
             self.lazy.pages[name] = search[name]
         self.arguments = choices_table(self.choices), lazy_table(self.lazy)

@@ -48,9 +48,8 @@ class Price:
 
     @property
     def fill(self) -> float:
-        """The share of the largest saving that is left beyond a unit, in [0, 1]."""
-        unit = self.pace.unit
-        share = (self.pace.allowance - unit) / (self.pace.most_saved - unit)
+        """The share of the largest saving that is left beyond one fetch, in [0, 1]."""
+        share = (self.pace.allowance - 1.0) / (self.pace.most_saved - 1.0)
         return min(max(share, 0.0), 1.0)
 
     @property

@@ -145,8 +145,7 @@ def check_names(
     if missing:
         way_out = "scripts.estimate writes it for the pages of a crawl log; RoundRobin needs none"
         raise ValueError(f"{', '.join(missing)} must be given: the policy needs it; {way_out}")
-    earlier = [name for name in before if name != "cost"]
-    if earlier and set(columns) != set(earlier):
+    if before and set(columns) != set(before):
         raise ValueError(
-            f"columns must be {', '.join(earlier)} as in earlier calls, got {', '.join(columns)}"
+            f"columns must be {', '.join(before)} as in earlier calls, got {', '.join(columns)}"
         )

@@ -10,7 +10,7 @@ from numba import types
 from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled
 from crawl_envs.compiled.heap import set_due
 from crawl_envs.compiled.lazy_argmax import lazy_at
-from crawl_envs.types import BoolArray, FloatArray, IntArray
+from crawl_envs.types import FloatArray, IntArray
 from policies.live.scheduler.choices import (
     count_failure,
     end_fetch,
@@ -22,13 +22,11 @@ from policies.live.scheduler.choices import (
 from policies.live.scheduler.signal_log import forget_signals, pass_copy, weight_of
 from policies.live.scheduler.states import GONE, PARKED, SENT, WAITING, choices_at, due_pages
 
-_ROWS, _TIMES, _MASK = types.int64[::1], types.float64[::1], types.boolean[::1]
+_ROWS, _TIMES = types.int64[::1], types.float64[::1]
 
 
 @compiled(
-    types.int64(
-        *(_ROWS, _ROWS, VALUE, SIGNAL_WEIGHT, _ROWS, _TIMES, _TIMES, _TIMES, _MASK, types.float64)
-    )
+    types.int64(_ROWS, _ROWS, VALUE, SIGNAL_WEIGHT, _ROWS, _TIMES, _TIMES, _TIMES, types.float64)
 )
 def give_back(
     table: IntArray,
@@ -39,14 +37,12 @@ def give_back(
     times: FloatArray,
     ends: FloatArray,
     more: FloatArray,
-    is_used: BoolArray,
     now: float,
 ) -> int:
     """Record new copies of pages; return the number of older copies, which are ignored.
 
     ``times`` are the times of the copies, and ``ends`` the times at which the fetches ended.
     ``more`` is a weight per page that is added to that of the signals after the copy, (n,).
-    ``is_used`` is set to False for those that are ignored, unless it is empty.
     """
     choices, lazy, ignored = choices_at(table), lazy_at(search), 0
     for position in range(pages.shape[0]):
@@ -54,8 +50,6 @@ def give_back(
         status, record = choices.status[page], lazy.pages[page]
         if time <= record.last_crawl < math.inf:
             ignored += 1
-            if is_used.shape[0] > 0:
-                is_used[position] = False
             continue
         interval = time - record.last_crawl
         end_fetch(choices, page, ends[position])
@@ -72,9 +66,7 @@ def give_back(
 
 
 @compiled(
-    types.int64(
-        *(_ROWS, _ROWS, VALUE, _ROWS, _TIMES, _TIMES, _TIMES, types.boolean, _MASK, types.float64)
-    )
+    types.int64(_ROWS, _ROWS, VALUE, _ROWS, _TIMES, _TIMES, _TIMES, types.boolean, types.float64)
 )
 def fail(
     table: IntArray,
@@ -85,21 +77,18 @@ def fail(
     ends: FloatArray,
     retry_at: FloatArray,
     counts: bool,
-    is_used: BoolArray,
     now: float,
 ) -> int:
     """Record fetches that brought no copy; return the number of older reports, which are ignored.
 
     Pages wait at least until ``retry_at``. If ``counts``, each fetch is a failure, after which
-    its page waits as well; else it counts as lost. ``is_used`` is as for :func:`give_back`.
+    its page waits as well; else it counts as lost.
     """
     choices, lazy, ignored = choices_at(table), lazy_at(search), 0
     for position in range(pages.shape[0]):
         page, time = pages[position], times[position]
         if time <= choices.failure_time[page]:
             ignored += 1
-            if is_used.shape[0] > 0:
-                is_used[position] = False
             continue
         choices.failure_time[page] = time
         if choices.status[page] != SENT:

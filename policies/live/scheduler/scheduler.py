@@ -14,12 +14,12 @@ from policies.live.scheduler.events import Events
 from policies.live.scheduler.files import Record
 from policies.live.scheduler.members import Members
 from policies.live.scheduler.pacing import Pace
-from policies.live.scheduler.page_costs import use_costs
+from policies.live.scheduler.page_costs import begin_costs
 from policies.live.scheduler.page_learning import forget, mean_interval
 from policies.live.scheduler.pages import OPTIONAL_ARRAYS, PageTables
 from policies.live.scheduler.price import Price
 from policies.live.scheduler.reading import amounts, as_ids
-from policies.live.scheduler.spending import Spending
+from policies.live.scheduler.spending import capped
 from policies.live.scheduler.warming import warm
 
 BURST = 0.01
@@ -109,7 +109,7 @@ class CrawlScheduler(Members, Events, Asking):
         cap_period: float | None = None,
         max_cost: float | None = None,
     ) -> None:
-        spending = Spending(cap, cap_period, max_cost)
+        spending = capped(cap, cap_period, max_cost)
         timeout = quantity("timeout", timeout, above=0.0)
         super().__init__(Pace(bandwidth, start, BURST * timeout if burst is None else burst))
         self.num_sources = whole("num_sources", num_sources, 1)
@@ -124,9 +124,8 @@ class CrawlScheduler(Members, Events, Asking):
         lines["skew"], lines["keep_gone"] = quantity("skew", skew), quantity("keep_gone", keep_gone)
         self.pages.choices.slack[:] = amounts("resolution", resolution, self.num_sources) + skew
         self.price = Price(self.pace, new_share)
-        if spending.has_cap:
-            self.pace.spending = spending
-            use_costs(self.pages, np.ones(1))
+        if spending is not None:
+            begin_costs(self.pages, spending)
 
     def __contains__(self, page_id: Any) -> bool:
         """Return whether a page is there, and not gone."""
@@ -148,13 +147,9 @@ class CrawlScheduler(Members, Events, Asking):
         cap: float | None = None,
     ) -> None:
         """Change settings from a time on; see :class:`CrawlScheduler` for them."""
-        if cap is not None:
-            (self.pace.spending or Spending()).check_cap(cap)
         settings = {"timeout": timeout, "retry": retry}
         changes = {k: quantity(k, x, above=0.0) for k, x in settings.items() if x is not None}
-        self.pace.change(time, bandwidth, burst)
-        if cap is not None and self.pace.spending is not None:
-            self.pace.spending.cap = float(cap)
+        self.pace.change(time, bandwidth, burst, cap)
         self.pages.allocated &= bandwidth is None
         lines = self.pages.choices.lines
         if "timeout" in changes:
@@ -170,11 +165,10 @@ class CrawlScheduler(Members, Events, Asking):
         length; waits that are over stay over, and forgotten pages stay forgotten. If the clock
         goes back by more than a mean interval, learned and given rates of the pages fetched since
         the new time are forgotten, as the intervals between their fetches were wrong. A cap counts
-        as used up until the next period if the clock goes back to an earlier one.
+        as used up until the next period if the clock goes back to an earlier one, and fetches under
+        way keep their reserve.
         """
-        by, spending = self.pace.turn_back(time), self.pace.spending
-        if spending is not None and spending.turn_back(time):
-            self.pages.choices.sent_period[:] = -np.inf
+        by = self.pace.turn_back(time)
         if by > mean_interval(self.pages):
             forget(self.pages, time)
         self.price.turn_back(by)

@@ -83,8 +83,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         first = CrawlScheduler(policy, bandwidth, **settings)  # each shard begins as it does
         super().__init__(Pace(bandwidth, first.time, first.burst))
         self._spendings: dict[int, dict[str, Any]] = {}
-        if first.pace.spending is not None:
-            self.pace.spending = Spending.restored(first.pace.spending.state())
+        self.pace.empty, self.pace.spending = first.pace.empty, first.pace.spending
         self._values, self.num_sources = first.pages.values, first.num_sources
         shards = whole("shards", shards, 1)
         one_of("backend", backend, BACKENDS)
@@ -105,8 +104,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         self._workers = Workers(partial(start, policy, first.state(), durable), folders)
         try:
             self._open(self._ask_all("open"))
-            if self.pace.spending is not None and self.pace.spending.has_cap:
-                self.configure(self.time, cap=self.pace.spending.cap)
+            if first.pace.spending is not None:
+                self.configure(self.time, cap=first.pace.spending.cap)
         except BaseException:
             self.close()
             raise
@@ -187,23 +186,18 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         cap: float | None = None,
     ) -> None:
         """Change settings; see :meth:`CrawlScheduler.configure`."""
-        spending = self.pace.spending or Spending()
-        limit = None if cap is None else spending.check_cap(cap)
         settings = {"timeout": timeout, "retry": retry}
         for name, value in settings.items():
             if value is not None:
                 quantity(name, value, above=0.0)
-        self.pace.change(time, bandwidth, burst)
-        self._ask_all("configure", time=self.time, **settings, cap=limit)
-        spending.cap = limit or spending.cap
+        self.pace.change(time, bandwidth, burst, cap)
+        self._ask_all("configure", time=self.time, **settings, cap=cap)
         self._set_shares()
 
     def reset_clock(self, time: float) -> None:
         """Take the clock back; see :meth:`CrawlScheduler.reset_clock`."""
         self._set_shares()  # lets the time pass
         self.pace.turn_back(time)
-        if self.pace.spending is not None:
-            self.pace.spending.turn_back(time)
         self._ask_all("reset_clock", time=time)
         self._exchange = None
 
@@ -317,7 +311,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         answers, spending = self._ask_all("overview", time=time).items(), self.pace.spending
         common = {}
         if spending is not None and spending.has_cap:
-            common["cap_left"] = spending.overview(self._not_before_clock(time))["cap_left"]
+            common["cap_left"] = spending.cap - spending.spend_at(self._not_before_clock(time))
         return {str(shard): answer.result | common for shard, answer in answers}
 
     def ask(self, time: float, page_id: Any) -> NoReturn:
@@ -388,9 +382,10 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
                 pace.taken += state["spend"] - (earlier["spend"] if earlier else state["before"])
                 self._spendings[shard] = state
         if self._spendings:
-            pace.spending = pace.spending or Spending()
-            pace.spending.add_up(self._spendings.values())
-            pace.unit = pace.spending.unit
+            spending = pace.spending or Spending()
+            spending.add_up(self._spendings.values())
+            if pace.spending is None:
+                pace.use_costs(spending)
         return answers
 
     def _ask(self, shard: int, call: str, **values: Any) -> Any:

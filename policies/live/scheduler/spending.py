@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from crawl_envs.types.arguments import quantity
 
-SMALL_COST = 0.1
-"""Mean cost below which the bandwidth pays that before the first fetch, else 1."""
 
-
+@dataclass
 class Spending:
     """The spend of the fetches that were handed out, and its hard limit in each period.
 
@@ -19,41 +18,19 @@ class Spending:
     For the cap it counts with ``max_cost`` until then, in the period in which it was handed out.
     So the actual spend is never above the cap; a lost fetch, or one whose report has no cost, keeps
     its reserve.
-
-    Args:
-        cap: largest spend of the fetches handed out in each period, >= max_cost; None for no cap.
-        cap_period: length of the periods [k, k + 1) * cap_period, > 0.
-        max_cost: largest cost of a fetch, > 0.
-
-    Attributes:
-        fetches: number of fetches that were handed out.
-        spend: their total cost.
-        before: how many of them were handed out before the first cost, at cost 1.
-        mean_known: mean of all costs that are known, 1 without any.
-        unit: what the bandwidth must have paid before the first fetch.
-        next_lookup: number of known costs at which pages without a cost look theirs up again.
-        period: number k of the period of the last fetch, and ``period_spend``, its reserved spend.
-        overcharged: number of reports of a cost above ``max_cost``.
     """
 
-    def __init__(self, cap: Any = None, cap_period: Any = None, max_cost: Any = None) -> None:
-        settings = {"cap": cap, "cap_period": cap_period, "max_cost": max_cost}
-        missing = [name for name, value in settings.items() if value is None]
-        if 0 < len(missing) < len(settings):
-            present = " and ".join(name for name in settings if name not in missing)
-            raise ValueError(
-                f"{' and '.join(missing)} must be given with {present}, got None: a cap needs its "
-                "period and the largest cost of a fetch, which is reserved until a report"
-            )
-        self.cap, self.cap_period, self.max_cost = math.inf, math.inf, 0.0
-        if not missing:
-            self.cap_period = quantity("cap_period", cap_period, above=0.0)
-            self.max_cost = quantity("max_cost", max_cost, above=0.0)
-            self.cap = self.check_cap(cap)
-        self.fetches = self.before = self.overcharged = 0
-        self.spend = self.period_spend = 0.0
-        self.mean_known = self.unit = 1.0
-        self.next_lookup, self.period = 1, -math.inf
+    cap: float = math.inf  # largest spend of the fetches handed out in a period
+    cap_period: float = math.inf  # length of the periods [k, k + 1) * cap_period
+    max_cost: float = 0.0  # largest cost of a fetch; 0 without a cap
+    mean_known: float = 1.0  # mean of all costs that were known before the first fetch
+    fetches: int = 0  # fetches that were handed out
+    before: int = 0  # those of them that were handed out before the first cost, at cost 1
+    spend: float = 0.0  # total cost of the fetches
+    overcharged: int = 0  # reports of a cost above max_cost
+    next_lookup: int = 1  # known costs at which pages without a cost follow them again
+    period: float = -math.inf  # number k of the period of the last fetch
+    period_spend: float = 0.0  # what is reserved in that period
 
     @property
     def has_cap(self) -> bool:
@@ -64,12 +41,6 @@ class Spending:
     def mean(self) -> float:
         """The mean cost of the fetches that were handed out, or of all known costs before them."""
         return self.spend / self.fetches if self.fetches else self.mean_known
-
-    def set_mean_known(self, mean: float) -> None:
-        """Set the mean of all known costs; small ones before the first fetch set the unit."""
-        self.mean_known = mean
-        if self.fetches == 0:
-            self.unit = mean if mean < SMALL_COST else 1.0
 
     def check_cap(self, cap: Any) -> float:
         """Return a new cap; ValueError if there is no period for it, or it is too low."""
@@ -95,8 +66,7 @@ class Spending:
         if not self.has_cap:
             return count
         spend = self.spend_at(time)
-        free = (self.cap - spend) / self.max_cost
-        fetches = math.floor(min(max(free, 0.0), count))
+        fetches = math.floor(min(max((self.cap - spend) / self.max_cost, 0.0), count))
         exceeds = spend + fetches * self.max_cost > self.cap  # by rounding
         return fetches - (exceeds and fetches > 0)
 
@@ -108,30 +78,24 @@ class Spending:
 
     def hand_out(self, fetches: int, spend: float, time: float) -> None:
         """Add fetches of an expected spend, at a time."""
-        if fetches and self.has_cap and (period := time // self.cap_period) > self.period:
+        if fetches and (period := time // self.cap_period) > self.period:
             self.period, self.period_spend = period, 0.0
         self.fetches, self.spend = self.fetches + fetches, self.spend + spend
         self.period_spend += fetches * self.max_cost
 
     def add_up(self, parts: Collection[Mapping[str, Any]]) -> None:
-        """Set the spend to the sum of some states; each reserves its part of the common cap."""
-        for name in ("fetches", "before", "overcharged", "spend"):
+        """Set the spend to the sum of those of shards; each reserves its part of the common cap."""
+        for name in ("fetches", "spend", "mean_known"):
             setattr(self, name, sum(part[name] for part in parts))
-        self.mean_known = sum(part["mean_known"] for part in parts) / len(parts)
-        self.unit = min(part["unit"] for part in parts)
+        self.mean_known /= len(parts)
         self.period = max(self.period, *(part["period"] for part in parts))
         present = [part for part in parts if part["period"] == self.period]
         self.period_spend = sum(part["period_spend"] for part in present)
 
-    def turn_back(self, time: float) -> bool:
-        """Set the clock back; return whether that is to an earlier period, which is then used up.
-
-        What was spent in that period is not known any more.
-        """
-        earlier = self.has_cap and time // self.cap_period < self.period
-        if earlier:
-            self.period, self.period_spend = time // self.cap_period, self.cap
-        return earlier
+    def turn_back(self, time: float) -> None:
+        """Set the clock back; an earlier period is used up, as its spend is not known any more."""
+        if (period := time // self.cap_period) < self.period:
+            self.period, self.period_spend = period, self.cap
 
     def overview(self, time: float) -> dict[str, float]:
         """Return the spend and the cap at a time by name."""
@@ -141,13 +105,21 @@ class Spending:
         left = {"period_spend": spend, "cap_left": self.cap - spend}
         return {"spend": self.spend, **left, "overcharged": self.overcharged}
 
-    def state(self) -> dict[str, Any]:
-        """Return all attributes by name, for :meth:`restored`."""
-        return dict(vars(self))
 
-    @classmethod
-    def restored(cls, state: Mapping[str, Any]) -> Spending:
-        """Return the spending whose :meth:`state` is given."""
-        spending = cls()
-        vars(spending).update({name: state[name] for name in vars(spending)})
-        return spending
+def capped(cap: Any, cap_period: Any, max_cost: Any) -> Spending | None:
+    """Return a spending with a cap, whose three settings are > 0; None if they all are."""
+    settings = {"cap": cap, "cap_period": cap_period, "max_cost": max_cost}
+    missing = [name for name, value in settings.items() if value is None]
+    if len(missing) == len(settings):
+        return None
+    if missing:
+        present = " and ".join(name for name in settings if name not in missing)
+        raise ValueError(
+            f"{' and '.join(missing)} must be given with {present}, got None: a cap needs its "
+            "period and the largest cost of a fetch, which is reserved until a report"
+        )
+    period = quantity("cap_period", cap_period, above=0.0)
+    largest = quantity("max_cost", max_cost, above=0.0)
+    spending = Spending(cap_period=period, max_cost=largest, mean_known=largest)
+    spending.cap = spending.check_cap(cap)
+    return spending

@@ -108,12 +108,18 @@ class Choices(NamedTuple):
     event_source: Annotated[SmallArray, np.int32, "E"]
     event_next: Annotated[SmallArray, np.int32, "E"]
     slack: Annotated[FloatArray, np.float64, "S"]
-    # where costs are used: the mean cost of each page, of how many costs; what its fetch under way
-    # was expected to cost, 0 if it is reported; the period of the cap in which it was handed out
-    mean_cost: Annotated[FloatArray, np.float64, "P"]
+    # where costs are used: the expected cost of each page, the number of its costs in that mean;
+    # the expected cost of its last fetch, 0 if it is reported, and the period of the cap in which
+    # it was handed out; the time of the last reported fetch; the expected costs and the number of
+    # lost ones without report, and the time before which reports are of these
+    cost: Annotated[FloatArray, np.float64, "P"]
     cost_samples: Annotated[SmallArray, np.int32, "P"]
     paid_cost: Annotated[FloatArray, np.float64, "P"]
     sent_period: Annotated[FloatArray, np.float64, "P"]
+    reported: Annotated[FloatArray, np.float64, "P"]
+    lost_cost: Annotated[FloatArray, np.float64, "P"]
+    lost_fetches: Annotated[SmallArray, np.int32, "P"]
+    lost_until: Annotated[FloatArray, np.float64, "P"]
     # sums and numbers of all costs so far, and of those of host h at h + 1
     cost_sums: Annotated[FloatArray, np.float64, "G"]
     cost_counts: Annotated[IntArray, np.int64, "G"]
@@ -126,8 +132,10 @@ CHOICES = StateType("Choices", FIELDS)
 INITIAL = {
     **dict.fromkeys(("host", "first", "opening_place", "due_place", "newest"), -1),
     **dict.fromkeys(("opens", "held", "retry_at", "failure_time", "sent_period"), -math.inf),
+    **dict.fromkeys(("reported", "lost_until"), -math.inf),
     **dict.fromkeys(("opening", "due"), math.inf),
     "most": NO_LIMIT,
+    "cost": 1.0,
 }
 
 
@@ -171,18 +179,6 @@ def opening_hosts(choices: Choices) -> IndexedHeap:
 def due_pages(choices: Choices) -> IndexedHeap:
     """Return the heap of sent, waiting and gone pages, ordered by when that state ends."""
     return IndexedHeap(choices.due, choices.due_page, choices.due_place, choices.due_size)
-
-
-@inlined(forceinline=True)
-def expected_cost(choices: Choices, page: int) -> float:
-    """Return a page's mean cost, else that of its host, else that of all, else 1."""
-    if choices.cost_samples[page] > 0:
-        return float(choices.mean_cost[page])
-    group = choices.host[page] + 1
-    if choices.cost_counts[group] == 0:
-        group = 0
-    count = choices.cost_counts[group]
-    return float(choices.cost_sums[group] / count) if count > 0 else 1.0
 
 
 def sort_heap(due: FloatArray, entries: IntArray, place: IntArray) -> None:

@@ -10,7 +10,7 @@ from crawl_envs.compiled.compiling import ready
 from policies.live.scheduler.choices import admit, hand_out, look, take, value_now
 from policies.live.scheduler.ids import PageIds
 from policies.live.scheduler.learning import LEARNED, PageLearner
-from policies.live.scheduler.page_costs import expect_costs, learn_costs, settle
+from policies.live.scheduler.page_costs import settle
 from policies.live.scheduler.page_values import PageValues
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.reading import as_ids
@@ -19,7 +19,7 @@ from policies.live.scheduler.signal_log import count_signals, signals_until, wei
 
 KERNELS: tuple[Any, ...] = (
     *(admit, count_signals, dismiss, fail, give_back, hand_out, look, reopen, revive),
-    *(signals_until, take, weigh, value_now, expect_costs, learn_costs, settle),
+    *(signals_until, take, weigh, value_now, settle),
 )
 """Kernels that the calls of a scheduler use on the tables of its pages."""
 

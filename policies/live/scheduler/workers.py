@@ -76,7 +76,7 @@ class Shard:
             return Answer(result, error, 0, 0.0)
         level = float(self.scheduler.pages.choices.lines["level"][0])
         spending = self.scheduler.pace.spending
-        state = None if spending is None else spending.state()
+        state = None if spending is None else dict(vars(spending))
         return Answer(result, error, getattr(self.scheduler, "total", 0), level, state)
 
     def _open(self) -> dict[str, Any]:

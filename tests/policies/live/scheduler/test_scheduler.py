@@ -121,6 +121,8 @@ class Both:
                 page = Page(rows[k], own, host, copy, least=float(least[k]))
                 pages.append((key, page, own["importance"]))
         self.naive.begin_costs(costs[: len(ids)])
+        for _, page, _ in pages if self.naive.uses_costs else []:
+            page.begin = self.naive.time
         self.naive.add(pages)
         self.naive.give_costs(ids, costs[: len(ids)])
 
@@ -132,7 +134,7 @@ class Both:
     def gone(self, rng):
         key, time = int(rng.choice(self.naive.present())), self.time + 100.0 * (rng.random() < 0.5)
         cost = self.some_costs(rng, 1)
-        self.begin([key], [time], cost)
+        self.begin([key], cost)
         old = self.naive.gone(key, time, cost[0])
         assert self.scheduler.report([key], time, "gone", cost=cost) == old
         self.naive.look_up()
@@ -189,11 +191,11 @@ class Both:
         self.scheduler.hold(name, until)
         self.naive.hold(name, until)
 
-    def begin(self, keys, times, costs):
-        """The first cost of a report that is not old is the first of all."""
-        fetches = zip(keys, times, costs, strict=True)
+    def begin(self, keys, costs):
+        """The first cost of a report of a page is the first of all."""
+        present = self.naive.present()
         self.naive.begin_costs(
-            [c for key, t, c in fetches if not self.naive.is_old(self.naive.pages.get(key), t)]
+            [cost for key, cost in zip(keys, costs, strict=True) if key in present]
         )
 
     def report(self, rng):
@@ -204,7 +206,7 @@ class Both:
             [-rng.exponential(0.02), 0.0, 0.1, 50.0], p=[0.5, 0.2, 0.2, 0.1]
         )
         cost = self.some_costs(rng, 1)
-        self.begin([key], [moment], cost)
+        self.begin([key], cost)
         old = self.naive.report(key, moment, cost[0])
         assert self.scheduler.report([key], moment, cost=cost) == old
         self.naive.look_up()
@@ -218,7 +220,7 @@ class Both:
 
     def fail_at(self, rng, keys, times, status, at=None):
         counts, costs = status == "failed", self.some_costs(rng, len(keys))
-        self.begin(keys, times, costs)
+        self.begin(keys, costs)
         fetches = zip(keys, times, costs, strict=True)
         old = [self.naive.fail(key, time, at, counts, cost) for key, time, cost in fetches]
         assert self.scheduler.report(keys, times, status, retry_at=at, cost=costs) == sum(old)
@@ -238,7 +240,7 @@ class Both:
             )
         elif status == "ok":
             costs = self.some_costs(rng, len(keys))
-            self.begin(keys, times, costs)
+            self.begin(keys, costs)
             old = sum(self.naive.report(*each) for each in zip(keys, times, costs, strict=True))
             assert self.scheduler.report(keys, times, cost=costs) == old
             self.naive.look_up()
@@ -262,7 +264,7 @@ class Both:
         assert (spending is not None) == self.naive.uses_costs
         if spending is not None and pages:
             costs = [page.cost for page in pages.values()]
-            assert tables.columns["cost"][rows] == pytest.approx(costs, rel=1e-12)
+            assert tables.choices.cost[rows] == pytest.approx(costs, rel=1e-12)
             assert spending.spend == pytest.approx(self.naive.spend, rel=1e-12, abs=1e-12)
             assert spending.spend_at(self.naive.time) == self.naive.spend_at(self.naive.time)
         for name, host in self.naive.hosts.items():
