@@ -104,7 +104,7 @@ def give_costs(
     ``new`` rows had other pages before; reports of earlier times are of those.
     """
     use_costs(pages, costs)
-    if not pages.uses_costs:
+    if not pages.uses_costs or not rows.size:
         return
     if new is not None:
         for name in PAGE_FIELDS:
@@ -131,10 +131,11 @@ def settle_costs(
         return
     limits = latest, spending.period, spending.max_cost
     ready(settle)(pages.arguments[0], rows, times, costs, *limits, changes)
-    pace.taken += changes[0]
-    spending.spend += changes[0]
+    spend, period_spend = changes.tolist()
+    pace.taken += spend
+    spending.spend += spend
     if spending.has_cap:
-        spending.period_spend += changes[1]
+        spending.period_spend += period_spend
         spending.overcharged += int((costs > spending.max_cost).sum())
     changed = np.unique(rows[~np.isnan(costs) & (pages.choices.cost_samples[rows] > 0)])
     if changed.size and pages.values.apart:

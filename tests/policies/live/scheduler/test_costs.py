@@ -280,6 +280,7 @@ def test_pages_that_change_while_they_are_fetched_keep_their_reserve():
     scheduler.remove(["a"])
     scheduler.move(["b"], ["z"])
     scheduler.update(["c"], cost=2.0)
+    scheduler.update([], cost=[])
     assert scheduler.report(["a", "b"], 0.1, cost=3.0) == 2
     reserved = lambda: scheduler.overview()["period_spend"]  # noqa: E731
     assert reserved() == 9.0
