@@ -76,9 +76,9 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
       ``batch`` to a budget. Pages are crawled in order of their scores until the budget does not
       pay the next one; the next decision gets what remains.
     - ``action="refresh"``: ``MultiBinary(m)``, any set of pages in every slot; the number of crawls
-      is in the ledger, and in the reward with ``crawl_cost``. There is no budget: a slot lasts 1 / R
-      whatever its crawls cost. ``action_masks()`` has two entries per page, (2 m,), as MaskablePPO
-      expects it.
+      is in the ledger, and in the reward with ``crawl_cost``. There is no budget: a slot lasts
+      1 / R whatever its crawls cost. ``action_masks()`` has two entries per page, (2 m,), as
+      MaskablePPO expects it.
     - ``action="rates"``: ``Box(0, max(R, 1), (m,))`` float64, crawl rates for an epoch, on the same
       events, with the first decision at time 0; see ``CrawlHarmonic-v0``.
     - ``action="shares"``: ``Box(-1, 1, (m,))`` float32, the same in units of the bandwidth, for
@@ -133,10 +133,11 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
     ## Episode End
 
     Truncated at the end of the slot that follows the last crawl within the horizon; never
-    terminated. With costs this is the end of a slot of cost 1, whatever the last crawl costs. ``env.spec.max_episode_steps`` is the number of steps at the bandwidth of the
-    arguments, as Gymnasium's ``TimeAwareObservation`` needs it; with costs and ``action="page"``,
-    the largest possible number. A pinned instance with another bandwidth has episodes of another
-    length; a reset warns of longer ones. The argument
+    terminated. With costs this is the end of a slot of cost 1, whatever the last crawl costs.
+    ``env.spec.max_episode_steps`` is the number of steps at the bandwidth of the arguments, as
+    Gymnasium's ``TimeAwareObservation`` needs it; with costs and ``action="page"``, the largest
+    possible number. A pinned instance with another bandwidth has episodes of another length; a
+    reset warns of longer ones. The argument
     ``max_episode_steps`` of ``gymnasium.make`` adds a ``TimeLimit``: a shorter one truncates
     episodes earlier, a longer one never acts.
 

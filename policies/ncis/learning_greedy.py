@@ -128,7 +128,7 @@ class LearningGreedyNCIS(Policy):
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Update beliefs, costs and crawl values by the crawls of a log."""
         assert self.learner is not None
-        if log.cost is not None and tracker.problem.cost is None:
+        if log.cost is not None:
             self.cost[log.page] = log.cost
             self.learner.importance[log.page] = tracker.problem.importance[log.page] / log.cost
         self.learner.learn(log)

@@ -83,7 +83,10 @@ def choices_of(env, problem, form, policy, unbound):
         yield action, np.atleast_1d(unbound.choose(live.tracker())), env
         observation, _, _, over, _ = env.step(action)
         live.advance(core.last_log(), core.tracker().time)
-        unbound.update(core.last_log(), live.tracker())
+        log = core.last_log()
+        if log.cost is not None and live.problem.cost is not None:  # in the unit of the problem
+            log = log._replace(cost=live.problem.cost[log.page])
+        unbound.update(log, live.tracker())
         count += 1
     assert count >= 15
 

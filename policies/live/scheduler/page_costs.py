@@ -80,9 +80,8 @@ def settle(
 
 def use_costs(pages: PageTables, costs: FloatArray) -> None:
     """Begin to count costs if some, (n,), are known."""
-    known = costs[~np.isnan(costs)]
-    if pages.pace.spending is None and known.size:
-        begin_costs(pages, Spending(mean_known=float(known.mean())))
+    if pages.pace.spending is None and not np.isnan(costs).all():
+        begin_costs(pages, Spending(mean_known=float(np.nanmean(costs))))
 
 
 def begin_costs(pages: PageTables, spending: Spending) -> None:
@@ -110,10 +109,10 @@ def give_costs(
         for name in PAGE_FIELDS:
             getattr(pages.choices, name)[new] = INITIAL.get(name, 0)
         pages.choices.lost_until[new] = pages.pace.time
-    choices, known = pages.choices, ~np.isnan(costs)
-    given, costs = rows[known], costs[known]
-    choices.cost[given], choices.cost_samples[given] = costs, 1
-    hosts = choices.host[given]
+    choices, is_known = pages.choices, ~np.isnan(costs)
+    priced, costs = rows[is_known], costs[is_known]
+    choices.cost[priced], choices.cost_samples[priced] = costs, 1
+    hosts = choices.host[priced]
     for groups, some in ((np.zeros_like(hosts), costs), (hosts[hosts >= 0] + 1, costs[hosts >= 0])):
         np.add.at(choices.cost_sums, groups, some)
         np.add.at(choices.cost_counts, groups, 1)

@@ -102,8 +102,8 @@ class Spending:
         if not self.has_cap:
             return {"spend": self.spend}
         spend = self.spend_at(time)
-        left = {"period_spend": spend, "cap_left": self.cap - spend}
-        return {"spend": self.spend, **left, "overcharged": self.overcharged}
+        in_period = {"period_spend": spend, "cap_left": self.cap - spend}
+        return {"spend": self.spend, **in_period, "overcharged": self.overcharged}
 
 
 def capped(cap: Any, cap_period: Any, max_cost: Any) -> Spending | None:

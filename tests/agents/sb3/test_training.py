@@ -272,6 +272,10 @@ def test_an_algorithm_says_what_it_lacks(name, monkeypatch):
             "maskableppo needs env_args with action 'page', got 'refresh'",
         ),
         ({"algorithm": "sac"}, "sac needs env_args with action 'scores', got 'page'"),
+        (
+            {"env_args": {"cost_spread": 1.0}},
+            "env_args must not have cost_spread with action 'page'",
+        ),
         ({"start": "no/such/folder"}, r"start must be a folder with model\.zip .*no/such/folder"),
         ({"instance": {"weight": 1.0}}, "instance does not fit Instance: .*'weight'"),
         ({"instance": {"importance": [1], "change_rate": 1, "bandwidth": 1}}, "100 pages"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -55,9 +56,10 @@ def test_costs_of_a_table_with_missing_and_zero_values(tmp_path: Path) -> None:
     np.testing.assert_array_equal(log.cost, [100.0, nan, 0.0, 0.0, nan])
     assert log.notes[-1] == (
         "costs are those of column 'Size (bytes)', in bytes; missing, taken as the mean of the "
-        "page: 2; 0, part of the mean of the page: 2"
+        "page: 2; 0, part of the mean of the page: 2, which is at least 0.001 of the mean of all"
     )
-    assert expected_costs(log).tolist() == [50.0, 50.0, 50.0]  # of its host, and of all
+    # the mean of two, that of its host, and a thousandth of the mean of three
+    assert expected_costs(log).tolist() == pytest.approx([50.0, 50.0, 0.1 / 3.0])
     plain = read_crawl_log(path)
     assert plain.cost is plain.history.cost is None
     assert "'Size (bytes)' may be costs; --cost 'Size (bytes)' answers in bytes" in plain.notes
@@ -220,6 +222,22 @@ def test_pages_born_later_cost_their_first_crawl() -> None:
     none = Changes(np.empty(0, np.int64), np.empty(0))
     for name in ("Greedy", "BeliefNCIS", "RoundRobin"):
         assert test.freshness(name, 1.0, none) == pytest.approx(1.0)
+
+
+def test_costs_are_drawn_within_the_errors_of_their_means() -> None:
+    """Page 0 costs 1 or 3, page 1 always 2, each ten times: relative variance 1/4 * 10 / 18."""
+    crawls = [(page, float(t) + page / 2, False) for t in range(20) for page in (0, 1)]
+    log = make_log(crawls, num_pages=2)
+    cost = np.where(log.page == 0, 1.0 + 2.0 * (np.floor(log.time) % 2), 2.0)
+    costs = costs_within(with_costs(log, cost), 9.75, 19.75)
+    assert costs.paid * costs.mean == pytest.approx(2.0)
+    assert costs.error == pytest.approx(math.sqrt(0.25 * 10.0 / 18.0 / 10.0))
+    draws = np.array([costs.drawn(seed) for seed in range(4000)]) * costs.mean
+    assert draws.mean(axis=0) == pytest.approx(2.0, rel=0.01)
+    assert draws.std(axis=0) / 2.0 == pytest.approx(costs.error, rel=0.05)
+    assert np.array_equal(costs.drawn(3), costs.drawn(3))
+    equal = costs_within(with_costs(log, np.full(log.page.size, 2.0)), 9.75, 19.75)
+    assert np.array_equal(equal.drawn(3), equal.paid)
 
 
 def test_costs_are_part_of_what_is_played(log: CrawlLog) -> None:
