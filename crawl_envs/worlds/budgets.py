@@ -68,7 +68,7 @@ def within_budget(
         return action, spent
     if overspend == "error":
         raise ValueError(
-            f"action must spend at most the bandwidth, {budget[over][0]:g} per unit of time, "
+            f"action must spend at most the bandwidth {budget[over][0]:g} per unit of time, "
             f"got {spent[over][0]:g}"
         )
     factor = np.divide(budget, spent, out=np.ones_like(spent), where=over)
