@@ -11,7 +11,8 @@ In the settings of a project (Scrapy >= 2.13, the extra ``scrapy``)::
 setting                      meaning and default
 ===========================  =======================================================================
 ``RECRAWL_FOLDER``           folder of the state; each spider has a folder of its name in it
-``RECRAWL_BANDWIDTH``        fetches of pages per day; feeds, robots.txt and redirects come on top
+``RECRAWL_BANDWIDTH``        fetches of pages per day, or their cost per day with ``RECRAWL_COST``;
+                             feeds, robots.txt and redirects come on top
 ``RECRAWL_COST``             ``"bytes"``, as received, or ``"seconds"``, until an answer begins, for
                              a bandwidth of bytes or seconds per day; else each fetch costs 1
 ``RECRAWL_CAP``              hard limit of the spend in each period, none
