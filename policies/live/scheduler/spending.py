@@ -23,7 +23,7 @@ class Spending:
     cap: float = math.inf  # largest spend of the fetches handed out in a period
     cap_period: float = math.inf  # length of the periods [k, k + 1) * cap_period
     max_cost: float = 0.0  # largest cost of a fetch; 0 without a cap
-    mean_known: float = 1.0  # mean of all costs that were known before the first fetch
+    mean_known: float = 1.0  # mean of the known costs, for use before the first fetch
     fetches: int = 0  # fetches that were handed out
     before: int = 0  # those of them that were handed out before the first cost, at cost 1
     spend: float = 0.0  # total cost of the fetches
