@@ -1,6 +1,6 @@
 """Compiled building blocks: how functions are compiled and inlined, heaps, tables of arrays.
 
-Public modules: array_tables, compiling, heap, lazy_argmax.
+Public modules: array_tables, compiling, heap, lazy_argmax, promises.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from crawl_envs.compiled.array_tables import (
     zeros,
 )
 from crawl_envs.compiled.compiling import inlined
+from crawl_envs.compiled.promises import value_of
 
 GUARD = 1e-12
 """Rounding tolerance of a value below a bar, relative to the bar."""
@@ -140,24 +141,33 @@ class LazyArgmax(NamedTuple):
     due_page: Annotated[SmallArray, np.int32, "room"]
     # bounds of the values of the first members, inf where they are not known
     upper: Annotated[FloatArray, np.float64, "room"]
+    # when pages are due by promises, if there are any; see :func:`value_of`
+    promises: Annotated[FloatArray, np.float64, "promised 3"]
 
 
 FIELDS = fields_of(LazyArgmax)
 LAZY = StateType("LazyArgmax", FIELDS)
-INITIAL = {"pages": (0.0, 0.0, 0.0, ABSENT, 0), "wake": math.inf, "upper": math.inf}
+INITIAL: dict[str, Any] = {"pages": (0.0, 0.0, 0.0, ABSENT, 0)}
+INITIAL |= dict.fromkeys(("wake", "upper", "promises"), math.inf)
 
 
 def new_lazy_argmax(
-    parameters: FloatArray, num_pages: int, start: float = 0.0, grows: bool = False
+    parameters: FloatArray,
+    num_pages: int,
+    start: float = 0.0,
+    grows: bool = False,
+    promises: FloatArray | None = None,
 ) -> LazyArgmax:
     """Return a search for up to ``num_pages`` pages, without pages yet, from time ``start`` on.
 
-    ``parameters`` is the table of the value, (>= m, P), which others write. ``grows`` says that the
-    search may get room for many more pages.
+    ``parameters`` is the table of the value, (>= m, P), which others write; ``promises``, (m, 3),
+    says when pages are due (:func:`.promises.value_of`). ``grows`` says that the search may get
+    room for many more pages.
     """
     bars = 3 if grows or num_pages >= THREE_BAR_PAGES else 2
     lengths = {"m": num_pages, "room": num_pages // 8 + 64, "levels": bars}
     lazy = LazyArgmax(parameters, *zeros(FIELDS[1:], lengths, INITIAL))
+    lazy = lazy if promises is None else lazy._replace(promises=promises)
     lazy.levels["bar"] = math.inf
     lazy.search["horizon"] = lazy.search["until"] = -math.inf
     lazy.search["last"] = start
@@ -167,6 +177,8 @@ def new_lazy_argmax(
 def with_room(lazy: LazyArgmax, num_pages: int, width: int) -> LazyArgmax:
     """Return a copy of a search with room for ``num_pages`` pages of ``width`` parameters each."""
     lengths = {"m": num_pages, "rows": num_pages, "P": width, "room": num_pages // 8 + 64}
+    if lazy.promises.size:
+        lengths["promised"] = num_pages
     return LazyArgmax(*resized(lazy, FIELDS, lengths, INITIAL))
 
 
@@ -195,7 +207,7 @@ def value_at(lazy: LazyArgmax, value: Any, page: int, time: float, signals: floa
     """Return a page's value at a time, after more signals of weight ``signals``; -inf for NaN."""
     lazy.search[0].evaluated += 1
     elapsed, counted = time - lazy.pages[page].last_crawl, lazy.pages[page].counted + signals
-    current = value(lazy.parameters, page, elapsed, counted)
+    current = value_of(value, lazy.parameters, lazy.promises, page, elapsed, counted)
     if math.isnan(current):
         lazy.search[0].undefined = page + 1
         return -math.inf

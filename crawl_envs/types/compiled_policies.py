@@ -8,6 +8,7 @@ import numpy as np
 from numba import types
 
 from crawl_envs.compiled import BoolArray, FloatArray, IntArray
+from crawl_envs.compiled.promises import no_promises
 from crawl_envs.types.problem import Problem
 
 UNDEFINED = "the index of every page must be a number, got NaN for page {}"
@@ -22,13 +23,15 @@ class CompiledIndex(NamedTuple):
     Signals within ``delay_window`` after a crawl of their page are not counted. ``signal_weight``,
     of type ``crawl_envs.compiled.compiling.SIGNAL_WEIGHT``, returns the weight of each other
     signal, >= 0, from its source and age: the time from its page's last crawl to its arrival, inf
-    if unknown. None is a weight of 1.
+    if unknown. None is a weight of 1. ``promises``, (m, 3), says when pages are due whatever their
+    values (:func:`crawl_envs.compiled.promises.value_of`), (0, 3) for never.
     """
 
     value: Any
     parameters: FloatArray
     delay_window: float = 0.0
     signal_weight: Any = None
+    promises: FloatArray = no_promises()
 
 
 RESPONSE_DUE = 1.0 - 1e-9

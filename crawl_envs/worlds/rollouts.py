@@ -171,7 +171,7 @@ def _slotted(
         elapsed_state = np.zeros(num_pages), np.ones(num_pages, np.bool_)
         return ready(roll_learner), (*map(ready, form[:4]), form.memory, *elapsed_state), None
     if isinstance(form, CompiledIndex):
-        lazy = new_lazy_argmax(form.parameters, num_pages)
+        lazy = new_lazy_argmax(form.parameters, num_pages, promises=form.promises)
         weight = ready(form.signal_weight or count_alike)
         rule = ready(form.value), weight, form.delay_window
         return ready(roll_index), (lazy_table(lazy), *rule), lazy

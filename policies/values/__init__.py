@@ -1,6 +1,6 @@
 """Crawl values, exact and tabulated.
 
-Public modules: delays, kernels, lambert, ranking, series, tables.
+Public modules: delays, kernels, lambert, promises, ranking, series, tables.
 """
 
 from __future__ import annotations

@@ -10,15 +10,22 @@ import numpy as np
 from numba import types
 
 from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled, ready
+from crawl_envs.compiled.promises import value_of
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiled_policies import UNDEFINED, CompiledIndex
 
+_TABLES = types.float64[:, ::1], types.float64[:, ::1]
 _PAGE_STATE = (types.float64[::1], types.float64[::1], types.boolean[::1])
 
 
-@compiled(types.int64(VALUE, types.float64[:, ::1], *_PAGE_STATE))
+@compiled(types.int64(VALUE, *_TABLES, *_PAGE_STATE))
 def best_page(
-    value: Any, parameters: FloatArray, elapsed: FloatArray, signals: FloatArray, alive: BoolArray
+    value: Any,
+    parameters: FloatArray,
+    promises: FloatArray,
+    elapsed: FloatArray,
+    signals: FloatArray,
+    alive: BoolArray,
 ) -> int:
     """Return the alive page of the largest value, ties to the lowest index; 0 if none is alive.
 
@@ -28,7 +35,7 @@ def best_page(
     largest = -math.inf
     for page in range(elapsed.size):
         if alive[page]:
-            page_value = value(parameters, page, elapsed[page], signals[page])
+            page_value = value_of(value, parameters, promises, page, elapsed[page], signals[page])
             if math.isnan(page_value):
                 return -1 - page
             if best < 0 or page_value > largest:
@@ -37,15 +44,20 @@ def best_page(
     return max(best, 0)
 
 
-@compiled(types.float64[::1](VALUE, types.float64[:, ::1], *_PAGE_STATE))
+@compiled(types.float64[::1](VALUE, *_TABLES, *_PAGE_STATE))
 def page_values(
-    value: Any, parameters: FloatArray, elapsed: FloatArray, signals: FloatArray, alive: BoolArray
+    value: Any,
+    parameters: FloatArray,
+    promises: FloatArray,
+    elapsed: FloatArray,
+    signals: FloatArray,
+    alive: BoolArray,
 ) -> FloatArray:
     """Return the crawl value of every page, (m,); -inf for pages that are not alive."""
     values = np.full(elapsed.size, -math.inf)
     for page in range(elapsed.size):
         if alive[page]:
-            values[page] = value(parameters, page, elapsed[page], signals[page])
+            values[page] = value_of(value, parameters, promises, page, elapsed[page], signals[page])
     return values
 
 
@@ -153,7 +165,7 @@ def best_pages(
     """
     elapsed, signals, alive = page_state
     value = pointer(index.value) if elapsed.size < MAX_POINTER_PAGES else index.value
-    arguments = (value, index.parameters, elapsed, signals, alive)
+    arguments = (value, index.parameters, index.promises, elapsed, signals, alive)
     several = form == "scores" and batch > 1
     threshold = threshold if form == "refresh" else None
     if not several and threshold is None:

@@ -1,0 +1,34 @@
+"""Crawl values of pages with a longest interval between fetches: a page that is due comes first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from crawl_envs.compiled import FloatArray
+from crawl_envs.compiled.compiling import inlined
+
+DUE = 1e200
+"""The value of a page that is due is of this size, above all crawl values."""
+COLUMNS = 3
+"""Columns of a table of promises: a page is due from an age on, and its value is then DUE times a
+constant plus a slope times its age; the constant and the slope."""
+
+
+def no_promises() -> FloatArray:
+    """Return the table of promises of pages that have none, (0, 3)."""
+    return np.zeros((0, COLUMNS))
+
+
+@inlined(forceinline=True)
+def value_of(
+    value: Any, parameters: FloatArray, promises: FloatArray, page: int, age: float, signals: float
+) -> float:
+    """Return a page's crawl value, or if it is due by its promise, a value above all others.
+
+    ``promises`` has a row of ``COLUMNS`` numbers per page, or no rows. The value increases in age.
+    """
+    if promises.shape[0] > 0 and age >= promises[page, 0]:
+        return float(DUE * (promises[page, 1] + promises[page, 2] * age))
+    return float(value(parameters, page, age, signals))
