@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.compiled.compiling import ready
+from crawl_envs.compiled.promises import DUE
 from crawl_envs.types import IntArray
 from policies.live.scheduler.choices import hand_out, take, value_now
-from policies.live.scheduler.describing import description, stale, states_at, troubles
+from policies.live.scheduler.describing import description, promises_at, stale, states_at, troubles
 from policies.live.scheduler.pacing import Fetch, PacedScheduler
+from policies.live.scheduler.page_promises import renew_promises
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.price import Price
 from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
@@ -47,11 +49,11 @@ class Asking(PacedScheduler):
     def _pay(self, rows: IntArray) -> None:
         """Take the fetches of pages that were handed out of the bandwidth and the cap."""
         spending, choices = self.pace.spending, self.pages.choices
-        if spending is None:
-            self.pace.taken += rows.size
-            return
-        spend = float(choices.paid_cost[rows].sum())
+        spend = rows.size if spending is None else float(choices.paid_cost[rows].sum())
+        renew_promises(self.pages, spend, rows.size)
         self.pace.taken += spend
+        if spending is None:
+            return
         spending.hand_out(rows.size, spend, self.time)
         choices.sent_period[rows] = spending.period
 
@@ -78,7 +80,8 @@ class Asking(PacedScheduler):
         bandwidth is left (:class:`policies.live.scheduler.price.Price`), so that the bandwidth
         goes to the pages of the largest values. ``burst`` must be at least the time of one fetch,
         and should be the time of 20. With a policy that allocates rates, a page is granted when
-        it is due. A granted page counts as handed out: its fetch must be reported.
+        it is due; so is, with any, one that is due by its promise. A granted page counts as handed
+        out: its fetch must be reported.
 
         Args:
             time: the time of the question.
@@ -102,7 +105,7 @@ class Asking(PacedScheduler):
         if pace.is_used_up or pace.is_capped:
             return Fetch(None, pace.ask_again(self._next_chance))
         value = float(ready(value_now)(*pages.arguments, pages.values.value, pace.time, row))
-        if math.isnan(value) or not self._grants(value):
+        if math.isnan(value) or not (DUE <= value < math.inf or self._grants(value)):
             return Fetch(None, max(self._chance(row, value), pace.soon))
         ready(hand_out)(*pages.arguments, pace.time, row)
         self._pay(np.array([row]))
@@ -136,7 +139,7 @@ class Asking(PacedScheduler):
         by the rates of changes and signals; ``state``; ``failures``; ``value``, its crawl value;
         ``due``, the time at which it may be fetched and its value reaches that of the pages
         fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for never); and
-        ``why``, the reason in words; and ``cost``, of its next fetch, where fetches have costs.
+        ``why``, in words; where they are used ``cost``, ``most_interval`` and its ``deadline``.
         """
         row = self.pages.row(page_id, gone=True)
         self.pages.allocate()
@@ -155,6 +158,8 @@ class Asking(PacedScheduler):
             reason = f"the bandwidth is used up until {ask_again:g}"
         elif counts[READY] + counts[NEW]:
             reason = "there is a page to fetch"
+        for name, number in promises_at(self.pages, self.pages.living(), self.time).items():
+            states += f", {number:g} {name}"
         return f"{reason}; pages: {states}"
 
     def overview(self, time: float | None = None) -> dict[str, Any]:
@@ -167,7 +172,9 @@ class Asking(PacedScheduler):
         than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the cost of the fetches that
         may be made now. Where fetches have costs also ``spend``, their total cost; with a cap also
         ``period_spend``, reserved of it in this period, ``cap_left``, and ``overcharged``, the
-        number of reports of a cost above ``max_cost``.
+        number of reports of a cost above ``max_cost``. With promises also ``promised`` and
+        ``overdue`` pages, ``promised_share`` of the bandwidth (above 1 not all can be kept), past
+        ``late_fetches`` and ``most_late``, the longest time by which one was.
         """
         pages, now = self.pages, self._not_before_clock(time)
         pages.allocate()
@@ -185,4 +192,5 @@ class Asking(PacedScheduler):
             "held": int(np.count_nonzero(pages.choices.held > now)),
             "allowance": min(self.allowance, self.most_saved),
             **({} if spending is None else spending.overview(now)),
+            **promises_at(pages, rows, now),
         }

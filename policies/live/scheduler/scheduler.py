@@ -16,6 +16,7 @@ from policies.live.scheduler.members import Members
 from policies.live.scheduler.pacing import Pace
 from policies.live.scheduler.page_costs import begin_costs
 from policies.live.scheduler.page_learning import forget, mean_interval
+from policies.live.scheduler.page_promises import renew_promises
 from policies.live.scheduler.pages import OPTIONAL_ARRAYS, PageTables
 from policies.live.scheduler.price import Price
 from policies.live.scheduler.reading import amounts, as_ids
@@ -84,6 +85,9 @@ class CrawlScheduler(Members, Events, Asking):
         cap_period: length of the periods [k, k + 1) * cap_period, > 0.
         max_cost: largest cost of a fetch, > 0. If a report has a larger one, it counts in full, and
             as ``overcharged`` in :meth:`overview`.
+        most_interval: longest time from a copy to the next fetch, of pages added without one. Pages
+            that are due by it come first (:mod:`policies.values.promises`), so none is late except
+            by failures, limits of hosts, ``least_interval``, the cap or late calls.
 
     Raises:
         ValueError: an argument is out of its range or of another type.
@@ -108,6 +112,7 @@ class CrawlScheduler(Members, Events, Asking):
         cap: float | None = None,
         cap_period: float | None = None,
         max_cost: float | None = None,
+        most_interval: float | None = None,
     ) -> None:
         spending = capped(cap, cap_period, max_cost)
         timeout = quantity("timeout", timeout, above=0.0)
@@ -123,6 +128,8 @@ class CrawlScheduler(Members, Events, Asking):
         lines["new_share"] = share("new_share", new_share, above=True)
         lines["skew"], lines["keep_gone"] = quantity("skew", skew), quantity("keep_gone", keep_gone)
         self.pages.choices.slack[:] = amounts("resolution", resolution, self.num_sources) + skew
+        if most_interval is not None:
+            self.pages.most_interval = quantity("most_interval", most_interval, above=0.0)
         self.price = Price(self.pace, new_share)
         if spending is not None:
             begin_costs(self.pages, spending)
@@ -173,6 +180,7 @@ class CrawlScheduler(Members, Events, Asking):
             forget(self.pages, time)
         self.price.turn_back(by)
         self.pages.turn_back(by)
+        renew_promises(self.pages)
 
     def warm(self) -> None:
         """Compile the code that calls need and evaluate all pages, so that later calls are fast."""
@@ -196,6 +204,7 @@ class CrawlScheduler(Members, Events, Asking):
         """
         values, arrays = state
         settings: Any = {"num_sources": values.get("num_sources"), "learn": values.get("learns")}
+        settings["most_interval"] = values.get("most_interval")
         name = values.get("policy")
         if policy is None and name not in POLICIES:
             raise ValueError(f"policy must be given where that of the state is {name!r}")
@@ -209,4 +218,5 @@ class CrawlScheduler(Members, Events, Asking):
         scheduler.pace.restore(values)
         scheduler.price.restore(values["price"])
         scheduler.pages.restore(values, arrays)
+        renew_promises(scheduler.pages)
         return scheduler
