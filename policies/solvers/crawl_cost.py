@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.arguments import LARGEST, SMALLEST, floats, page_arrays
+from crawl_envs.types.arguments import cost_per_page, floats, page_arrays
 from policies.solvers.allocation import Allocation
 
 
@@ -25,18 +25,9 @@ def columns_and_cost(cost: ArrayLike | None, **columns: ArrayLike) -> tuple[Floa
             :func:`page_arrays` rejects a column.
     """
     arrays = {name: floats(name, column) for name, column in columns.items()}
-    costs = floats("cost", 1.0 if cost is None else cost)
-    invalid = ~((costs >= SMALLEST) & (costs <= LARGEST))
-    if invalid.any():
-        raise ValueError(
-            f"cost must lie in [{SMALLEST:g}, {LARGEST:g}], got {costs[invalid][0]}; "
-            "try another unit"
-        )
-    num_pages = max((array.size for array in arrays.values() if array.ndim), default=costs.size)
-    if costs.shape not in ((), (num_pages,)):
-        raise ValueError(
-            f"cost must be a scalar or have shape ({num_pages},), got shape {costs.shape}"
-        )
+    sizes = (array.size for array in arrays.values() if array.ndim)
+    num_pages = max(sizes, default=1 if cost is None else floats("cost", cost).size)
+    costs = cost_per_page(1.0 if cost is None else cost, num_pages)
     return page_arrays(**arrays, cost=costs)
 
 
