@@ -20,12 +20,7 @@ from crawl_envs.types.compiled_policies import CompiledIndex
 from policies.base.live import is_complete
 from policies.base.policy import CrawlPolicy, Pages
 from policies.values.promises import promise_table
-from policies.values.ranking import (
-    best_pages,
-    counts_at_unknown_age,
-    ignore_signal,
-    signal_weights,
-)
+from policies.values.ranking import best_pages, counts_at_unknown_age, ignore_signal, signal_weights
 
 ROUNDING = 1e-12
 """Relative error of a time computed as now minus elapsed."""
@@ -101,8 +96,9 @@ class IndexPolicy(CrawlPolicy):
             unit = cost.sum() / bandwidth if name == "most_rounds" else 1.0
             wait = (self.form.batch if action == "scores" else cost.max()) / bandwidth
             cost = cost if self.threshold is None else 0.0 * cost
-            intervals = np.broadcast_to(promise * unit, cost.shape)
-            return promise_table(name, intervals, cost, bandwidth, wait)
+            return promise_table(
+                name, np.broadcast_to(promise * unit, cost.shape), cost, bandwidth, wait
+            )
         return no_promises()
 
     @abstractmethod

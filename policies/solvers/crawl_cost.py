@@ -8,6 +8,7 @@ time. In crawls, rates are divided by c, and times between crawls multiplied by 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,9 +21,7 @@ from policies.solvers.allocation import Allocation
 def columns_and_cost(cost: ArrayLike | None, **columns: ArrayLike) -> tuple[FloatArray, ...]:
     """Return the given columns and the cost of a crawl (1 for None), as arrays of one shape (m,).
 
-    Raises:
-        ValueError: a cost is outside the supported domain, which is positive, shapes disagree, or
-            :func:`page_arrays` rejects a column.
+    Raises ValueError as :func:`cost_per_page` and :func:`page_arrays` do.
     """
     arrays = {name: floats(name, column) for name, column in columns.items()}
     sizes = (array.size for array in arrays.values() if array.ndim)
@@ -31,9 +30,7 @@ def columns_and_cost(cost: ArrayLike | None, **columns: ArrayLike) -> tuple[Floa
     return page_arrays(**arrays, cost=costs)
 
 
-def in_crawls(
-    allocation: Allocation, cost: FloatArray | None, floor: FloatArray | float = 0.0
-) -> Allocation:
+def in_crawls(allocation: Allocation, cost: FloatArray | None, floor: Any = 0.0) -> Allocation:
     """Return a solution in crawls per unit time, given one whose rates are spending per unit time.
 
     Rates are divided by ``cost``, (m,), and are at least ``floor`` in spite of rounding.

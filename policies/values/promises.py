@@ -3,10 +3,8 @@
 A page is fetched before its copy is older than its longest interval M. So it must be due earlier,
 as other pages may be due at the same time: from age M - (u M + w) on. Pages that are due come
 before all others, that of the earliest deadline, its copy's time plus M, first (Liu and Layland,
-1973). In the *lead* u M + w, at most M,
-
-* u is the share of the bandwidth that the promises take, sum c / (M R), rounded up;
-* w is the time of a fetch of the largest cost, which cannot be interrupted, or of a batch.
+1973). In the *lead* u M + w, at most M, u is the share of the bandwidth that the promises take,
+sum c / (M R), rounded up, and w the time of a batch, or of a fetch of the largest cost.
 
 Deadlines are met if 2 u M + w <= M for every page. A fetched page is due again after M - (u M + w)
 at the earliest, and fetches that began before take at most w of the time u M + w that it has then.
@@ -36,19 +34,12 @@ SHORTENED, GOLDEN = 2.0**-5, 0.6180339887498949
 
 
 class Lead(NamedTuple):
-    """How long before their deadlines pages are due.
+    """How long before their deadlines pages are due."""
 
-    Attributes:
-        share: share of each page's longest interval, in [0, 1].
-        wait: further time, >= 0.
-        scale: a power of two, at least the longest interval of all pages.
-        shortening: largest part by which intervals are shortened.
-    """
-
-    share: float
-    wait: float
-    scale: float
-    shortening: float = SHORTENED
+    share: float  # of each page's longest interval, in [0, 1]
+    wait: float  # further time, >= 0
+    scale: float  # a power of two, at least the longest interval of all pages
+    shortening: float = SHORTENED  # largest part by which intervals are shortened
 
 
 def lead_of(bandwidth_used: float, wait: float, longest: float) -> Lead:
@@ -67,8 +58,7 @@ def promise_rows(most_interval: FloatArray, pages: IntArray, lead: Lead) -> Floa
     limit = np.where(np.isfinite(longest), longest, 0.0)
     due = np.maximum(limit - lead.share * limit - lead.wait, 0.0)
     due[np.isinf(longest)] = np.inf
-    slope = np.full(pages.size, 1.0 / lead.scale)
-    return np.stack([due, 2.0 - limit / lead.scale, slope], axis=1)
+    return np.stack([due, 2.0 - limit / lead.scale, np.full_like(due, 1.0 / lead.scale)], axis=1)
 
 
 def promise_table(
