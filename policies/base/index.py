@@ -96,9 +96,8 @@ class IndexPolicy(CrawlPolicy):
             unit = cost.sum() / bandwidth if name == "most_rounds" else 1.0
             wait = (self.form.batch if action == "scores" else cost.max()) / bandwidth
             cost = cost if self.threshold is None else 0.0 * cost
-            return promise_table(
-                name, np.broadcast_to(promise * unit, cost.shape), cost, bandwidth, wait
-            )
+            intervals = np.broadcast_to(promise * unit, cost.shape)
+            return promise_table(name, intervals, cost, bandwidth, wait)
         return no_promises()
 
     @abstractmethod

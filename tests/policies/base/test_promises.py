@@ -12,6 +12,7 @@ import policies
 from crawl_envs import instances
 from crawl_envs.evaluation import simulate
 from crawl_envs.types import Instance, Problem
+from policies.live import CrawlScheduler
 from policies.values.promises import promise_table
 from tests.naive.promises import due_pages
 from tests.policies.replay import ReplayCore, random_lane
@@ -204,3 +205,9 @@ def test_a_batch_must_fit_into_the_shortest_interval():
 def test_observations_do_not_show_the_bandwidth():
     with pytest.raises(ValueError, match="features must be None for RoundRobin"):
         policies.make("RoundRobin", features=["elapsed", "importance"], most_interval=9.0)
+
+
+def test_a_scheduler_refuses_a_policy_with_promises_of_its_own():
+    scheduler = CrawlScheduler(policies.RoundRobin(most_interval=9.0), 5.0)
+    with pytest.raises(ValueError, match="give these to the scheduler: most_interval"):
+        scheduler.add(["a", "b"])
