@@ -10,7 +10,7 @@ Deadlines are met if 2 u M + w <= M for every page. A fetched page is due again 
 at the earliest, and fetches that began before take at most w of the time u M + w that it has then.
 So pages are sporadic tasks of density sum c / (R min(u M, M - (u M + w))) <= 1, all of whose
 deadlines are met in this order (Theorem 6.2 of Liu, Real-Time Systems, 2000). They are also met if
-all M and c are equal and u <= 1: pages are fetched in turn, and all of them in the time u M. In
+all M and c are equal, u <= 1 and pages are fetched singly: in turn, all of them in the time u M. In
 between they are met in practice but with no proof. If u > 5/6 no schedule meets them for some M,
 as 2, 3 and any other, in units of a fetch; if u <= 5/6 there is one for all (Kawamura, STOC 2024).
 
