@@ -127,7 +127,9 @@ class NaiveScheduler:
                 self.wait_cost, self.fetched = max(cost, self.wait_cost / 2.0), 0
                 self.rate = self.needed()
             self.wait = 2.0 ** math.ceil(math.log2(self.wait_cost)) / self.promised
-            self.share = min(math.ceil(256.0 * self.rate / self.promised) / 256.0, 1.0)
+            used = self.rate / self.promised
+            self.shortening = min(1.0 / 32.0, max(1.0 - used, 0.0))
+            self.share = min(math.ceil(used / (1.0 - self.shortening) * 256.0) / 256.0, 1.0)
 
     def is_due(self, page):
         """Return whether a page is due by its promise."""
@@ -137,10 +139,10 @@ class NaiveScheduler:
         lead = self.share * limit + self.wait
         return self.time - page.copy >= max(limit - lead, 0.0)
 
-    @staticmethod
-    def limit(page):
+    def limit(self, page):
         """Return a page's longest interval, less its own small part."""
-        return page.longest * (1.0 - 2.0**-10 * math.fmod(page.row * 0.6180339887498949, 1.0))
+        part = math.fmod(page.row * 0.6180339887498949, 1.0)
+        return page.longest * (1.0 - self.shortening * part)
 
     def host(self, page):
         return self.hosts.get(page.host)

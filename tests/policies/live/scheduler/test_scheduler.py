@@ -316,7 +316,7 @@ class Both:
             assert facts["most_late"] == pytest.approx(self.naive.most_late, rel=1e-9)
             living = [pages[key] for key in self.naive.present()]
             assert facts["promised"] == sum(page.longest < math.inf for page in living)
-            used = self.naive.needed() / self.naive.bandwidth
+            used = self.naive.needed() / self.naive.promised
             assert facts["promised_share"] == pytest.approx(used, rel=1e-8, abs=1e-12)
         if self.scheduler.audits is not None:
             records, audits = self.scheduler.audits.records(), self.naive.audits
