@@ -75,7 +75,7 @@ def test_pages_that_are_due_come_before_pages_without_a_copy():
     assert [page for page in chosen if page in "ab"] == ["b", "a"]
     assert (chosen.index("b"), chosen.index("a")) == (7, 8)  # at 8 and 9
     assert scheduler.pages.choices.lines["credit"][0] == 1.0
-    many = CrawlScheduler("Greedy", 1.0, new_share=1.0, burst=99.0)
+    many = CrawlScheduler("Greedy", 1.0, new_share=1.0, burst=99.0, timeout=99.0)
     many.add(["c", "b", "a"], change_rate=1.0, last_crawl=0.0, most_interval=[math.inf, 9.0, 12.0])
     many.add(list("nopqrstuvwxyz"), change_rate=1.0)
     assert "".join(many.next_batch(11.0, 11)) == "banopqrstuv"
