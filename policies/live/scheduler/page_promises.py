@@ -35,9 +35,7 @@ def checked_promises(
     """Return longest intervals, (n,), and what more they need, of new pages or those of rows."""
     choices, bandwidth = pages.choices, bandwidth_of(pages)
     old = choices.most_interval[rows] if choices.promises.size else np.full(rows.size, np.inf)
-    longest = np.nan_to_num(
-        arrays.pop("most_interval", old), nan=pages.most_interval, posinf=np.inf
-    )
+    longest = np.where(np.isnan(new := arrays.pop("most_interval", old)), pages.most_interval, new)
     least = arrays.get("least_interval", choices.least[rows])
     if (early := longest < least).any():
         got = f"{least[early][0]:g}, got {longest[early][0]:g}"
