@@ -98,7 +98,7 @@ class Audits:
         (rows, sums, starts), row, now = self._weights(), self._pending[slot], self.pages.pace.time
         group = self.pages.group[row]
         number = slot + (self.count - 1 - slot) // MAX_RECORDS * MAX_RECORDS
-        numbers = self._uniform(number)[1:].reshape(2, DRAWS)
+        numbers = np.sort(self._uniform(number)[1:].reshape(2, DRAWS))  # near ones are found faster
         ranges = [(0, rows.size), starts[group : group + 2]][: len(self.pages.groups)]
         places = [_places(sums, x, *ends) for x, ends in zip(numbers, ranges, strict=False)]
         believed = stale(self.pages, np.append(rows[np.concatenate(places)], row), now)
