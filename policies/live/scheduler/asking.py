@@ -71,7 +71,7 @@ class Asking(PacedScheduler):
         spend = rows.size if spending is None else float(choices.paid_cost[rows].sum())
         if self.audits is not None:
             self.audits.fetches += rows.size
-            self.audits.note(rows.tolist(), OPEN)
+            self.audits.note(rows, OPEN)
         self.pace.taken += spend
         if spending is None:
             return
