@@ -25,7 +25,7 @@ from typer import Argument, Option
 from policies.live.logs import read_page_table
 from scripts.cli.commands import command_of
 from scripts.cli.options import changed, input_folder, named_values
-from scripts.live import live_answers, planning, schedules
+from scripts.live import goals, live_answers, planning, schedules
 from scripts.live.options import Column
 from scripts.study.rows import check_folder
 
@@ -66,6 +66,14 @@ class ScheduleOptions:
     recheck_gone: Annotated[
         float | None, Option(help="Days until a gone page is fetched again.", show_default="never")
     ] = None
+    goal: Annotated[
+        list[str] | None,
+        Option(
+            help="Goal of a group of pages: 'GROUP: fresh 0.9' (its mean), 'GROUP: fresh 0.9 of "
+            "0.95' (each page, of 95% of the importance) or 'GROUP: age DAYS' (of each copy). "
+            "GROUP is a label of the column group, a host, or all. Repeatable."
+        ),
+    ] = None
     limit: Annotated[
         list[str] | None,
         Option(
@@ -103,6 +111,8 @@ def main(options: ScheduleOptions) -> None:
     for name in {"port", "feed", "learn", "folder", "poll", *caps} & changed(options).keys():
         if not options.live:
             raise ValueError(f"{name} must be left out without --live")
+    if options.live and options.goal:
+        raise ValueError("goal must be left out with --live: it writes promised.csv for --live")
     start = schedules.first_day(table, options.start)
     caps = caps if caps.keys() & changed(options).keys() else {}
     limits = options.limit or []
@@ -116,8 +126,12 @@ def main(options: ScheduleOptions) -> None:
     place = options.out or input_folder("schedule", source)
     check_folder(place)
     end = schedules.last_day(options.until, start)
+    if options.goal:
+        table = goals.promise(options.goal, schedule, place)
+        schedule = schedule._replace(table=table)
     plan = schedules.choose(schedule, end, options.recheck_gone)
-    cautions = planning.cautions(table, options.recheck_gone is not None, policy)
+    cautions = [] if table.most_interval is None else [goals.lateness(plan, table)]
+    cautions += planning.cautions(table, options.recheck_gone is not None, policy)
     cautions += planning.policy_cautions(table, policy)
     schedules.write(schedule, plan, end, cautions, place)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from crawl_envs.types import FloatArray
 from policies.estimators import SignalAudit
 from policies.live.logs import CrawlLog
 from policies.live.logs.costs import with_unit
 from policies.live.logs.crawl_log import OUTCOMES
 from scripts.live.backtesting import LOG, Outcome
+from scripts.live.planning import SHARES
 from scripts.present import charts
 
 MOST_PAGES = 150
@@ -86,24 +86,29 @@ def draw_backtest(
     )
 
 
-def draw_budgets(
-    path: Path,
-    bandwidths: Sequence[float],
-    expected: FloatArray,
-    bandwidth: float,
-    unit: str = "fetches",
-) -> None:
-    """Draw the largest long-run freshness (``expected``) by fetches per day; mark ``bandwidth``."""
-    names = [f"{x:,.4g}" if x < 1e4 else f"{x:,.0f}" for x in bandwidths]
+def draw_budgets(path: Path, curves: pd.DataFrame, bandwidth: float, costs: bool) -> None:
+    """Draw what each budget per day can reach, and mark ``bandwidth``, a cost with ``costs``.
+
+    ``curves`` has ``x``, the budgets, ``y``, ``panel``, the name of y, and ``label``. Rows that are
+    ``marked`` get a marker.
+    """
+    looks = {
+        str(label): {"markevery": np.flatnonzero(curve.marked).tolist(), "markersize": 9.0}
+        for label, curve in curves.groupby("label")
+    }
+    ticks = [bandwidth * share for share in SHARES]
+    unit = "cost per day" if costs else "fetches per day"
     charts.lines(
-        pd.DataFrame({"x": bandwidths, "y": expected}),
+        curves,
         path,
         charts.Frame(
-            "Expected freshness by budget",
-            charts.Axis(f"{unit} per day (logarithmic scale)", "log", None, bandwidths, names),
-            charts.Axis("largest long-run freshness"),
+            "What a budget can reach",
+            charts.Axis(f"{unit} (logarithmic scale)", "log", ticks=ticks),
+            {x: charts.Axis(x, "log" if "age" in x else "linear") for x in curves.panel},
+            shared="x",
             upright=[charts.Rule(bandwidth, "this schedule")],
         ),
+        looks=looks,
     )
 
 

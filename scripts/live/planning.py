@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import policies as crawl_policies
 from crawl_envs.types import FloatArray, Instance, IntArray
@@ -34,6 +35,8 @@ KEEP_GONE = 30.0
 """Days during which an entry in a feed does not bring back a gone page."""
 LIMIT = re.compile(r"(.*?):(-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?::(\d+))?")
 """Form of a limit: HOST:GAP or HOST:GAP:MOST."""
+SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Budgets in pictures, divided by the budget of the schedule."""
 MOST_TIMES = 200_000
 """Largest number of times at which fetches are chosen; more fetches are chosen in batches."""
 
@@ -326,12 +329,16 @@ def policy_cautions(table: PageTable, policy: str, learn: bool = False) -> list[
     return sentences
 
 
-def expected_freshness(table: PageTable, bandwidths: Sequence[float]) -> FloatArray:
-    """Return the largest long-run freshness with each bandwidth, weighted by importance.
+def optimum(
+    table: PageTable, rows: IntArray, bandwidth: float, floor: ArrayLike = 0.0
+) -> solvers.Allocation:
+    """Return the rates of largest long-run freshness of some pages, weighted by importance.
 
     It is the optimum of NCIS (Theorem 1), which uses future signals. The table needs change rates.
+    ``floor`` is the least rate of each page, (n,).
     """
-    columns = columns_of(table, living(table))
+    columns = columns_of(table, rows)
     parameters: dict[str, Any] = {name: columns.get(name) for name in (*OF_INSTANCE, "cost")}
-    instances = (Instance(bandwidth=bandwidth, **parameters) for bandwidth in bandwidths)
-    return np.array([solvers.ncis(instance).objective for instance in instances])
+    return solvers.ncis(
+        Instance(bandwidth=bandwidth, **parameters), floor=floor if np.any(floor) else 0.0
+    )

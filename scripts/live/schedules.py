@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from agents.progress import ProgressBar
 from policies.live.adapters import messages, page_tables
@@ -15,8 +16,6 @@ from scripts.live import planning
 from scripts.present import tables
 from scripts.study.rows import write_csv
 
-SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Budgets in the picture, divided by the budget of the schedule."""
 DATE = re.compile(r"\d{4}-\d\d-\d\d|(19|20)\d{6}")
 """A date without a time, in the extended or the basic form of ISO 8601."""
 
@@ -126,13 +125,14 @@ def write(
     for caution in cautions:
         console.print(caution, soft_wrap=True)
     if table.change_rate is not None and page_tables.living(table).size:
-        bandwidths = [bandwidth * share for share in SHARES]
-        expected = planning.expected_freshness(table, bandwidths)
-        unit = "fetches" if table.cost is None else "cost"
-        draw_budgets(folder / "schedule.png", bandwidths, expected, bandwidth, unit)
-        console.print(
-            f"largest long-run freshness with these rates: {expected[SHARES.index(1.0)]:.3f}"
+        pages, name = page_tables.living(table), "largest long-run freshness"
+        budgets = [bandwidth * share for share in planning.SHARES]
+        expected = [planning.optimum(table, pages, budget).objective for budget in budgets]
+        curve = {"x": budgets, "y": expected, "label": "", "panel": name, "marked": True}
+        draw_budgets(
+            folder / "schedule.png", pd.DataFrame(curve), bandwidth, table.cost is not None
         )
+        console.print(f"{name} with these rates: {expected[planning.SHARES.index(1.0)]:.3f}")
     console.print(
         f"{tables.counted(len(times), 'fetch', 'fetches')} of "
         f"{tables.counted(np.unique(plan.page).size, 'page')}{spend} with {policy}, "

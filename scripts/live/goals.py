@@ -1,0 +1,204 @@
+"""Goals for the freshness or age of groups of pages, and the least budgets that keep them.
+
+Gone pages do not count. Goals of pages without signals become longest intervals between fetches.
+With signals the mean freshness is that of NCIS (Theorem 1), which no interval enforces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from rich.table import Table
+from scipy.optimize import brentq
+
+import policies
+from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types.arguments import quantity, within_domain
+from policies.live.adapters.page_tables import living
+from policies.live.logs import PageTable, write_page_table
+from policies.values.promises import SHORTENED
+from scripts.live.planning import SHARES, Plan, Schedule, costs_of, optimum
+from scripts.present.tables import console
+from scripts.study.rows import write_csv
+
+ABOVE_0 = r"(?=[\d.]*[1-9])"
+FORM = re.compile(
+    rf"\s*(.+?)\s*:\s*(?:age\s+({ABOVE_0}\d*\.?\d+)|"
+    rf"fresh\s+({ABOVE_0}0?\.\d+)(?:\s+of\s+({ABOVE_0}0?\.\d+|1))?)\s*"
+)
+"""Form of a goal: GROUP: age DAYS, or GROUP: fresh LEVEL, or GROUP: fresh LEVEL of SHARE."""
+NAMES = ("goal", "least budget per day", "share of bandwidth", "kept", "best level")
+"""Columns of the report; the best level is that of the whole bandwidth for one goal."""
+LEAD = 1.0 + SHORTENED
+"""Bandwidth over the cost of promised intervals, which a scheduler shortens by up to SHORTENED."""
+ROUNDING, MAX_NAMES = 1e-9, 30
+
+
+class Goal(NamedTuple):
+    """A goal for the pages in some ``rows`` of a table: a largest age in days, or a freshness.
+
+    ``kind`` is ``age``, ``mean`` (freshness of the group, weighted by importance) or ``each``
+    (freshness of each page, for the cheapest pages that have a share of the importance, to within
+    one page of the optimum). ``cost`` and ``change_rate`` are those of the pages, (n,).
+    """
+
+    text: str
+    kind: str
+    level: float
+    rows: IntArray
+    cost: FloatArray
+    change_rate: FloatArray
+
+    def best_level(self, table: PageTable, bandwidth: float) -> float:
+        """Return the least age or largest freshness if the bandwidth serves this goal alone."""
+        if self.kind == "mean":
+            return optimum(table, self.rows, bandwidth / LEAD).objective
+        if self.kind == "age":
+            return LEAD * float(self.cost.sum()) / bandwidth
+        changes = LEAD * float(self.cost @ self.change_rate) / bandwidth
+        return float(-np.expm1(-changes)) / changes if changes > 0.0 else 1.0
+
+    def least_rates(self, table: PageTable, floor: FloatArray) -> FloatArray:
+        """Return the cheapest fetches per day that keep the goal, at least ``floor``, (m,)."""
+        least, rates = floor[self.rows], floor.copy()
+        if self.kind == "age":
+            rates[self.rows] = np.maximum(least, 1.0 / self.level)
+            return rates
+        # a page with x changes between two fetches is fresh for (1 - e^-x) / x of the time
+        changes = brentq(lambda x: -np.expm1(-x) / x - self.level, 1e-16, 1.0 / self.level)
+        rates[self.rows] = np.maximum(least, within_domain(self.change_rate / changes))
+        enough = float(self.cost @ rates[self.rows])
+        if self.kind == "each" or enough == 0.0:
+            return rates
+
+        def missing(bandwidth: float) -> float:
+            return self.level - optimum(table, self.rows, bandwidth, least).objective
+
+        budget = max(float(self.cost @ least), ROUNDING * enough)
+        if missing(budget) > 0.0:
+            budget = brentq(missing, budget, 2.0 * enough, xtol=ROUNDING * enough)
+        rates[self.rows] = optimum(table, self.rows, budget, least).rates
+        return rates
+
+
+def read_goal(text: str, table: PageTable) -> Goal:
+    """Return the goal in a text, for a group of the table: a label of ``group``, a host, or all.
+
+    Raises:
+        ValueError: another form, an unknown group, no pages that are not gone, or no change rates.
+    """
+    if (match := FORM.fullmatch(text)) is None:
+        raise ValueError(
+            "goal must be 'GROUP: fresh LEVEL', 'GROUP: fresh LEVEL of SHARE' or 'GROUP: age DAYS',"
+            f" with numbers above 0, a level below 1 and a share of at most 1, got {text!r}"
+        )
+    name, days, level, share = match.groups()
+    columns = np.full(table.num_pages, "all", np.object_), table.group, table.host
+    labels = [column for column in columns if column is not None]
+    rows = next((x for label in labels if (x := np.flatnonzero(label == name)).size), None)
+    if rows is None:
+        names = ", ".join(list(dict.fromkeys(filter(None, np.concatenate(labels))))[:MAX_NAMES])
+        raise ValueError(f"goal must be for a group of the table, such as {names}; got {name!r}")
+    cost, rate, weight = costs_of(table), table.change_rate, table.importance
+    rows = np.intersect1d(rows, living(table))
+    if days and rows.size:
+        return Goal(text, "age", float(days), rows, cost[rows], np.zeros(rows.size))
+    rows = rows[weight[rows] > 0.0]
+    if rows.size == 0 or rate is None:
+        needed = "change rates (scripts.estimate LOG)" if rows.size else "a page that is not gone"
+        raise ValueError(f"goal {text!r} needs {needed} with importance > 0, got none in {name!r}")
+    if share:
+        rows = rows[np.argsort(cost[rows] * rate[rows] / weight[rows], kind="stable")]
+        before = np.cumsum(weight[rows]) - weight[rows]
+        rows = np.sort(rows[before < float(share) * weight[rows].sum() * (1.0 - ROUNDING)])
+    return Goal(text, "each" if share else "mean", float(level), rows, cost[rows], rate[rows])
+
+
+def joint_rates(goals: Sequence[Goal], table: PageTable) -> FloatArray:
+    """Return fetches per day that keep goals and the table's ``most_interval``, (m,).
+
+    They are the cheapest for the pages of the goals if of two groups one has all pages of the
+    other, or none. With ages and signals, they are a lower bound.
+    """
+    rates = np.zeros(table.num_pages)
+    if table.most_interval is not None:
+        rates[living(table)] = 1.0 / np.nan_to_num(table.most_interval, nan=np.inf)[living(table)]
+    for goal in sorted(goals, key=lambda goal: (goal.kind == "mean", goal.rows.size)):
+        rates = goal.least_rates(table, rates)
+    return rates
+
+
+def least_budget(goals: Sequence[Goal], table: PageTable) -> float:
+    """Return the least cost of fetches per day that keeps goals and the table's promises."""
+    return LEAD * float(costs_of(table) @ joint_rates(goals, table))
+
+
+def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> PageTable:
+    """Return a schedule's table with the ``most_interval`` that keep goals, and report them.
+
+    A goal is kept if the bandwidth suffices for it and for the earlier ones that are kept. Prints
+    the goals, and writes goals.csv, goals.png and the table, promised.csv, to ``folder``.
+    """
+    from scripts.live.pictures import draw_budgets
+
+    bandwidth = quantity("bandwidth", schedule.bandwidth, above=0.0)
+    assert schedule.table is not None
+    table, family = schedule.table, policies.find(schedule.policy)
+    if not getattr(family, "uses_signals", False):
+        table = replace(table, recall=None, false_signal_rate=None)
+    goals, promises, enforced = [read_goal(text, table) for text in texts], list[Goal](), []
+    rows, curves = [], []
+    for goal in goals:
+        fits = least_budget([*promises, goal], table) <= bandwidth * (1.0 + ROUNDING)
+        by_interval = goal.kind != "mean" or table.recall is None
+        promises, enforced = promises + [goal] * fits, enforced + [goal] * (fits and by_interval)
+        word = "no" if not fits else "yes" if by_interval else "not enforced"
+        budget = least_budget([goal], replace(table, most_interval=None))
+        rows.append((goal.text, budget, word, f"{goal.best_level(table, bandwidth):.3g}"))
+        curves.append(_curve(goal, table, bandwidth, budget))
+    word = "yes" if len(promises) == len(goals) else "no"
+    rows.append(("all goals", least_budget(goals, table), word, ""))
+    if table.change_rate is not None and (high := table.change_rate_high) is not None:
+        fast = within_domain(np.fmax(table.change_rate, np.where(high < np.inf, high, 0.0)))
+        faster = replace(table, change_rate=fast)
+        budget = least_budget([read_goal(text, faster) for text in texts], faster)
+        rows.append(("all goals, if rates are at the ends of their intervals", budget, "", ""))
+    report = Table(*NAMES, title="Goals", title_justify="left")
+    for text, budget, word, level in rows:
+        report.add_row(text, f"{budget:,.4g}", f"{budget / bandwidth:.1%}", word, level)
+    console().print(report)
+    write_csv(folder / "goals.csv", [NAMES[k] for k in (0, 1, 3, 4)], rows)
+    draw_budgets(folder / "goals.png", pd.concat(curves), bandwidth, table.cost is not None)
+    with np.errstate(divide="ignore"):
+        promised = replace(schedule.table, most_interval=1.0 / joint_rates(enforced, table))
+    write_page_table(folder / "promised.csv", promised)
+    return promised
+
+
+def _curve(goal: Goal, table: PageTable, bandwidth: float, budget: float) -> pd.DataFrame:
+    """Return the best level of a goal by budget; its least ``budget`` is ``marked``."""
+    x = np.unique([*(bandwidth * share for share in SHARES), budget or bandwidth])
+    levels = [goal.best_level(table, value) for value in x]
+    panel = "age of the oldest copy (days)" if goal.kind == "age" else "freshness"
+    label = f"{goal.text}: {budget:,.4g}"
+    return pd.DataFrame(
+        {"x": x, "y": levels, "label": label, "panel": panel, "marked": x == budget}
+    )
+
+
+def lateness(plan: Plan, table: PageTable) -> str:
+    """Return a sentence on the fetches of a plan that are later than ``most_interval``."""
+    assert table.most_interval is not None
+    delay = plan.elapsed - table.most_interval[plan.page] * (1.0 + ROUNDING)
+    if not (delay > 0.0).any():
+        return "no fetch is later than promised"
+    return (
+        f"{(delay > 0.0).sum()} of {delay.size} fetches are later than promised, by at most "
+        f"{np.nanmax(delay):.3g} days: copies are too old at the start, or hosts have limits"
+    )
