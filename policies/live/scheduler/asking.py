@@ -9,10 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.compiled.compiling import ready
+from crawl_envs.compiled.promises import DUE
 from crawl_envs.types import IntArray
 from policies.live.scheduler.choices import hand_out, take, value_now
-from policies.live.scheduler.describing import description, stale, states_at, troubles
+from policies.live.scheduler.describing import (
+    broken_promises,
+    description,
+    promises_at,
+    stale,
+    states_at,
+    troubles,
+)
 from policies.live.scheduler.pacing import Fetch, PacedScheduler
+from policies.live.scheduler.page_promises import note_choice, renew_promises
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.price import Price
 from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
@@ -36,6 +45,7 @@ class Asking(PacedScheduler):
     def _take(self, count: int) -> NDArray[Any]:
         pages = self.pages
         pages.allocate()
+        renew_promises(pages)
         rows = np.zeros(count, np.int64)
         if count or not len(pages):  # pages that are gone are forgotten in time
             state, now = (*pages.arguments, pages.values.value), self.time
@@ -47,11 +57,12 @@ class Asking(PacedScheduler):
     def _pay(self, rows: IntArray) -> None:
         """Take the fetches of pages that were handed out of the bandwidth and the cap."""
         spending, choices = self.pace.spending, self.pages.choices
-        if spending is None:
-            self.pace.taken += rows.size
-            return
-        spend = float(choices.paid_cost[rows].sum())
+        spend = rows.size if spending is None else float(choices.paid_cost[rows].sum())
+        audited = spend / max(rows.size, 1) if self.pages.audit_share else 0.0
+        note_choice(choices, spend + audited, rows.size)
         self.pace.taken += spend
+        if spending is None:
+            return
         spending.hand_out(rows.size, spend, self.time)
         choices.sent_period[rows] = spending.period
 
@@ -78,7 +89,8 @@ class Asking(PacedScheduler):
         bandwidth is left (:class:`policies.live.scheduler.price.Price`), so that the bandwidth
         goes to the pages of the largest values. ``burst`` must be at least the time of one fetch,
         and should be the time of 20. With a policy that allocates rates, a page is granted when
-        it is due. A granted page counts as handed out: its fetch must be reported.
+        it is due. A page that is due by its promise is granted at any price. A granted page counts
+        as handed out: its fetch must be reported.
 
         Args:
             time: the time of the question.
@@ -98,6 +110,7 @@ class Asking(PacedScheduler):
             )
         pace.advance(time)
         pages.allocate()
+        renew_promises(pages)
         pace.limit(pace.most_saved)
         if pace.is_used_up or pace.is_capped:
             return Fetch(None, pace.ask_again(self._next_chance))
@@ -109,9 +122,14 @@ class Asking(PacedScheduler):
         return Fetch(page_id, pace.time)
 
     def _grants(self, value: float) -> bool:
-        """Return whether :meth:`ask` grants a page of a crawl value; inf: a page without a copy."""
+        """Return whether :meth:`ask` grants a page of a crawl value; inf: a page without a copy.
+
+        A page that is due by its promise is granted, whatever the price.
+        """
         if value == math.inf:
             return self.price.takes_new()
+        if value >= DUE:
+            return True
         return self.price.takes(value) if self.pages.values.apart else value >= 1.0
 
     def _chance(self, row: int, value: float) -> float:
@@ -136,7 +154,9 @@ class Asking(PacedScheduler):
         by the rates of changes and signals; ``state``; ``failures``; ``value``, its crawl value;
         ``due``, the time at which it may be fetched and its value reaches that of the pages
         fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for never); and
-        ``why``, the reason in words; and ``cost``, of its next fetch, where fetches have costs.
+        ``why``, the reason in words; and ``cost``, of its next fetch, where fetches have costs;
+        ``most_interval`` and ``deadline``, the time at which its copy is that old, where there are
+        promises.
         """
         row = self.pages.row(page_id, gone=True)
         self.pages.allocate()
@@ -155,7 +175,7 @@ class Asking(PacedScheduler):
             reason = f"the bandwidth is used up until {ask_again:g}"
         elif counts[READY] + counts[NEW]:
             reason = "there is a page to fetch"
-        return f"{reason}; pages: {states}"
+        return f"{reason}; pages: {states}{broken_promises(self.pages)}"
 
     def overview(self, time: float | None = None) -> dict[str, Any]:
         """Return a summary of all pages now, or at a time; its cost grows with the number of pages.
@@ -167,7 +187,11 @@ class Asking(PacedScheduler):
         than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the cost of the fetches that
         may be made now. Where fetches have costs also ``spend``, their total cost; with a cap also
         ``period_spend``, reserved of it in this period, ``cap_left``, and ``overcharged``, the
-        number of reports of a cost above ``max_cost``.
+        number of reports of a cost above ``max_cost``. With promises also ``promised``, the pages
+        that have one, ``promised_share``, the share of the bandwidth that they take (above 1 not
+        all can be kept), ``overdue``, those whose copy is older than their ``most_interval``;
+        ``late_fetches``, the fetches so far of such a page, and ``most_late``, the longest time by
+        which one was late.
         """
         pages, now = self.pages, self._not_before_clock(time)
         pages.allocate()
@@ -185,4 +209,5 @@ class Asking(PacedScheduler):
             "held": int(np.count_nonzero(pages.choices.held > now)),
             "allowance": min(self.allowance, self.most_saved),
             **({} if spending is None else spending.overview(now)),
+            **promises_at(pages, rows, now),
         }

@@ -1,7 +1,8 @@
 """Compiled choices of a live scheduler: which pages are fetched next.
 
-Ready pages are found by :mod:`crawl_envs.compiled.lazy_argmax`, new ones wait in line. A share of
-the fetches goes to new pages while there are any.
+Pages that are due by their promises come first. Other ready pages are found by their values
+(:mod:`crawl_envs.compiled.lazy_argmax`), new ones wait in line. A share of the fetches goes to new
+pages while there are any.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from crawl_envs.compiled.lazy_argmax import (
     remove,
     value_at,
 )
+from crawl_envs.compiled.promises import is_due
 from crawl_envs.types import IntArray
 from policies.live.scheduler.states import (
     ABSENT,
@@ -221,6 +223,12 @@ def correct_clocks(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -
         lines.latest_signal = now
 
 
+@inlined(forceinline=True)
+def is_promised(lazy: LazyArgmax, page: int, now: float) -> bool:
+    """Return whether a page with a copy is due by its promise now."""
+    return is_due(lazy.promises, page, now - lazy.pages[page].last_crawl)
+
+
 @inlined()
 def next_new(choices: Choices, lazy: LazyArgmax, now: float) -> int:
     """Return the first new page whose host is open, or -1; park the new pages before it."""
@@ -264,17 +272,27 @@ def next_ranked(lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span
 
 @inlined()
 def next_ready(
-    choices: Choices, lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntArray
+    choices: Choices,
+    lazy: LazyArgmax,
+    value: Any,
+    now: float,
+    ranked: IntArray,
+    span: IntArray,
+    only_due: bool,
 ) -> int:
     """Return the best page whose host is open, or -1; park better pages of closed hosts.
 
-    ``ranked`` has the pages sorted so far; if it has length 0, each page is searched for.
+    ``ranked`` has the pages sorted so far; if it has length 0, each page is searched for. If
+    ``only_due``, the answer is -1 where the best page is not due by its promise.
     """
     while True:
         if ranked.shape[0] == 0:
             page = best_page(lazy, value, now)
         else:
             page = next_ranked(lazy, value, now, ranked, span)
+        if page >= 0 and only_due and not is_promised(lazy, page, now):
+            span[0] -= ranked.shape[0] > 0  # it stays the next one
+            return -1
         if page < 0 or is_open(choices, choices.host[page], now):
             return int(page)
         park(choices, lazy, page)
@@ -284,14 +302,19 @@ def next_ready(
 def choose(
     choices: Choices, lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntArray
 ) -> int:
-    """Return the page to fetch next, or -1; new pages get their share of all fetches."""
-    lines, page = choices.lines[0], -1
+    """Return the page to fetch next, or -1; new pages get their share of all fetches.
+
+    Pages that are due by their promises come before new ones.
+    """
+    lines, page, fresh = choices.lines[0], -1, -1
     credit = lines.credit + (lines.new_share if lines.num_new > 0 else 0.0)
-    if credit >= 1.0:
-        page = next_new(choices, lazy, now)
-    credit = min(credit, 1.0) - (page >= 0)
+    if lazy.promises.shape[0] > 0 and lines.num_new > 0:
+        page = next_ready(choices, lazy, value, now, ranked, span, True)
+    if page < 0 and credit >= 1.0:
+        page = fresh = next_new(choices, lazy, now)
+    credit = min(credit, 1.0) - (fresh >= 0)
     if page < 0:
-        page = next_ready(choices, lazy, value, now, ranked, span)
+        page = next_ready(choices, lazy, value, now, ranked, span, False)
     if page < 0:
         page = next_new(choices, lazy, now)
     if page >= 0:
@@ -301,8 +324,15 @@ def choose(
 
 @inlined()
 def send(choices: Choices, lazy: LazyArgmax, page: int, now: float) -> None:
-    """Mark a page as handed out now, and count the fetch for the limits of its host."""
+    """Mark a page as handed out now, and count the fetch for the limits of its host.
+
+    It is late if the page has a copy that is older than its longest interval.
+    """
     host = choices.host[page]
+    if choices.promises.shape[0] > 0:
+        late = now - (lazy.pages[page].last_crawl + choices.most_interval[page])
+        choices.promises[0].late_fetches += late > 0.0
+        choices.promises[0].most_late = max(choices.promises[0].most_late, late)
     if host >= 0:
         choices.busy[host] += 1
         choices.opens[host] = max(choices.opens[host], now + choices.gap[host])
@@ -352,7 +382,7 @@ def take(
         page = choose(choices, lazy, value, now, ranked, span)
         if page < 0:
             break
-        if choices.status[page] == READY:
+        if choices.status[page] == READY and not is_promised(lazy, page, now):
             last = page
         send(choices, lazy, page, now)
         spend += pay(choices, page, now)

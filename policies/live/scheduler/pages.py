@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
@@ -18,15 +19,16 @@ from policies.live.scheduler.choices import admit
 from policies.live.scheduler.ids import LEAST_ROOM, PageIds
 from policies.live.scheduler.learning import PageLearner
 from policies.live.scheduler.pacing import Pace
+from policies.live.scheduler.page_promises import due_rows
 from policies.live.scheduler.page_values import COLUMNS, Address, PageValues, evidence_of
 from policies.live.scheduler.reading import Ids, as_ids
 from policies.live.scheduler.reports import dismiss
 from policies.live.scheduler.signal_log import signals_until, weigh
 from policies.live.scheduler.states import (
     ABSENT,
-    COST_FIELDS,
     GONE,
     NO_LIMIT,
+    OPTIONAL_FIELDS,
     READY,
     SENT,
     WAITING,
@@ -40,7 +42,7 @@ from policies.live.scheduler.states import (
 OPTIONAL_ARRAYS = {f"columns.{name}" for name in COLUMNS} | {
     f"learner.{name}" for name in PageLearner(1.0, 0).arrays()
 }
-OPTIONAL_ARRAYS |= {"search.rates", *(f"choices.{name}" for name in COST_FIELDS)}
+OPTIONAL_ARRAYS |= {"search.rates", *(f"choices.{name}" for name in OPTIONAL_FIELDS)}
 """Names of the arrays of a saved state that only some schedulers have."""
 
 
@@ -69,7 +71,11 @@ class PageTables:
         hosts: numbers of hosts by label; ``host_limits`` are the limits of future hosts.
         gaps: by source, the time from which and until which signals were lost.
         learner: beliefs about the pages; None if nothing is learned.
+        most_interval: the longest interval of pages that are added without one.
+        audit_share: share of the bandwidth that is not there for promises.
     """
+
+    most_interval, audit_share = math.inf, 0.0
 
     def __init__(self, policy: Any, num_sources: int, pace: Pace, learns: bool) -> None:
         self.pace = pace
@@ -316,6 +322,8 @@ class PageTables:
         more["Q"] = more.get("H", sizes["H"]) + 1
         if self.uses_costs:
             more |= {"P": more.get("m", sizes["m"]), "G": more["Q"]}
+        if choices.promises.size:
+            more["D"] = more.get("m", sizes["m"])
         self.choices = with_room(choices, more)
         if "m" in more or width > columns:
             self.lazy = lazy_with_room(self.lazy, room, max(width, columns))
@@ -331,6 +339,7 @@ class PageTables:
         """Return values and arrays by name for :meth:`restore`; the arrays are no copies."""
         values: dict[str, Any] = {"policy": self.values.name, "hosts": list(self.hosts)}
         values |= {"host_limits": self.host_limits, "gaps": list(self.gaps.items())}
+        values |= {"most_interval": self.most_interval} if self.most_interval < math.inf else {}
         pages = self.lazy.pages
         search = {"last_crawl": pages["last_crawl"], "counted": pages["counted"]}
         if not self.values.apart:
@@ -339,7 +348,7 @@ class PageTables:
             search["rates"] = self.lazy.parameters[:, 0]  # costs have changed since
         choices = self.choices._asdict().items()
         groups: dict[str, Mapping[str, NDArray[Any]]] = {
-            "choices": {name: a for name, a in choices if a.size or name not in COST_FIELDS}
+            "choices": {name: a for name, a in choices if a.size or name not in OPTIONAL_FIELDS}
         }
         groups |= {"columns": self.columns, "ids": self.ids.arrays(), "search": search}
         groups["learner"] = {} if self.learner is None else self.learner.arrays()
@@ -365,7 +374,8 @@ class PageTables:
         if rows.size:
             parameters = self.values.table(self.columns_at(rows), self.pace.bandwidth)
         width, start = parameters.shape[1], self.pace.time
-        self.lazy = new_lazy_argmax(np.zeros((room, width)), room, start, grows=True)
+        promises = due_rows(self.choices, np.arange(room)) if self.choices.promises.size else None
+        self.lazy = new_lazy_argmax(np.zeros((room, width)), room, start, True, promises)
         self.lazy.parameters[rows], self.allocated = parameters, bool(rows.size)
         search = groups["search"]
         if "carried" in search and rows.size:

@@ -101,6 +101,17 @@ def costs(name: str, value: ArrayLike, count: int, *_: int) -> FloatArray:
     return array
 
 
+def longest(name: str, value: ArrayLike, count: int, *_: int) -> FloatArray:
+    """Read the longest interval of each page, > 0, or one for all, as (n,); inf, NaN are kept."""
+    array = floats(name, value)
+    if array.shape not in ((), (count,)) or (array <= 0.0).any():
+        raise ValueError(
+            f"{name} must be a number > 0 or {count} of them, inf for none, got {array}"
+        )
+    check_domain(name, array[np.isfinite(array)])
+    return np.array(np.broadcast_to(array, (count,)))
+
+
 amounts = partial(numbers, least=0.0)
 """Read finite numbers >= 0 as (n,)."""
 READERS: dict[str, Callable[..., NDArray[Any]]] = {
@@ -108,6 +119,7 @@ READERS: dict[str, Callable[..., NDArray[Any]]] = {
     "host": labels,
     "last_crawl": partial(numbers, gaps=True),
     "least_interval": amounts,
+    "most_interval": longest,
     "times": numbers,
     "ended": numbers,
     "retry_at": partial(numbers, gaps=True),
@@ -117,7 +129,7 @@ READERS: dict[str, Callable[..., NDArray[Any]]] = {
 }
 """The functions that read and check the arguments that have one entry per page."""
 
-OPTIONAL = "host", "last_crawl", "ended", "retry_at", "changed", "cost"
+OPTIONAL = "host", "last_crawl", "ended", "retry_at", "changed", "cost", "most_interval"
 """Names of the arguments per page that may be None."""
 
 

@@ -84,6 +84,12 @@ class CrawlScheduler(Members, Events, Asking):
         cap_period: length of the periods [k, k + 1) * cap_period, > 0.
         max_cost: largest cost of a fetch, > 0. If a report has a larger one, it counts in full, and
             as ``overcharged`` in :meth:`overview`.
+        most_interval: promise for all pages that are added without one: the longest time from a
+            copy to the next fetch, > 0; None for none. A page that is due by its promise comes
+            before all others, also before pages without a copy, the earliest deadline first
+            (:mod:`policies.values.promises`). So no copy gets older, except where a fetch fails or
+            is lost, or where holds and limits of hosts, ``least_interval`` or a cap forbid it; the
+            page then comes as soon as it may. :meth:`overview` counts the late fetches.
 
     Raises:
         ValueError: an argument is out of its range or of another type.
@@ -108,6 +114,7 @@ class CrawlScheduler(Members, Events, Asking):
         cap: float | None = None,
         cap_period: float | None = None,
         max_cost: float | None = None,
+        most_interval: float | None = None,
     ) -> None:
         spending = capped(cap, cap_period, max_cost)
         timeout = quantity("timeout", timeout, above=0.0)
@@ -123,6 +130,8 @@ class CrawlScheduler(Members, Events, Asking):
         lines["new_share"] = share("new_share", new_share, above=True)
         lines["skew"], lines["keep_gone"] = quantity("skew", skew), quantity("keep_gone", keep_gone)
         self.pages.choices.slack[:] = amounts("resolution", resolution, self.num_sources) + skew
+        if most_interval is not None:
+            self.pages.most_interval = quantity("most_interval", most_interval, above=0.0)
         self.price = Price(self.pace, new_share)
         if spending is not None:
             begin_costs(self.pages, spending)
@@ -146,7 +155,10 @@ class CrawlScheduler(Members, Events, Asking):
         retry: float | None = None,
         cap: float | None = None,
     ) -> None:
-        """Change settings from a time on; see :class:`CrawlScheduler` for them."""
+        """Change settings from a time on; see :class:`CrawlScheduler` for them.
+
+        Promises that a lower bandwidth cannot keep stay: :meth:`why` says so.
+        """
         settings = {"timeout": timeout, "retry": retry}
         changes = {k: quantity(k, x, above=0.0) for k, x in settings.items() if x is not None}
         self.pace.change(time, bandwidth, burst, cap)
@@ -196,6 +208,7 @@ class CrawlScheduler(Members, Events, Asking):
         """
         values, arrays = state
         settings: Any = {"num_sources": values.get("num_sources"), "learn": values.get("learns")}
+        settings["most_interval"] = values.get("most_interval")
         name = values.get("policy")
         if policy is None and name not in POLICIES:
             raise ValueError(f"policy must be given where that of the state is {name!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -55,8 +55,9 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         durable: as for :class:`DurableScheduler`.
         balance: time between two exchanges of shares; None for half of that in which every page
             could be crawled once; ``inf`` for equal shares.
-        **settings: the other arguments of :class:`CrawlScheduler`, but not ``learn``, nor
-            ``keep_gone``.
+        **settings: the other arguments of :class:`CrawlScheduler`, but not ``learn``,
+            ``keep_gone``, ``most_interval`` or ``audit_share``. A promise needs a share of the
+            bandwidth that it keeps, and the shares of shards change.
 
     Raises:
         ValueError: as for :class:`CrawlScheduler`; an unknown backend; a folder of another number
@@ -80,6 +81,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     ) -> None:
         for name in {"learn", "keep_gone"} & set(settings):
             raise ValueError(f"{name} must be left out: shards do not learn")
+        _check_settings(settings)
         first = CrawlScheduler(policy, bandwidth, **settings)  # each shard begins as it does
         super().__init__(Pace(bandwidth, first.time, first.burst))
         self._spendings: dict[int, dict[str, Any]] = {}
@@ -142,6 +144,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     def add(self, ids: Ids, *, known: Literal["raise", "skip"] = "raise", **columns: Any) -> int:
         """Add pages, and return their number; see :meth:`CrawlScheduler.add`."""
+        _check_settings(columns)
         labels = as_ids(ids)
         arrays = read({"importance": 1.0, **columns}, labels.size, self.num_sources)
         if one_of("known", known, ("raise", "skip")) == "skip":
@@ -229,6 +232,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     def _call_pages(self, call: str, labels: NDArray[Any], arguments: dict[str, Any]) -> Any:
         """Call a method on the shards that have the given pages; return the joined answer."""
+        _check_settings(arguments)
         rows = self.ids.rows(labels, missing="raise" if call == "update" else "skip")
         per_page = {key: arguments.pop(key) for key in {*arguments} - {"status", "wait"}}
         arrays = {"ids": labels, **read(per_page, labels.size, self.num_sources)}
@@ -413,3 +417,9 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
             parts = {name: array[..., part] for name, array in sorted_arrays.items()}
             calls[shard] = {**parts, **values}
         return self._ask_shards(call, calls)
+
+
+def _check_settings(names: Collection[str]) -> None:
+    """Raise ValueError for arguments of which only one scheduler can keep what they promise."""
+    for name in {"most_interval", "audit_share"} & {*names}:
+        raise ValueError(f"{name} must be left out of shards: use one CrawlScheduler")

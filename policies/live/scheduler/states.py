@@ -67,6 +67,25 @@ SETTINGS = np.dtype(
     ]
 )
 
+PROMISES = np.dtype(
+    [
+        # cost per unit of time that all promises need: the sum of cost / most_interval
+        ("rate", np.float64),
+        # the longest of them; how long before their deadlines pages are due, see ``page_promises``
+        ("longest", np.float64),
+        ("share", np.float64),
+        ("wait_cost", np.float64),
+        ("wait", np.float64),
+        ("scale", np.float64),
+        # largest cost of one choice of late, and the number of fetches in that time
+        ("recent_cost", np.float64),
+        ("recent_fetches", np.int64),
+        # fetches that were handed out after their deadlines, and the longest time after one
+        ("late_fetches", np.int64),
+        ("most_late", np.float64),
+    ]
+)
+
 
 class Choices(NamedTuple):
     """The tables of the states of m pages and H hosts."""
@@ -123,17 +142,22 @@ class Choices(NamedTuple):
     # sums and numbers of all costs so far, and of those of host h at h + 1
     cost_sums: Annotated[FloatArray, np.float64, "G"]
     cost_counts: Annotated[IntArray, np.int64, "G"]
+    # where there are promises: the longest interval of each page, inf for none, and the cost per
+    # unit of time that it needs; and what is common to all
+    most_interval: Annotated[FloatArray, np.float64, "D"]
+    promised_rate: Annotated[FloatArray, np.float64, "D"]
+    promises: Annotated[Records, PROMISES, "L"]
 
 
 FIELDS = fields_of(Choices)
-COST_FIELDS = {field.name for field in FIELDS if {*field.axes} & {"P", "G"}}
-"""Names of the tables that are empty where no costs are used."""
+OPTIONAL_FIELDS = {field.name for field in FIELDS if {*field.axes} & {*"PGDL"}}
+"""Names of the tables that are empty where no costs, or no promises, are used."""
 CHOICES = StateType("Choices", FIELDS)
 INITIAL = {
     **dict.fromkeys(("host", "first", "opening_place", "due_place", "newest"), -1),
     **dict.fromkeys(("opens", "held", "retry_at", "failure_time", "sent_period"), -math.inf),
     **dict.fromkeys(("reported", "lost_until"), -math.inf),
-    **dict.fromkeys(("opening", "due"), math.inf),
+    **dict.fromkeys(("opening", "due", "most_interval"), math.inf),
     "most": NO_LIMIT,
     "cost": 1.0,
 }
