@@ -130,8 +130,7 @@ def main(options: ScheduleOptions) -> None:
         table = goals.promise(options.goal, schedule, place)
         schedule = schedule._replace(table=table)
     plan = schedules.choose(schedule, end, options.recheck_gone)
-    cautions = [] if table.most_interval is None else [goals.lateness(plan, table)]
-    cautions += planning.cautions(table, options.recheck_gone is not None, policy)
+    cautions = planning.cautions(table, options.recheck_gone is not None, policy)
     cautions += planning.policy_cautions(table, policy)
     schedules.write(schedule, plan, end, cautions, place)
 

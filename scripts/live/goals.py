@@ -6,14 +6,15 @@ With signals the mean freshness is that of NCIS (Theorem 1), which no interval e
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from rich.table import Table
 from scipy.optimize import brentq
 
@@ -23,7 +24,7 @@ from crawl_envs.types.arguments import quantity, within_domain
 from policies.live.adapters.page_tables import living
 from policies.live.logs import PageTable, write_page_table
 from policies.values.promises import SHORTENED
-from scripts.live.planning import SHARES, Plan, Schedule, costs_of, optimum
+from scripts.live.planning import Schedule, costs_of, optimum
 from scripts.present.tables import console
 from scripts.study.rows import write_csv
 
@@ -41,11 +42,11 @@ ROUNDING, MAX_NAMES = 1e-9, 30
 
 
 class Goal(NamedTuple):
-    """A goal for the pages in some ``rows`` of a table: a largest age in days, or a freshness.
+    """A goal for the pages in some ``rows`` of a table, (n,), with their costs and change rates.
 
-    ``kind`` is ``age``, ``mean`` (freshness of the group, weighted by importance) or ``each``
-    (freshness of each page, for the cheapest pages that have a share of the importance, to within
-    one page of the optimum). ``cost`` and ``change_rate`` are those of the pages, (n,).
+    ``level`` is the largest ``age`` in days (change rates are 1 then), or the least freshness: the
+    ``mean`` of the group, weighted by importance, or that of ``each`` of the cheapest pages that
+    have a share of the importance, to within one page of the optimum.
     """
 
     text: str
@@ -59,32 +60,32 @@ class Goal(NamedTuple):
         """Return the least age or largest freshness if the bandwidth serves this goal alone."""
         if self.kind == "mean":
             return optimum(table, self.rows, bandwidth / LEAD).objective
-        if self.kind == "age":
-            return LEAD * float(self.cost.sum()) / bandwidth
         changes = LEAD * float(self.cost @ self.change_rate) / bandwidth
-        return float(-np.expm1(-changes)) / changes if changes > 0.0 else 1.0
+        return changes if self.kind == "age" else _freshness(changes)
 
     def least_rates(self, table: PageTable, floor: FloatArray) -> FloatArray:
         """Return the cheapest fetches per day that keep the goal, at least ``floor``, (m,)."""
-        least, rates = floor[self.rows], floor.copy()
-        if self.kind == "age":
-            rates[self.rows] = np.maximum(least, 1.0 / self.level)
-            return rates
-        # a page with x changes between two fetches is fresh for (1 - e^-x) / x of the time
-        changes = brentq(lambda x: -np.expm1(-x) / x - self.level, 1e-16, 1.0 / self.level)
+        changes, least, rates = self.level, floor[self.rows], floor.copy()
+        if self.kind != "age":
+            changes = brentq(lambda x: _freshness(x) - self.level, 0.0, 1.0 / self.level)
         rates[self.rows] = np.maximum(least, within_domain(self.change_rate / changes))
-        enough = float(self.cost @ rates[self.rows])
-        if self.kind == "each" or enough == 0.0:
+        enough, budget = float(self.cost @ rates[self.rows]), float(self.cost @ least)
+        if self.kind != "mean" or enough == 0.0:
             return rates
 
         def missing(bandwidth: float) -> float:
             return self.level - optimum(table, self.rows, bandwidth, least).objective
 
-        budget = max(float(self.cost @ least), ROUNDING * enough)
+        budget = max(budget, ROUNDING * enough)
         if missing(budget) > 0.0:
             budget = brentq(missing, budget, 2.0 * enough, xtol=ROUNDING * enough)
         rates[self.rows] = optimum(table, self.rows, budget, least).rates
         return rates
+
+
+def _freshness(changes: float) -> float:
+    """Return the share of time in which a page is fresh, with so many changes per interval."""
+    return -math.expm1(-changes) / changes if changes > 0.0 else 1.0
 
 
 def read_goal(text: str, table: PageTable) -> Goal:
@@ -108,7 +109,7 @@ def read_goal(text: str, table: PageTable) -> Goal:
     cost, rate, weight = costs_of(table), table.change_rate, table.importance
     rows = np.intersect1d(rows, living(table))
     if days and rows.size:
-        return Goal(text, "age", float(days), rows, cost[rows], np.zeros(rows.size))
+        return Goal(text, "age", float(days), rows, cost[rows], np.ones(rows.size))
     rows = rows[weight[rows] > 0.0]
     if rows.size == 0 or rate is None:
         needed = "change rates (scripts.estimate LOG)" if rows.size else "a page that is not gone"
@@ -153,52 +154,31 @@ def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> PageTable
     if not getattr(family, "uses_signals", False):
         table = replace(table, recall=None, false_signal_rate=None)
     goals, promises, enforced = [read_goal(text, table) for text in texts], list[Goal](), []
-    rows, curves = [], []
+    rows, curves, signals = [], {}, table.recall is not None
     for goal in goals:
         fits = least_budget([*promises, goal], table) <= bandwidth * (1.0 + ROUNDING)
-        by_interval = goal.kind != "mean" or table.recall is None
-        promises, enforced = promises + [goal] * fits, enforced + [goal] * (fits and by_interval)
-        word = "no" if not fits else "yes" if by_interval else "not enforced"
+        free = signals and goal.kind == "mean"
+        promises, enforced = promises + [goal] * fits, enforced + [goal] * (fits and not free)
+        word = "no" if not fits else "enough, not enforced" if free else "yes"
         budget = least_budget([goal], replace(table, most_interval=None))
         rows.append((goal.text, budget, word, f"{goal.best_level(table, bandwidth):.3g}"))
-        curves.append(_curve(goal, table, bandwidth, budget))
+        what = "age of the oldest copy (days)" if goal.kind == "age" else "freshness"
+        curve = what, partial(goal.best_level, table), budget or bandwidth
+        curves[f"{goal.text}: {budget:,.4g}"] = curve
     word = "yes" if len(promises) == len(goals) else "no"
     rows.append(("all goals", least_budget(goals, table), word, ""))
-    if table.change_rate is not None and (high := table.change_rate_high) is not None:
-        fast = within_domain(np.fmax(table.change_rate, np.where(high < np.inf, high, 0.0)))
-        faster = replace(table, change_rate=fast)
-        budget = least_budget([read_goal(text, faster) for text in texts], faster)
-        rows.append(("all goals, if rates are at the ends of their intervals", budget, "", ""))
+    with np.errstate(divide="ignore"):
+        promised = replace(schedule.table, most_interval=1.0 / joint_rates(enforced, table))
+    if (rate := table.change_rate) is not None and (high := table.change_rate_high) is not None:
+        fast = within_domain(np.fmax(rate, np.where(high < np.inf, high, 0.0)))
+        table = replace(table, change_rate=fast)
+        budget = least_budget([read_goal(text, table) for text in texts], table)
+        rows.append(("all goals, rates at the ends of their intervals", budget, "", ""))
     report = Table(*NAMES, title="Goals", title_justify="left")
     for text, budget, word, level in rows:
         report.add_row(text, f"{budget:,.4g}", f"{budget / bandwidth:.1%}", word, level)
     console().print(report)
     write_csv(folder / "goals.csv", [NAMES[k] for k in (0, 1, 3, 4)], rows)
-    draw_budgets(folder / "goals.png", pd.concat(curves), bandwidth, table.cost is not None)
-    with np.errstate(divide="ignore"):
-        promised = replace(schedule.table, most_interval=1.0 / joint_rates(enforced, table))
+    draw_budgets(folder / "goals.png", curves, bandwidth, table.cost is not None)
     write_page_table(folder / "promised.csv", promised)
     return promised
-
-
-def _curve(goal: Goal, table: PageTable, bandwidth: float, budget: float) -> pd.DataFrame:
-    """Return the best level of a goal by budget; its least ``budget`` is ``marked``."""
-    x = np.unique([*(bandwidth * share for share in SHARES), budget or bandwidth])
-    levels = [goal.best_level(table, value) for value in x]
-    panel = "age of the oldest copy (days)" if goal.kind == "age" else "freshness"
-    label = f"{goal.text}: {budget:,.4g}"
-    return pd.DataFrame(
-        {"x": x, "y": levels, "label": label, "panel": panel, "marked": x == budget}
-    )
-
-
-def lateness(plan: Plan, table: PageTable) -> str:
-    """Return a sentence on the fetches of a plan that are later than ``most_interval``."""
-    assert table.most_interval is not None
-    delay = plan.elapsed - table.most_interval[plan.page] * (1.0 + ROUNDING)
-    if not (delay > 0.0).any():
-        return "no fetch is later than promised"
-    return (
-        f"{(delay > 0.0).sum()} of {delay.size} fetches are later than promised, by at most "
-        f"{np.nanmax(delay):.3g} days: copies are too old at the start, or hosts have limits"
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +13,10 @@ from policies.live.logs import CrawlLog
 from policies.live.logs.costs import with_unit
 from policies.live.logs.crawl_log import OUTCOMES
 from scripts.live.backtesting import LOG, Outcome
-from scripts.live.planning import SHARES
 from scripts.present import charts
 
+SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Budgets in a picture, divided by the budget of the schedule."""
 MOST_PAGES = 150
 """Largest number of pages in the picture of a log."""
 MARKS = {
@@ -86,25 +87,31 @@ def draw_backtest(
     )
 
 
-def draw_budgets(path: Path, curves: pd.DataFrame, bandwidth: float, costs: bool) -> None:
+def draw_budgets(
+    path: Path,
+    curves: Mapping[str, tuple[str, Callable[[float], float], float]],
+    bandwidth: float,
+    costs: bool,
+) -> None:
     """Draw what each budget per day can reach, and mark ``bandwidth``, a cost with ``costs``.
 
-    ``curves`` has ``x``, the budgets, ``y``, ``panel``, the name of y, and ``label``. Rows that are
-    ``marked`` get a marker.
+    ``curves`` has by label what is reached, in words and as a function of a budget, and a budget
+    that gets a marker.
     """
-    looks = {
-        str(label): {"markevery": np.flatnonzero(curve.marked).tolist(), "markersize": 9.0}
-        for label, curve in curves.groupby("label")
-    }
-    ticks = [bandwidth * share for share in SHARES]
+    ticks, parts, looks = [bandwidth * share for share in SHARES], [], {}
+    for label, (name, reached, marked) in curves.items():
+        x = np.unique([*ticks, marked])
+        y = [reached(budget) for budget in x]
+        parts.append(pd.DataFrame({"x": x, "y": y, "label": label, "panel": name}))
+        looks[label] = {"markevery": [int(np.searchsorted(x, marked))], "markersize": 9.0}
     unit = "cost per day" if costs else "fetches per day"
     charts.lines(
-        curves,
+        pd.concat(parts),
         path,
         charts.Frame(
             "What a budget can reach",
             charts.Axis(f"{unit} (logarithmic scale)", "log", ticks=ticks),
-            {x: charts.Axis(x, "log" if "age" in x else "linear") for x in curves.panel},
+            {x: charts.Axis(x, "log" if "age" in x else "linear") for x, *_ in curves.values()},
             shared="x",
             upright=[charts.Rule(bandwidth, "this schedule")],
         ),

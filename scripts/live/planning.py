@@ -35,8 +35,6 @@ KEEP_GONE = 30.0
 """Days during which an entry in a feed does not bring back a gone page."""
 LIMIT = re.compile(r"(.*?):(-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?::(\d+))?")
 """Form of a limit: HOST:GAP or HOST:GAP:MOST."""
-SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Budgets in pictures, divided by the budget of the schedule."""
 MOST_TIMES = 200_000
 """Largest number of times at which fetches are chosen; more fetches are chosen in batches."""
 
@@ -339,6 +337,4 @@ def optimum(
     """
     columns = columns_of(table, rows)
     parameters: dict[str, Any] = {name: columns.get(name) for name in (*OF_INSTANCE, "cost")}
-    return solvers.ncis(
-        Instance(bandwidth=bandwidth, **parameters), floor=floor if np.any(floor) else 0.0
-    )
+    return solvers.ncis(Instance(bandwidth=bandwidth, **parameters), floor=floor)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from agents.progress import ProgressBar
 from policies.live.adapters import messages, page_tables
@@ -89,6 +89,7 @@ def choose(schedule: planning.Schedule, end: float, recheck_gone: float | None) 
     scheduler = schedule._replace(bandwidth=remaining).scheduler(ids=rows)
     page_tables.report_signals(scheduler, table, rows, first)
     planning.limit_hosts(scheduler, limits, table.host.tolist())
+    overdue = scheduler.overview().get("overdue", 0)
     with ProgressBar("{task.percentage:.0f}%") as progress:
         bar = progress.add_task("choosing", total=end - first)
         plan = planning.plan(
@@ -97,6 +98,11 @@ def choose(schedule: planning.Schedule, end: float, recheck_gone: float | None) 
             end,
             lambda time: progress.update(bar, completed=time - first),
             table.cost,
+        )
+    if "promised" in (state := scheduler.overview()):
+        tables.console().print(
+            f"{state['promised']} pages with a longest interval: {overdue} overdue at the start, "
+            f"{state['late_fetches']} fetches late, by at most {state['most_late']:.3g} days"
         )
     return planning.merged(plan, extra)
 
@@ -125,14 +131,11 @@ def write(
     for caution in cautions:
         console.print(caution, soft_wrap=True)
     if table.change_rate is not None and page_tables.living(table).size:
-        pages, name = page_tables.living(table), "largest long-run freshness"
-        budgets = [bandwidth * share for share in planning.SHARES]
-        expected = [planning.optimum(table, pages, budget).objective for budget in budgets]
-        curve = {"x": budgets, "y": expected, "label": "", "panel": name, "marked": True}
-        draw_budgets(
-            folder / "schedule.png", pd.DataFrame(curve), bandwidth, table.cost is not None
-        )
-        console.print(f"{name} with these rates: {expected[planning.SHARES.index(1.0)]:.3f}")
+        name = "largest long-run freshness"
+        optimum = partial(planning.optimum, table, page_tables.living(table))
+        curves = {"": (name, lambda budget: optimum(budget).objective, bandwidth)}
+        draw_budgets(folder / "schedule.png", curves, bandwidth, table.cost is not None)
+        console.print(f"{name} with these rates: {optimum(bandwidth).objective:.3f}")
     console.print(
         f"{tables.counted(len(times), 'fetch', 'fetches')} of "
         f"{tables.counted(np.unique(plan.page).size, 'page')}{spend} with {policy}, "
