@@ -32,6 +32,7 @@ class Page:
     )  # expected costs of fetches before, without report
     begin: float = -math.inf  # reports of earlier times are of these
     reported: float = -math.inf  # the time of the latest fetch that was reported
+    longest: float = math.inf  # its most_interval
 
 
 @dataclass
@@ -74,6 +75,10 @@ class NaiveScheduler:
         self.retry, self.slack = retry or timeout, slack
         self.pages, self.hosts, self.line, self.waiting = {}, {}, [], {}
         self.limits = 0.0, math.inf
+        self.promises = False  # there was one
+        self.longest, self.share, self.wait_cost = 0.0, 0.0, 0.0
+        self.recent_cost, self.recent_fetches = 0.0, 0
+        self.late_fetches, self.most_late = 0, 0.0
 
     def add(self, pages):
         pages = list(pages)
@@ -83,6 +88,54 @@ class NaiveScheduler:
             assert key not in self.pages
             self.pages[key] = page
             self.make_ready(key)
+
+    def promise(self, keys, longest):
+        """Set the longest intervals of pages."""
+        if not self.promises and min(longest) < math.inf:
+            self.promises, self.wait_cost = True, self.above(self.mean_cost())
+        for key, interval in zip(keys, longest, strict=True):
+            self.pages[key].longest = float(interval)
+        self.renew_lead()
+
+    @staticmethod
+    def above(cost):
+        """Round a cost up to a power of two."""
+        return 2.0 ** math.ceil(math.log2(cost) - 1e-9) if cost else 0.0
+
+    def needed(self):
+        """Return the cost per unit of time that all promises need."""
+        return sum(self.pages[key].cost / self.pages[key].longest for key in self.present())
+
+    def renew_lead(self):
+        """Raise the lead at once, and lower it late, so that it seldom changes."""
+        if not self.promises:
+            return
+        wait = self.above(self.recent_cost)
+        if self.recent_fetches >= len(self.pages):
+            self.wait_cost, self.recent_cost, self.recent_fetches = wait, 0.0, 0
+        self.wait_cost = max(self.wait_cost, wait)
+        share = min(math.ceil(256.0 * self.needed() / self.bandwidth) / 256.0, 1.0)
+        if not share <= self.share <= share + 1.0 / 256.0:
+            self.share = share
+
+    def note(self, cost, fetches=0):
+        """Note the cost of one choice, for which other pages had to wait."""
+        if self.promises:
+            self.recent_cost = max(self.recent_cost, cost)
+            self.recent_fetches += fetches
+
+    def is_due(self, page):
+        """Return whether a page is due by its promise."""
+        if page.longest == math.inf:
+            return False
+        limit = self.limit(page)
+        lead = self.share * limit + self.wait_cost / self.bandwidth
+        return self.time - page.copy >= max(limit - lead, 0.0)
+
+    @staticmethod
+    def limit(page):
+        """Return a page's longest interval, less its own small part."""
+        return page.longest * (1.0 - 2.0**-10 * math.fmod(page.row * 0.6180339887498949, 1.0))
 
     def host(self, page):
         return self.hosts.get(page.host)
@@ -124,6 +177,8 @@ class NaiveScheduler:
         """A fetch of a page ended, and its cost may be known."""
         if page is None or page.state == "gone":
             return
+        if not math.isnan(cost):
+            self.note(cost)
         is_late = time < page.begin
         if is_late and page.unreported:
             paid = sum(page.unreported) / len(page.unreported)
@@ -240,7 +295,7 @@ class NaiveScheduler:
     def come_back(self, key, columns, host, copy):
         page = self.pages[key]
         page.parameters, page.host, page.copy, page.least = columns, host, copy, 0.0
-        page.fails, page.retry_at = 0, -math.inf
+        page.fails, page.retry_at, page.longest = 0, -math.inf, math.inf
         self.make_ready(key)
 
     def move(self, key, new, host=None):
@@ -351,10 +406,12 @@ class NaiveScheduler:
         self.host(self.pages[key]).parked.append(key)
 
     def choose(self):
-        """New pages are owed a share of what is handed out, up to one fetch."""
+        """Pages come first that are due; new ones are owed a share of all, up to one fetch."""
         credit = self.credit + self.new_share * bool(self.line)
-        key = self.next_new() if credit >= 1.0 else None
-        credit = min(credit, 1.0) - (key is not None)
+        key, fresh = self.next_due(), None
+        if key is None and credit >= 1.0:
+            key = fresh = self.next_new()
+        credit = min(credit, 1.0) - (fresh is not None)
         for other in (self.next_ready, self.next_new):
             key = other() if key is None else key
         self.credit = self.credit if key is None else credit
@@ -363,6 +420,16 @@ class NaiveScheduler:
     def next_new(self):
         while self.line:
             key = self.line.pop(0)
+            if self.is_open(self.pages[key]):
+                return key
+            self.park(key)
+        return None
+
+    def next_due(self):
+        """Return the page of the earliest deadline among those that are due by a promise."""
+        ready = [(key, page) for key, page in self.pages.items() if page.state == "ready"]
+        due = [(page.copy + self.limit(page), key) for key, page in ready if self.is_due(page)]
+        for _, key in sorted(due):
             if self.is_open(self.pages[key]):
                 return key
             self.park(key)
@@ -418,9 +485,10 @@ class NaiveScheduler:
             return []
         if self.spend_at(self.time) + self.max_cost > self.cap:
             return []
+        self.renew_lead()
         self.correct_clocks()
         self.open_all()
-        chosen = []
+        chosen, spend = [], self.spend
         while len(chosen) < count and self.allowance > 1.0 - 1e-9:
             if self.spend_at(self.time) + self.max_cost > self.cap:
                 break
@@ -428,6 +496,9 @@ class NaiveScheduler:
             if key is None:
                 break
             page = self.pages[key]
+            if page.copy is not None and page.copy + page.longest < self.time:
+                self.late_fetches += 1
+                self.most_late = max(self.most_late, self.time - page.copy - page.longest)
             page.state, page.sent, page.lost = "sent", self.time, self.time + self.timeout
             if self.host(page):
                 self.host(page).busy += 1
@@ -443,4 +514,5 @@ class NaiveScheduler:
             self.spend, self.fetches = self.spend + page.paid, self.fetches + 1
             self.period_spend += self.max_cost
             chosen.append(key)
+        self.note(self.spend - spend, len(chosen))
         return chosen

@@ -92,8 +92,8 @@ def promise(pages: PageTables, rows: IntArray, most_interval: FloatArray) -> Non
     lines["longest"] = max(lines["longest"], longest)
     pages.choices.most_interval[rows] = most_interval
     count_promises(pages.choices, rows)
-    if not renew_promises(pages):
-        pages.lazy.promises[rows] = due_rows(pages.choices, rows)
+    renew_promises(pages)
+    pages.lazy.promises[rows] = due_rows(pages.choices, rows)
 
 
 def power_above(number: float) -> float:
@@ -119,10 +119,10 @@ def note_choice(choices: Choices, cost: float, fetches: int = 0) -> None:
         lines["recent_fetches"] += fetches
 
 
-def renew_promises(pages: PageTables) -> bool:
-    """Let the lead follow what changed; return whether it is another one, for all pages."""
+def renew_promises(pages: PageTables) -> None:
+    """Let the lead follow what changed; if it is another one, so are the rows of all pages."""
     if not pages.choices.promises.size:
-        return False
+        return
     lines, bandwidth = pages.choices.promises[0], promised_bandwidth(pages)
     lead, wait_cost = lead_at(pages.choices), power_above(float(lines["recent_cost"]))
     if lines["recent_fetches"] >= len(pages.ids):
@@ -133,14 +133,13 @@ def renew_promises(pages: PageTables) -> bool:
     if needed.share <= lead.share <= needed.share + 1.0 / SHARES:
         needed = needed._replace(share=lead.share)
     if needed == lead:
-        return False
+        return
     lines["rate"] = pages.choices.promised_rate.sum()
     lines["wait_cost"] = wait_cost
     lines["share"], lines["wait"], lines["scale"] = needed
     rows = np.flatnonzero(np.isfinite(pages.choices.most_interval))
     pages.lazy.promises[rows] = due_rows(pages.choices, rows)
     pages.admit(rows, only_ready=True)
-    return True
 
 
 def lead_at(choices: Choices) -> Lead:

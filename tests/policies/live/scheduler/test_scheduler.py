@@ -57,8 +57,8 @@ def value_of(name):
 class Both:
     """A scheduler and its twin, which must answer alike."""
 
-    def __init__(self, policy, bandwidth, sources, costs=None, **limits):
-        slack, self.costs = [0.0, 0.3][:sources], costs
+    def __init__(self, policy, bandwidth, sources, costs=None, promises=False, **limits):
+        slack, self.costs, self.promises = [0.0, 0.3][:sources], costs, promises
         settings = {"timeout": 1.5, "retry": 0.4}
         settings |= {"cap": 30.0, "cap_period": 2.5, "max_cost": 4.0} if costs == "cap" else {}
         self.scheduler = CrawlScheduler(
@@ -68,6 +68,7 @@ class Both:
             num_sources=sources,
             resolution=slack,
             keep_gone=1e9,
+            most_interval=40.0 if promises else None,
             **settings,
         )
         self.scheduler.limit_hosts(**limits)
@@ -105,8 +106,13 @@ class Both:
         new = {} if back else {"known": "skip", "least_interval": least}
         costs = self.some_costs(rng, count)
         new |= {"cost": costs} if self.costs else {}
-        added = self.scheduler.add(every, host=hosts, last_crawl=copies, **columns, **new)
-        assert added == len(ids)
+        longest = self.some_promises(rng, count)
+        columns["most_interval"], visits = longest, {"host": hosts, "last_crawl": copies, **new}
+        if not self.is_possible(longest[: len(ids)], costs[: len(ids)]):
+            with pytest.raises(ValueError, match="most_interval must leave u"):
+                self.scheduler.add(every, **visits, **columns)
+            longest = columns["most_interval"] = np.full(count, math.inf)
+        assert self.scheduler.add(every, **visits, **columns) == len(ids)
         rows = self.scheduler.pages.ids.rows(np.asarray(ids))
         pages = []
         for k, key in enumerate(ids):
@@ -125,6 +131,27 @@ class Both:
             page.begin = self.naive.time
         self.naive.add(pages)
         self.naive.give_costs(ids, costs[: len(ids)])
+        if ids:
+            longest = np.where(np.isnan(longest), 40.0 if self.promises else math.inf, longest)
+            self.naive.promise(ids, longest[: len(ids)])
+
+    def some_promises(self, rng, count):
+        """Draw longest intervals; inf is none, NaN that of the scheduler."""
+        longest = np.where(rng.random(count) < 0.2, math.nan, rng.uniform(4.0, 30.0, count))
+        return np.where(rng.random(count) < (0.5 if self.promises else 1.1), math.inf, longest)
+
+    def is_possible(self, longest, costs):
+        """Return whether the bandwidth is enough for more promises, by the costs that are known."""
+        usual = self.naive.mean_known
+        if not self.naive.uses_costs:
+            usual = 1.0 if np.isnan(costs).all() else np.nanmean(costs)
+        costs = np.where(np.isnan(costs), usual, costs)
+        longest = np.where(np.isnan(longest), 40.0, longest)
+        needed = (costs / longest).sum()
+        return not self.promises or self.naive.needed() + needed <= self.naive.bandwidth
+
+    def restart(self, rng):
+        self.scheduler = CrawlScheduler.from_state(self.scheduler.state())
 
     def remove(self, rng):
         for key in rng.choice(self.naive.present(), size=1):
@@ -172,9 +199,20 @@ class Both:
         key = rng.choice(self.naive.present())
         if rng.random() < 0.3 and self.costs:
             cost = self.some_costs(rng, 1)
+            page = self.naive.pages[key]
+            higher = np.nan_to_num(cost - page.cost)[0] / page.longest
+            if (
+                self.promises
+                and higher > 0.0
+                and not self.is_possible(np.array([1 / higher]), np.ones(1))
+            ):
+                with pytest.raises(ValueError, match="most_interval must leave u"):
+                    self.scheduler.update([key], cost=cost)
+                return
             self.scheduler.update([key], cost=cost)
             self.naive.begin_costs(cost)
             self.naive.give_costs([key], cost)
+            self.naive.promise([key], [page.longest])
             self.naive.set_least(key, self.naive.pages[key].least)  # its wait may be over
             return
         if rng.random() < 0.5:
@@ -184,7 +222,14 @@ class Both:
             return
         least = float(rng.choice([0.0, 0.5, 3.0]))
         self.scheduler.update([key], least_interval=least)
+        self.naive.promise([key], [self.naive.pages[key].longest])
         self.naive.set_least(key, least)
+        if self.promises and rng.random() < 0.5:
+            longest = float(rng.choice([5.0, 9.0 + rng.random(), math.inf]))
+            if self.naive.needed() + 4.0 / longest < self.naive.bandwidth:
+                self.scheduler.update([key], most_interval=longest)
+                self.naive.promise([key], [longest])
+                self.naive.set_least(key, least)
 
     def hold(self, rng):
         name, until = f"host{rng.integers(4)}", self.time + rng.uniform(-0.5, 1.0)
@@ -267,6 +312,13 @@ class Both:
             assert tables.choices.cost[rows] == pytest.approx(costs, rel=1e-12)
             assert spending.spend == pytest.approx(self.naive.spend, rel=1e-12, abs=1e-12)
             assert spending.spend_at(self.naive.time) == self.naive.spend_at(self.naive.time)
+        facts, late = self.scheduler.overview(), self.naive.late_fetches
+        if self.naive.promises:
+            assert (facts["late_fetches"], facts["most_late"]) == (late, self.naive.most_late)
+            living = [pages[key] for key in self.naive.present()]
+            assert facts["promised"] == sum(page.longest < math.inf for page in living)
+            used = self.naive.needed() / self.naive.bandwidth
+            assert facts["promised_share"] == pytest.approx(used, abs=1e-12)
         for name, host in self.naive.hosts.items():
             code = tables.hosts[name]
             assert (choices.busy[code], choices.opens[code]) == (host.busy, host.opens)
@@ -300,7 +352,8 @@ KINDS = {
     "report": 0.2,
     "fail": 0.1,
     "repeat": 0.1,
-    "next": 0.25,
+    "next": 0.24,
+    "restart": 0.01,
 }
 
 
@@ -311,15 +364,16 @@ KINDS = {
     sources=st.sampled_from([1, 2]),
     limits=st.sampled_from([{}, {"gap": 0.4}, {"most": 1}, {"gap": 0.2, "most": 2}]),
     costs=st.sampled_from([None, "costs", "cap"]),
+    promises=st.booleans(),
 )
-def test_every_answer_is_that_of_the_twin(seed, policy, sources, limits, costs):
-    play(seed, policy, sources, limits, costs)
+def test_every_answer_is_that_of_the_twin(seed, policy, sources, limits, costs, promises):
+    play(seed, policy, sources, limits, costs, promises=promises)
 
 
-def play(seed, policy, sources, limits, costs, turns=120):
+def play(seed, policy, sources, limits, costs, turns=120, promises=False):
     """Return the number of fetches of a scheduler and its twin, which must answer alike."""
     rng = np.random.default_rng(seed)
-    both = Both(policy, 10.0, sources, costs, **limits)
+    both = Both(policy, 10.0, sources, costs, promises, **limits)
     for _ in range(turns):
         both.time += rng.choice(
             [0.0, rng.exponential(0.1), rng.exponential(1.0)], p=[0.2, 0.7, 0.1]
