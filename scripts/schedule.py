@@ -5,7 +5,8 @@ signals, signals (their number since the last crawl), cost of a crawl, last_craw
 scripts.estimate writes such a table from a crawl log. Without change rates, pages are fetched in
 turn. Gone pages are skipped, unless --recheck-gone fetches them again.
 
-Writes schedule.csv (time, url, why, with costs also cost) and schedule.png (freshness by budget).
+Writes schedule.csv (time, url, why, with costs also cost) and schedule.png (freshness by budget);
+with --goal also goals.png and promised.csv, the table with most_interval, which --live reads.
 
 With --live it writes no files and serves a crawler: it answers lines of JSON from standard input on
 standard output (see policies/live/adapters/messages.py), or requests over HTTP with --port
@@ -69,9 +70,9 @@ class ScheduleOptions:
     goal: Annotated[
         list[str] | None,
         Option(
-            help="Goal of a group of pages: 'GROUP: fresh 0.9' (its mean), 'GROUP: fresh 0.9 of "
-            "0.95' (each page, of 95% of the importance) or 'GROUP: age DAYS' (of each copy). "
-            "GROUP is a label of the column group, a host, or all. Repeatable."
+            help="Goal, repeatable: 'GROUP: fresh 0.9' (mean), 'GROUP: fresh 0.9 of 0.95' (each "
+            "page, of 95% of the importance) or 'GROUP: age DAYS' (each copy). GROUP is a label of "
+            "the column group, a host, or all."
         ),
     ] = None
     limit: Annotated[
@@ -127,8 +128,7 @@ def main(options: ScheduleOptions) -> None:
     check_folder(place)
     end = schedules.last_day(options.until, start)
     if options.goal:
-        table = goals.promise(options.goal, schedule, place)
-        schedule = schedule._replace(table=table)
+        schedule = goals.promise(options.goal, schedule, place)
     plan = schedules.choose(schedule, end, options.recheck_gone)
     cautions = planning.cautions(table, options.recheck_gone is not None, policy)
     cautions += planning.policy_cautions(table, policy)

@@ -6,7 +6,6 @@ With signals the mean freshness is that of NCIS (Theorem 1), which no interval e
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,10 +22,10 @@ from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import quantity, within_domain
 from policies.live.adapters.page_tables import living
 from policies.live.logs import PageTable, write_page_table
+from policies.solvers import periodic_freshness
 from policies.values.promises import SHORTENED
 from scripts.live.planning import Schedule, costs_of, optimum
 from scripts.present.tables import console
-from scripts.study.rows import write_csv
 
 ABOVE_0 = r"(?=[\d.]*[1-9])"
 FORM = re.compile(
@@ -34,8 +33,6 @@ FORM = re.compile(
     rf"fresh\s+({ABOVE_0}0?\.\d+)(?:\s+of\s+({ABOVE_0}0?\.\d+|1))?)\s*"
 )
 """Form of a goal: GROUP: age DAYS, or GROUP: fresh LEVEL, or GROUP: fresh LEVEL of SHARE."""
-NAMES = ("goal", "least budget per day", "share of bandwidth", "kept", "best level")
-"""Columns of the report; the best level is that of the whole bandwidth for one goal."""
 LEAD = 1.0 + SHORTENED
 """Bandwidth over the cost of promised intervals, which a scheduler shortens by up to SHORTENED."""
 ROUNDING, MAX_NAMES = 1e-9, 30
@@ -61,31 +58,27 @@ class Goal(NamedTuple):
         if self.kind == "mean":
             return optimum(table, self.rows, bandwidth / LEAD).objective
         changes = LEAD * float(self.cost @ self.change_rate) / bandwidth
-        return changes if self.kind == "age" else _freshness(changes)
+        return changes if self.kind == "age" else periodic_freshness(1.0, changes, 1.0)
 
     def least_rates(self, table: PageTable, floor: FloatArray) -> FloatArray:
         """Return the cheapest fetches per day that keep the goal, at least ``floor``, (m,)."""
         changes, least, rates = self.level, floor[self.rows], floor.copy()
         if self.kind != "age":
-            changes = brentq(lambda x: _freshness(x) - self.level, 0.0, 1.0 / self.level)
+            changes = brentq(
+                lambda x: periodic_freshness(1.0, x, 1.0) - self.level, 0.0, 1.0 / self.level
+            )
         rates[self.rows] = np.maximum(least, within_domain(self.change_rate / changes))
-        enough, budget = float(self.cost @ rates[self.rows]), float(self.cost @ least)
-        if self.kind != "mean" or enough == 0.0:
-            return rates
+        enough = float(self.cost @ rates[self.rows])
+        if self.kind == "mean" and enough > 0.0:
 
-        def missing(bandwidth: float) -> float:
-            return self.level - optimum(table, self.rows, bandwidth, least).objective
+            def missing(bandwidth: float) -> float:
+                return self.level - optimum(table, self.rows, bandwidth, least).objective
 
-        budget = max(budget, ROUNDING * enough)
-        if missing(budget) > 0.0:
-            budget = brentq(missing, budget, 2.0 * enough, xtol=ROUNDING * enough)
-        rates[self.rows] = optimum(table, self.rows, budget, least).rates
+            budget = max(float(self.cost @ least), ROUNDING * enough)
+            if missing(budget) > 0.0:
+                budget = brentq(missing, budget, 2.0 * enough, xtol=ROUNDING * enough)
+            rates[self.rows] = optimum(table, self.rows, budget, least).rates
         return rates
-
-
-def _freshness(changes: float) -> float:
-    """Return the share of time in which a page is fresh, with so many changes per interval."""
-    return -math.expm1(-changes) / changes if changes > 0.0 else 1.0
 
 
 def read_goal(text: str, table: PageTable) -> Goal:
@@ -100,8 +93,8 @@ def read_goal(text: str, table: PageTable) -> Goal:
             f" with numbers above 0, a level below 1 and a share of at most 1, got {text!r}"
         )
     name, days, level, share = match.groups()
-    columns = np.full(table.num_pages, "all", np.object_), table.group, table.host
-    labels = [column for column in columns if column is not None]
+    everything = np.full(table.num_pages, "all", np.object_)
+    labels = [x for x in (everything, table.group, table.host) if x is not None]
     rows = next((x for label in labels if (x := np.flatnonzero(label == name)).size), None)
     if rows is None:
         names = ", ".join(list(dict.fromkeys(filter(None, np.concatenate(labels))))[:MAX_NAMES])
@@ -140,11 +133,11 @@ def least_budget(goals: Sequence[Goal], table: PageTable) -> float:
     return LEAD * float(costs_of(table) @ joint_rates(goals, table))
 
 
-def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> PageTable:
-    """Return a schedule's table with the ``most_interval`` that keep goals, and report them.
+def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> Schedule:
+    """Return a schedule with the ``most_interval`` of pages that keep goals, and report them.
 
     A goal is kept if the bandwidth suffices for it and for the earlier ones that are kept. Prints
-    the goals, and writes goals.csv, goals.png and the table, promised.csv, to ``folder``.
+    the goals, and writes goals.png and the pages, promised.csv, to ``folder``.
     """
     from scripts.live.pictures import draw_budgets
 
@@ -153,32 +146,37 @@ def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> PageTable
     table, family = schedule.table, policies.find(schedule.policy)
     if not getattr(family, "uses_signals", False):
         table = replace(table, recall=None, false_signal_rate=None)
-    goals, promises, enforced = [read_goal(text, table) for text in texts], list[Goal](), []
-    rows, curves, signals = [], {}, table.recall is not None
+    names = ("goal", "least budget per day", "share of bandwidth", "kept", "best level")
+    report = Table(*names, title="Goals", title_justify="left")
+
+    def add(text: str, budget: float, word: str = "", level: str = "") -> None:
+        report.add_row(text, f"{budget:,.4g}", f"{budget / bandwidth:.1%}", word, level)
+
+    goals, promises, enforced = (
+        [read_goal(text, table) for text in texts],
+        list[Goal](),
+        list[Goal](),
+    )
+    curves = {}
     for goal in goals:
         fits = least_budget([*promises, goal], table) <= bandwidth * (1.0 + ROUNDING)
-        free = signals and goal.kind == "mean"
+        free = goal.kind == "mean" and table.recall is not None
         promises, enforced = promises + [goal] * fits, enforced + [goal] * (fits and not free)
-        word = "no" if not fits else "enough, not enforced" if free else "yes"
         budget = least_budget([goal], replace(table, most_interval=None))
-        rows.append((goal.text, budget, word, f"{goal.best_level(table, bandwidth):.3g}"))
+        word = "no" if not fits else "enough, not enforced" if free else "yes"
+        add(goal.text, budget, word, f"{goal.best_level(table, bandwidth):.3g}")
         what = "age of the oldest copy (days)" if goal.kind == "age" else "freshness"
         curve = what, partial(goal.best_level, table), budget or bandwidth
         curves[f"{goal.text}: {budget:,.4g}"] = curve
-    word = "yes" if len(promises) == len(goals) else "no"
-    rows.append(("all goals", least_budget(goals, table), word, ""))
+    add("all goals", least_budget(goals, table), "yes" if len(promises) == len(goals) else "no")
     with np.errstate(divide="ignore"):
         promised = replace(schedule.table, most_interval=1.0 / joint_rates(enforced, table))
     if (rate := table.change_rate) is not None and (high := table.change_rate_high) is not None:
-        fast = within_domain(np.fmax(rate, np.where(high < np.inf, high, 0.0)))
-        table = replace(table, change_rate=fast)
+        fastest = within_domain(np.fmax(rate, np.where(high < np.inf, high, 0.0)))
+        table = replace(table, change_rate=fastest)
         budget = least_budget([read_goal(text, table) for text in texts], table)
-        rows.append(("all goals, rates at the ends of their intervals", budget, "", ""))
-    report = Table(*NAMES, title="Goals", title_justify="left")
-    for text, budget, word, level in rows:
-        report.add_row(text, f"{budget:,.4g}", f"{budget / bandwidth:.1%}", word, level)
+        add("all goals, rates at the ends of their intervals", budget)
     console().print(report)
-    write_csv(folder / "goals.csv", [NAMES[k] for k in (0, 1, 3, 4)], rows)
     draw_budgets(folder / "goals.png", curves, bandwidth, table.cost is not None)
     write_page_table(folder / "promised.csv", promised)
-    return promised
+    return schedule._replace(table=promised)

@@ -17,6 +17,7 @@ from scripts.present import charts
 
 SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Budgets in a picture, divided by the budget of the schedule."""
+Curve = tuple[str, Callable[[float], float], float]
 MOST_PAGES = 150
 """Largest number of pages in the picture of a log."""
 MARKS = {
@@ -87,16 +88,10 @@ def draw_backtest(
     )
 
 
-def draw_budgets(
-    path: Path,
-    curves: Mapping[str, tuple[str, Callable[[float], float], float]],
-    bandwidth: float,
-    costs: bool,
-) -> None:
+def draw_budgets(path: Path, curves: Mapping[str, Curve], bandwidth: float, costs: bool) -> None:
     """Draw what each budget per day can reach, and mark ``bandwidth``, a cost with ``costs``.
 
-    ``curves`` has by label what is reached, in words and as a function of a budget, and a budget
-    that gets a marker.
+    ``curves`` has by label what is reached, in words and as a function, and a budget to mark.
     """
     ticks, parts, looks = [bandwidth * share for share in SHARES], [], {}
     for label, (name, reached, marked) in curves.items():

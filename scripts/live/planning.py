@@ -330,10 +330,9 @@ def policy_cautions(table: PageTable, policy: str, learn: bool = False) -> list[
 def optimum(
     table: PageTable, rows: IntArray, bandwidth: float, floor: ArrayLike = 0.0
 ) -> solvers.Allocation:
-    """Return the rates of largest long-run freshness of some pages, weighted by importance.
+    """Return rates, >= ``floor``, of the largest long-run freshness of pages with change rates.
 
-    It is the optimum of NCIS (Theorem 1), which uses future signals. The table needs change rates.
-    ``floor`` is the least rate of each page, (n,).
+    It is weighted by importance, and uses future signals: the optimum of NCIS (Theorem 1).
     """
     columns = columns_of(table, rows)
     parameters: dict[str, Any] = {name: columns.get(name) for name in (*OF_INSTANCE, "cost")}

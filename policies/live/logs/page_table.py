@@ -111,8 +111,7 @@ class PageTable:
         change_rate_low: lower end of an interval of it, >= 0, NaN if unknown, (m,) float64.
         change_rate_high: upper end, inf if unbounded, NaN if unknown, (m,) float64; in files it is
             absent then.
-        most_interval: longest time from a copy to the next fetch, > 0, NaN or inf for none, (m,)
-            float64, in days; in files it is absent then.
+        most_interval: longest days from a copy to the next fetch, NaN or inf for none, (m,).
         notes: sentences on what was guessed, or not read, in the file.
     """
 
