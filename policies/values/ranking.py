@@ -10,7 +10,7 @@ import numpy as np
 from numba import types
 
 from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled, ready
-from crawl_envs.compiled.promises import value_of
+from crawl_envs.compiled.promises import DUE, value_of
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiled_policies import UNDEFINED, CompiledIndex
 
@@ -59,15 +59,6 @@ def page_values(
         if alive[page]:
             values[page] = value_of(value, parameters, promises, page, elapsed[page], signals[page])
     return values
-
-
-@compiled(types.int64(types.float64[::1]))
-def first_undefined(values: FloatArray) -> int:
-    """Return the index of the first page whose value is NaN; -1 if no value is NaN."""
-    for page in range(values.size):
-        if math.isnan(values[page]):
-            return page
-    return -1
 
 
 @compiled(
@@ -174,12 +165,11 @@ def best_pages(
             raise ValueError(UNDEFINED.format(-1 - page))
         return np.array([page])
     values = ready(page_values)(*arguments)
-    undefined = ready(first_undefined)(values)
-    if undefined >= 0:
-        raise ValueError(UNDEFINED.format(undefined))
+    if np.isnan(values).any():
+        raise ValueError(UNDEFINED.format(np.isnan(values).argmax()))
     if several:
         return largest_pages(values, alive, batch)
-    return np.flatnonzero(alive & (values >= threshold))
+    return np.flatnonzero(alive & (values >= min(threshold, DUE)))
 
 
 def largest_pages(values: FloatArray, alive: BoolArray, count: int) -> IntArray:
