@@ -23,7 +23,6 @@ from crawl_envs.types.arguments import quantity, within_domain
 from policies.live.adapters.page_tables import living
 from policies.live.logs import PageTable, write_page_table
 from policies.solvers import periodic_freshness
-from policies.values.promises import SHORTENED
 from scripts.live.planning import Schedule, costs_of, optimum
 from scripts.present.tables import console
 
@@ -33,8 +32,6 @@ FORM = re.compile(
     rf"fresh\s+({ABOVE_0}0?\.\d+)(?:\s+of\s+({ABOVE_0}0?\.\d+|1))?)\s*"
 )
 """Form of a goal: GROUP: age DAYS, or GROUP: fresh LEVEL, or GROUP: fresh LEVEL of SHARE."""
-LEAD = 1.0 + SHORTENED
-"""Bandwidth over the cost of promised intervals, which a scheduler shortens by up to SHORTENED."""
 ROUNDING, MAX_NAMES = 1e-9, 30
 
 
@@ -56,8 +53,8 @@ class Goal(NamedTuple):
     def best_level(self, table: PageTable, bandwidth: float) -> float:
         """Return the least age or largest freshness if the bandwidth serves this goal alone."""
         if self.kind == "mean":
-            return optimum(table, self.rows, bandwidth / LEAD).objective
-        changes = LEAD * float(self.cost @ self.change_rate) / bandwidth
+            return optimum(table, self.rows, bandwidth).objective
+        changes = float(self.cost @ self.change_rate) / bandwidth
         return changes if self.kind == "age" else periodic_freshness(1.0, changes, 1.0)
 
     def least_rates(self, table: PageTable, floor: FloatArray) -> FloatArray:
@@ -130,7 +127,7 @@ def joint_rates(goals: Sequence[Goal], table: PageTable) -> FloatArray:
 
 def least_budget(goals: Sequence[Goal], table: PageTable) -> float:
     """Return the least cost of fetches per day that keeps goals and the table's promises."""
-    return LEAD * float(costs_of(table) @ joint_rates(goals, table))
+    return float(costs_of(table) @ joint_rates(goals, table))
 
 
 def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> Schedule:
@@ -146,7 +143,7 @@ def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> Schedule:
     table, family = schedule.table, policies.find(schedule.policy)
     if not getattr(family, "uses_signals", False):
         table = replace(table, recall=None, false_signal_rate=None)
-    names = ("goal", "least budget per day", "share of bandwidth", "kept", "best level")
+    names = ("goal", "least budget per day", "of the bandwidth", "kept", "best level")
     report = Table(*names, title="Goals", title_justify="left")
 
     def add(text: str, budget: float, word: str = "", level: str = "") -> None:
@@ -164,8 +161,8 @@ def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> Schedule:
         promises, enforced = promises + [goal] * fits, enforced + [goal] * (fits and not free)
         budget = least_budget([goal], replace(table, most_interval=None))
         word = "no" if not fits else "enough, not enforced" if free else "yes"
-        add(goal.text, budget, word, f"{goal.best_level(table, bandwidth):.3g}")
-        what = "age of the oldest copy (days)" if goal.kind == "age" else "freshness"
+        what, unit = ("age (days)", " days") if goal.kind == "age" else ("freshness", "")
+        add(goal.text, budget, word, f"{goal.best_level(table, bandwidth):.3g}{unit}")
         curve = what, partial(goal.best_level, table), budget or bandwidth
         curves[f"{goal.text}: {budget:,.4g}"] = curve
     add("all goals", least_budget(goals, table), "yes" if len(promises) == len(goals) else "no")
@@ -175,7 +172,7 @@ def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> Schedule:
         fastest = within_domain(np.fmax(rate, np.where(high < np.inf, high, 0.0)))
         table = replace(table, change_rate=fastest)
         budget = least_budget([read_goal(text, table) for text in texts], table)
-        add("all goals, rates at the ends of their intervals", budget)
+        add("all goals, highest rates", budget)
     console().print(report)
     draw_budgets(folder / "goals.png", curves, bandwidth, table.cost is not None)
     write_page_table(folder / "promised.csv", promised)
