@@ -22,12 +22,6 @@ def no_promises() -> FloatArray:
 
 
 @inlined(forceinline=True)
-def is_due(promises: FloatArray, page: int, age: float) -> bool:
-    """Return whether a page whose copy has an age is due by its promise."""
-    return bool(promises.shape[0] > 0 and age >= promises[page, 0])
-
-
-@inlined(forceinline=True)
 def value_of(
     value: Any, parameters: FloatArray, promises: FloatArray, page: int, age: float, signals: float
 ) -> float:
@@ -35,6 +29,6 @@ def value_of(
 
     ``promises`` has a row of ``COLUMNS`` numbers per page, or no rows. The value increases in age.
     """
-    if is_due(promises, page, age):
+    if promises.shape[0] > 0 and age >= promises[page, 0]:
         return float(DUE * (promises[page, 1] + promises[page, 2] * age))
     return float(value(parameters, page, age, signals))

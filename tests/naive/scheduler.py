@@ -76,8 +76,7 @@ class NaiveScheduler:
         self.pages, self.hosts, self.line, self.waiting = {}, {}, [], {}
         self.limits = 0.0, math.inf
         self.promises = False  # there was one
-        self.longest, self.share, self.wait_cost = 0.0, 0.0, 0.0
-        self.recent_cost, self.recent_fetches = 0.0, 0
+        self.rate, self.share, self.wait, self.wait_cost, self.fetched = 0.0, 0.0, 0.0, 0.0, 0
         self.late_fetches, self.most_late = 0, 0.0
 
     def add(self, pages):
@@ -89,47 +88,44 @@ class NaiveScheduler:
             self.pages[key] = page
             self.make_ready(key)
 
-    def promise(self, keys, longest):
+    def more_needed(self, longest, costs, keys=()):
+        """Return the bandwidth that a change of promises needs more, None if it is too much."""
+        costs = [self.mean_cost() if math.isnan(cost) else cost for cost in costs]
+        more = sum(cost / interval for cost, interval in zip(costs, longest, strict=True))
+        more -= sum(self.pages[key].cost / self.pages[key].longest for key in keys)
+        if self.promises and self.rate + more > self.bandwidth:
+            self.rate = self.needed()
+        return None if more > 0.0 and self.rate + more > self.bandwidth else more
+
+    def promise(self, keys, longest, more):
         """Set the longest intervals of pages."""
         if not self.promises and min(longest) < math.inf:
-            self.promises, self.wait_cost = True, self.above(self.mean_cost())
+            self.promises, self.wait_cost = True, self.mean_cost()
         for key, interval in zip(keys, longest, strict=True):
             self.pages[key].longest = float(interval)
+        self.rate += more
         self.renew_lead()
-
-    @staticmethod
-    def above(cost):
-        """Round a cost up to a power of two."""
-        return 2.0 ** math.ceil(math.log2(cost) - 1e-9) if cost else 0.0
 
     def needed(self):
         """Return the cost per unit of time that all promises need."""
         return sum(self.pages[key].cost / self.pages[key].longest for key in self.present())
 
-    def renew_lead(self):
-        """Raise the lead at once, and lower it late, so that it seldom changes."""
-        if not self.promises:
-            return
-        wait = self.above(self.recent_cost)
-        if self.recent_fetches >= len(self.pages):
-            self.wait_cost, self.recent_cost, self.recent_fetches = wait, 0.0, 0
-        self.wait_cost = max(self.wait_cost, wait)
-        share = min(math.ceil(256.0 * self.needed() / self.bandwidth) / 256.0, 1.0)
-        if not share <= self.share <= share + 1.0 / 256.0:
-            self.share = share
-
-    def note(self, cost, fetches=0):
-        """Note the cost of one choice, for which other pages had to wait."""
+    def renew_lead(self, cost=0.0, fetches=0):
+        """Let the lead follow a choice; what all promises need is counted now and then."""
         if self.promises:
-            self.recent_cost = max(self.recent_cost, cost)
-            self.recent_fetches += fetches
+            self.wait_cost, self.fetched = max(self.wait_cost, cost), self.fetched + fetches
+            if fetches and self.fetched >= len(self.pages):
+                self.wait_cost, self.fetched = max(cost, self.wait_cost / 2.0), 0
+                self.rate = self.needed()
+            self.wait = 2.0 ** math.ceil(math.log2(self.wait_cost)) / self.bandwidth
+            self.share = min(math.ceil(256.0 * self.rate / self.bandwidth) / 256.0, 1.0)
 
     def is_due(self, page):
         """Return whether a page is due by its promise."""
         if page.longest == math.inf:
             return False
         limit = self.limit(page)
-        lead = self.share * limit + self.wait_cost / self.bandwidth
+        lead = self.share * limit + self.wait
         return self.time - page.copy >= max(limit - lead, 0.0)
 
     @staticmethod
@@ -177,8 +173,6 @@ class NaiveScheduler:
         """A fetch of a page ended, and its cost may be known."""
         if page is None or page.state == "gone":
             return
-        if not math.isnan(cost):
-            self.note(cost)
         is_late = time < page.begin
         if is_late and page.unreported:
             paid = sum(page.unreported) / len(page.unreported)
@@ -207,6 +201,7 @@ class NaiveScheduler:
             for page in self.pages.values():
                 if page.state != "gone" and not page.costs:
                     page.cost = self.expected(page)
+            self.rate = self.needed()
 
     def spend_at(self, time):
         """Return what is reserved of the cap in the period of a time."""
@@ -291,6 +286,7 @@ class NaiveScheduler:
                 self.make_ready(key)
         for host in self.hosts.values():
             host.opens, host.held = host.opens - by, host.held - by
+        self.renew_lead()
 
     def come_back(self, key, columns, host, copy):
         page = self.pages[key]
@@ -485,10 +481,9 @@ class NaiveScheduler:
             return []
         if self.spend_at(self.time) + self.max_cost > self.cap:
             return []
-        self.renew_lead()
         self.correct_clocks()
         self.open_all()
-        chosen, spend = [], self.spend
+        chosen = []
         while len(chosen) < count and self.allowance > 1.0 - 1e-9:
             if self.spend_at(self.time) + self.max_cost > self.cap:
                 break
@@ -514,5 +509,5 @@ class NaiveScheduler:
             self.spend, self.fetches = self.spend + page.paid, self.fetches + 1
             self.period_spend += self.max_cost
             chosen.append(key)
-        self.note(self.spend - spend, len(chosen))
+        self.renew_lead(sum(self.pages[key].paid for key in chosen), len(chosen))
         return chosen

@@ -34,10 +34,8 @@ happens, null for never. ``signal`` answers ``unknown``, the urls of unknown pag
 
 ``cost`` in ``report`` is what the fetches cost, such as their bytes, one number or a list; in
 ``add`` and ``update`` it is what a fetch of the page is expected to cost. ``bandwidth`` is then
-cost per day.
-
-``most_interval`` in ``add`` and ``update`` is the longest time from a copy to the next fetch, in
-days; null for that of the scheduler, ``"none"`` for no promise.
+cost per day. ``most_interval`` in ``add`` and ``update`` is the longest time from a page's copy to
+its next fetch.
 
 ``status`` is ``ok``, ``failed`` (with ``retry_at`` for a Retry-After), ``interrupted`` (nothing is
 known of the fetch, as after a crash) or ``gone``. ``limit`` with null is for all hosts. ``hold``
@@ -76,8 +74,6 @@ SECONDS_PER_DAY = 86400.0
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_DAYS = 2_900_000.0
 """Largest time in days since 1970; it is shortly before the year 9999, where dates end."""
-NO_NUMBERS = {None: math.nan, "none": math.inf}
-"""Values of ``most_interval`` in messages that JSON has no number for."""
 MAX_BYTES = 16 * 2**20
 """Most bytes of a line, and of the body of a request."""
 MAX_PAGES = 10_000
@@ -237,11 +233,6 @@ def _pages(rows: Any) -> tuple[list[Any], dict[str, list[Any]]]:
         if set(row) != names or "url" not in row:
             raise ValueError(f"pages must all have url and the same names, got {sorted(row)!r:.80}")
     columns = {name: [row[name] for row in rows] for name in sorted(names - {"url"})}
-    if "most_interval" in columns:
-        columns["most_interval"] = [
-            NO_NUMBERS.get(x, x) if isinstance(x, str | None) else x
-            for x in columns["most_interval"]
-        ]
     return [row["url"] for row in rows], columns
 
 

@@ -12,16 +12,9 @@ from crawl_envs.compiled.compiling import ready
 from crawl_envs.compiled.promises import DUE
 from crawl_envs.types import IntArray
 from policies.live.scheduler.choices import hand_out, take, value_now
-from policies.live.scheduler.describing import (
-    broken_promises,
-    description,
-    promises_at,
-    stale,
-    states_at,
-    troubles,
-)
+from policies.live.scheduler.describing import description, promises_at, stale, states_at, troubles
 from policies.live.scheduler.pacing import Fetch, PacedScheduler
-from policies.live.scheduler.page_promises import note_choice, renew_promises
+from policies.live.scheduler.page_promises import renew_promises
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.price import Price
 from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
@@ -45,7 +38,6 @@ class Asking(PacedScheduler):
     def _take(self, count: int) -> NDArray[Any]:
         pages = self.pages
         pages.allocate()
-        renew_promises(pages)
         rows = np.zeros(count, np.int64)
         if count or not len(pages):  # pages that are gone are forgotten in time
             state, now = (*pages.arguments, pages.values.value), self.time
@@ -58,8 +50,7 @@ class Asking(PacedScheduler):
         """Take the fetches of pages that were handed out of the bandwidth and the cap."""
         spending, choices = self.pace.spending, self.pages.choices
         spend = rows.size if spending is None else float(choices.paid_cost[rows].sum())
-        audited = spend / max(rows.size, 1) if self.pages.audit_share else 0.0
-        note_choice(choices, spend + audited, rows.size)
+        renew_promises(self.pages, spend, rows.size)
         self.pace.taken += spend
         if spending is None:
             return
@@ -89,8 +80,8 @@ class Asking(PacedScheduler):
         bandwidth is left (:class:`policies.live.scheduler.price.Price`), so that the bandwidth
         goes to the pages of the largest values. ``burst`` must be at least the time of one fetch,
         and should be the time of 20. With a policy that allocates rates, a page is granted when
-        it is due. A page that is due by its promise is granted at any price. A granted page counts
-        as handed out: its fetch must be reported.
+        it is due; so is, with any, one that is due by its promise. A granted page counts as handed
+        out: its fetch must be reported.
 
         Args:
             time: the time of the question.
@@ -110,26 +101,20 @@ class Asking(PacedScheduler):
             )
         pace.advance(time)
         pages.allocate()
-        renew_promises(pages)
         pace.limit(pace.most_saved)
         if pace.is_used_up or pace.is_capped:
             return Fetch(None, pace.ask_again(self._next_chance))
         value = float(ready(value_now)(*pages.arguments, pages.values.value, pace.time, row))
-        if math.isnan(value) or not self._grants(value):
+        if math.isnan(value) or not (DUE <= value < math.inf or self._grants(value)):
             return Fetch(None, max(self._chance(row, value), pace.soon))
         ready(hand_out)(*pages.arguments, pace.time, row)
         self._pay(np.array([row]))
         return Fetch(page_id, pace.time)
 
     def _grants(self, value: float) -> bool:
-        """Return whether :meth:`ask` grants a page of a crawl value; inf: a page without a copy.
-
-        A page that is due by its promise is granted, whatever the price.
-        """
+        """Return whether :meth:`ask` grants a page of a crawl value; inf: a page without a copy."""
         if value == math.inf:
             return self.price.takes_new()
-        if value >= DUE:
-            return True
         return self.price.takes(value) if self.pages.values.apart else value >= 1.0
 
     def _chance(self, row: int, value: float) -> float:
@@ -154,9 +139,8 @@ class Asking(PacedScheduler):
         by the rates of changes and signals; ``state``; ``failures``; ``value``, its crawl value;
         ``due``, the time at which it may be fetched and its value reaches that of the pages
         fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for never); and
-        ``why``, the reason in words; and ``cost``, of its next fetch, where fetches have costs;
-        ``most_interval`` and ``deadline``, the time at which its copy is that old, where there are
-        promises.
+        ``why``, the reason in words; and ``cost``, of its next fetch, where fetches have costs.
+        With promises also ``most_interval`` and ``deadline``, the time at which it has passed.
         """
         row = self.pages.row(page_id, gone=True)
         self.pages.allocate()
@@ -175,7 +159,9 @@ class Asking(PacedScheduler):
             reason = f"the bandwidth is used up until {ask_again:g}"
         elif counts[READY] + counts[NEW]:
             reason = "there is a page to fetch"
-        return f"{reason}; pages: {states}{broken_promises(self.pages)}"
+        for name, number in promises_at(self.pages, self.pages.living(), self.time).items():
+            states += f", {number:g} {name}"
+        return f"{reason}; pages: {states}"
 
     def overview(self, time: float | None = None) -> dict[str, Any]:
         """Return a summary of all pages now, or at a time; its cost grows with the number of pages.
@@ -187,11 +173,9 @@ class Asking(PacedScheduler):
         than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the cost of the fetches that
         may be made now. Where fetches have costs also ``spend``, their total cost; with a cap also
         ``period_spend``, reserved of it in this period, ``cap_left``, and ``overcharged``, the
-        number of reports of a cost above ``max_cost``. With promises also ``promised``, the pages
-        that have one, ``promised_share``, the share of the bandwidth that they take (above 1 not
-        all can be kept), ``overdue``, those whose copy is older than their ``most_interval``;
-        ``late_fetches``, the fetches so far of such a page, and ``most_late``, the longest time by
-        which one was late.
+        number of reports of a cost above ``max_cost``. With promises also ``promised`` pages;
+        ``promised_share`` of the bandwidth, above 1 if they cannot all be kept; ``overdue`` pages;
+        ``late_fetches`` so far, and ``most_late``, the longest time by which one was late.
         """
         pages, now = self.pages, self._not_before_clock(time)
         pages.allocate()

@@ -1,8 +1,7 @@
 """Compiled choices of a live scheduler: which pages are fetched next.
 
-Pages that are due by their promises come first. Other ready pages are found by their values
-(:mod:`crawl_envs.compiled.lazy_argmax`), new ones wait in line. A share of the fetches goes to new
-pages while there are any.
+Ready pages are found by :mod:`crawl_envs.compiled.lazy_argmax`, new ones wait in line. A share of
+the fetches goes to new pages while there are any. Pages that are due by promises come before both.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from crawl_envs.compiled.lazy_argmax import (
     remove,
     value_at,
 )
-from crawl_envs.compiled.promises import is_due
+from crawl_envs.compiled.promises import DUE
 from crawl_envs.types import IntArray
 from policies.live.scheduler.states import (
     ABSENT,
@@ -223,12 +222,6 @@ def correct_clocks(choices: Choices, lazy: LazyArgmax, value: Any, now: float) -
         lines.latest_signal = now
 
 
-@inlined(forceinline=True)
-def is_promised(lazy: LazyArgmax, page: int, now: float) -> bool:
-    """Return whether a page with a copy is due by its promise now."""
-    return is_due(lazy.promises, page, now - lazy.pages[page].last_crawl)
-
-
 @inlined()
 def next_new(choices: Choices, lazy: LazyArgmax, now: float) -> int:
     """Return the first new page whose host is open, or -1; park the new pages before it."""
@@ -272,27 +265,17 @@ def next_ranked(lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span
 
 @inlined()
 def next_ready(
-    choices: Choices,
-    lazy: LazyArgmax,
-    value: Any,
-    now: float,
-    ranked: IntArray,
-    span: IntArray,
-    only_due: bool,
+    choices: Choices, lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntArray
 ) -> int:
     """Return the best page whose host is open, or -1; park better pages of closed hosts.
 
-    ``ranked`` has the pages sorted so far; if it has length 0, each page is searched for. If
-    ``only_due``, the answer is -1 where the best page is not due by its promise.
+    ``ranked`` has the pages sorted so far; if it has length 0, each page is searched for.
     """
     while True:
         if ranked.shape[0] == 0:
             page = best_page(lazy, value, now)
         else:
             page = next_ranked(lazy, value, now, ranked, span)
-        if page >= 0 and only_due and not is_promised(lazy, page, now):
-            span[0] -= ranked.shape[0] > 0  # it stays the next one
-            return -1
         if page < 0 or is_open(choices, choices.host[page], now):
             return int(page)
         park(choices, lazy, page)
@@ -302,19 +285,19 @@ def next_ready(
 def choose(
     choices: Choices, lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntArray
 ) -> int:
-    """Return the page to fetch next, or -1; new pages get their share of all fetches.
-
-    Pages that are due by their promises come before new ones.
-    """
-    lines, page, fresh = choices.lines[0], -1, -1
+    """Return the page to fetch next, or -1; new pages get their share of all fetches."""
+    lines, page, new = choices.lines[0], -1, -1
     credit = lines.credit + (lines.new_share if lines.num_new > 0 else 0.0)
     if lazy.promises.shape[0] > 0 and lines.num_new > 0:
-        page = next_ready(choices, lazy, value, now, ranked, span, True)
+        page = next_ready(choices, lazy, value, now, ranked, span)
+        if page >= 0 and value_at(lazy, value, page, now) < DUE:
+            span[0] -= ranked.shape[0] > 0  # it stays the next one
+            page = -1
     if page < 0 and credit >= 1.0:
-        page = fresh = next_new(choices, lazy, now)
-    credit = min(credit, 1.0) - (fresh >= 0)
+        page = new = next_new(choices, lazy, now)
+    credit = min(credit, 1.0) - (new >= 0)
     if page < 0:
-        page = next_ready(choices, lazy, value, now, ranked, span, False)
+        page = next_ready(choices, lazy, value, now, ranked, span)
     if page < 0:
         page = next_new(choices, lazy, now)
     if page >= 0:
@@ -324,10 +307,7 @@ def choose(
 
 @inlined()
 def send(choices: Choices, lazy: LazyArgmax, page: int, now: float) -> None:
-    """Mark a page as handed out now, and count the fetch for the limits of its host.
-
-    It is late if the page has a copy that is older than its longest interval.
-    """
+    """Mark a page as handed out now; count the fetch for its host's limits, and if it is late."""
     host = choices.host[page]
     if choices.promises.shape[0] > 0:
         late = now - (lazy.pages[page].last_crawl + choices.most_interval[page])
@@ -382,13 +362,13 @@ def take(
         page = choose(choices, lazy, value, now, ranked, span)
         if page < 0:
             break
-        if choices.status[page] == READY and not is_promised(lazy, page, now):
+        if choices.status[page] == READY:
             last = page
         send(choices, lazy, page, now)
         spend += pay(choices, page, now)
         pages[number] = page
         number += 1
-    if last >= 0:
+    if last >= 0 and value_at(lazy, value, last, now) < DUE:
         choices.lines[0].level = value_at(lazy, value, last, now)
     return number
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from policies.live.scheduler.choices import is_free
-from policies.live.scheduler.page_promises import promised_bandwidth
+from policies.live.scheduler.page_promises import rates_at
 from policies.live.scheduler.page_values import evidence_of
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
@@ -19,7 +19,6 @@ FARTHEST = 2.0**60
 """Longest time within which a page's due time is searched, in multiples of its copy's age."""
 STARVED = 10.0
 """Age of a copy, in mean intervals between fetches of a page, above which it is starved."""
-BY_VALUE = "it is due when its value is the largest"
 LATE = 0.95
 """Probability of a stale copy above which a page counts as late."""
 
@@ -48,24 +47,17 @@ def description(
         facts["value"] = _value(pages, row, now)
         facts["due"] = _due(pages, row, facts["due"], price)
     if choices.promises.size:
-        columns["most_interval"], facts["deadline"] = float(choices.most_interval[row]), math.inf
-        if copy is not None and state != GONE:
-            _describe_promise(pages, row, copy, earliest, now, facts)
+        facts["deadline"] = float(page["last_crawl"] + choices.most_interval[row])
+        columns["most_interval"] = float(choices.most_interval[row])
+        begin = float(page["last_crawl"] + pages.lazy.promises[row, 0])
+        if begin < math.inf and begin <= max(now, facts["due"]):
+            facts["due"] = max(earliest, min(begin, facts["due"]))
+            if why.startswith("it is due"):
+                since = "since" if begin <= now else "at"
+                facts["why"] = f"it is due by its promise {since} {begin:g}"
     if pages.uses_costs:
         columns["cost"] = float(pages.choices.cost[row])
     return {**columns, "least_interval": float(choices.least[row]), **facts}
-
-
-def _describe_promise(
-    pages: PageTables, row: int, copy: float, earliest: float, now: float, facts: dict[str, Any]
-) -> None:
-    """Add a page's deadline to its description, and when it is due by its promise, if before."""
-    facts["deadline"] = copy + float(pages.choices.most_interval[row])
-    begin = copy + float(pages.lazy.promises[row, 0])
-    if begin <= max(now, facts["due"]) and begin < math.inf:
-        facts["due"] = max(earliest, min(begin, facts["due"]))
-        if facts["why"] == BY_VALUE:
-            facts["why"] = f"it is due by its promise {'since' if begin <= now else 'at'} {begin:g}"
 
 
 def _earliest(pages: PageTables, row: int, state: int, now: float) -> tuple[float, str]:
@@ -88,7 +80,7 @@ def _earliest(pages: PageTables, row: int, state: int, now: float) -> tuple[floa
         return now, f"its host has {choices.busy[host]} fetches"
     if state == NEW:
         return now, f"it is one of {lines['num_new']} pages without a copy"
-    return now, BY_VALUE
+    return now, "it is due when its value is the largest"
 
 
 def _value(pages: PageTables, row: int, time: float) -> float:
@@ -143,30 +135,16 @@ def troubles(
     }
 
 
-def broken_promises(pages: PageTables) -> str:
-    """Return sentences that say what was late by promises, and what they lack; "" for nothing."""
-    choices, words = pages.choices, ""
-    if choices.promises.size:
-        lines, bandwidth = choices.promises[0], promised_bandwidth(pages)
-        if (count := lines["late_fetches"]) > 0:
-            words = (
-                f"; {count} fetches were late by their promises, by {lines['most_late']:g} at most"
-            )
-        if lines["rate"] > bandwidth:
-            needed = f"{lines['rate']:.6g}, there is {bandwidth:.6g}: not all can be kept"
-            words += f"; promises need a bandwidth of {needed}"
-    return words
-
-
-def promises_at(pages: PageTables, rows: IntArray, now: float) -> dict[str, float]:
-    """Return how promises of pages are kept, by name; see :meth:`CrawlScheduler.overview`."""
+def promises_at(pages: PageTables, rows: IntArray, now: float) -> dict[str, Any]:
+    """Return how promises of pages are kept; see :meth:`CrawlScheduler.overview`; {} without."""
     if not pages.choices.promises.size:
         return {}
     lines, longest = pages.choices.promises[0], pages.choices.most_interval[rows]
+    ages = now - pages.lazy.pages["last_crawl"][rows]
     return {
         "promised": int(np.isfinite(longest).sum()),
-        "promised_share": float(lines["rate"] / promised_bandwidth(pages)),
-        "overdue": int((now - pages.lazy.pages["last_crawl"][rows] > longest).sum()),
+        "promised_share": float(rates_at(pages, rows).sum() / pages.promised_bandwidth),
+        "overdue": int((ages > longest).sum()),
         "late_fetches": int(lines["late_fetches"]),
         "most_late": float(lines["most_late"]),
     }

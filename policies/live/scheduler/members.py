@@ -17,7 +17,7 @@ from policies.live.scheduler.learning import LEARNED
 from policies.live.scheduler.pacing import PacedScheduler
 from policies.live.scheduler.page_costs import give_costs
 from policies.live.scheduler.page_learning import first_columns
-from policies.live.scheduler.page_promises import check_promises, promise
+from policies.live.scheduler.page_promises import checked_promises, promise
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.reading import Ids, as_ids, check_names, host_labels, read
 from policies.live.scheduler.reports import reopen, revive
@@ -55,7 +55,7 @@ class Members(PacedScheduler):
             last_crawl: time of an existing copy, (n,) or a number; None or NaN without a copy.
             least_interval: least time from a copy to the next fetch, >= 0, (n,) or a number.
             most_interval: longest time from a copy to the next fetch, > 0, (n,) or a number; None
-                or NaN for the scheduler's, ``inf`` for none.
+                or NaN for that of the scheduler, ``inf`` for none. A gone page keeps it.
             cost: expected cost of a fetch of each page, > 0, in units of the bandwidth, (n,) or a
                 number; None or NaN if it is not known (:mod:`.page_costs`).
             **columns: ``change_rate``, ``recall``, ``false_signal_rate``, ``complete``, as for
@@ -63,12 +63,12 @@ class Members(PacedScheduler):
 
         Raises:
             ValueError: an id is there already or twice in the call, a column is unknown, missing,
-                out of its range or of another length; promises take more than the bandwidth.
-                Nothing is added then.
+                out of range or of another length, or promises need too much. Nothing is added then.
         """
         labels, pages = as_ids(ids), self.pages
         visits = {"host": host, "last_crawl": last_crawl, "least_interval": least_interval}
-        visits |= {"cost": cost, "most_interval": most_interval}
+        unknown = {"cost": cost, "most_interval": most_interval}
+        visits |= {name: math.nan if value is None else value for name, value in unknown.items()}
         columns = {"importance": importance, **columns}
         arrays = read({**visits, **columns}, labels.size, pages.num_sources)
         if one_of("known", known, ("raise", "skip")) == "skip":
@@ -77,13 +77,11 @@ class Members(PacedScheduler):
         if labels.size == 0:
             return 0
         visit_arrays = {name: arrays.pop(name) for name in visits if name in arrays}
-        unknown = np.full(labels.size, math.nan)
-        costs = visit_arrays.pop("cost", unknown)
-        longest = visit_arrays.pop("most_interval", unknown)
         arrays = {**first_columns(pages, labels.size), **arrays}
         check_names(arrays, pages.values.needs, pages.columns)
-        longest = check_promises(pages, None, longest, visit_arrays["least_interval"], costs)
         parameters = pages.parameters(arrays)
+        promises = checked_promises(pages, np.zeros(0, np.int64), visit_arrays)
+        costs = visit_arrays.pop("cost")
         rows, is_back = pages.place(labels)
         pages.write(rows, arrays, parameters)
         if pages.learner is not None:
@@ -95,7 +93,7 @@ class Members(PacedScheduler):
                 pages.write_learned(returning)
         self._write_visits(rows, visit_arrays)
         give_costs(pages, rows, costs, rows[~is_back])
-        promise(pages, rows, longest)
+        promise(pages, rows, *promises)
         pages.admit(rows[np.argsort(-arrays["importance"], kind="stable")])
         return int(rows.size)
 
@@ -111,20 +109,14 @@ class Members(PacedScheduler):
         lines["latest_copy"] = np.maximum(lines["latest_copy"], latest)
 
     def update(self, /, ids: Ids, **columns: ArrayLike) -> None:
-        """Change columns, ``least_interval``, ``most_interval``, ``cost`` of pages.
-
-        ValueError as for :meth:`add`.
-        """
+        """Change columns, intervals or costs of pages; ValueError as for :meth:`add`."""
         pages, rows = self.pages, self.pages.rows(ids)
         arrays = read(columns, rows.size, pages.num_sources)
+        promises = checked_promises(pages, rows, arrays)
         intervals, costs = arrays.pop("least_interval", None), arrays.pop("cost", None)
-        longest = arrays.pop("most_interval", None)
         unknown = [name for name in arrays if name not in pages.columns]
         if unknown:
             raise ValueError(f"{', '.join(unknown)} must be given when pages are added")
-        kept = (intervals is not None or costs is not None) and pages.choices.promises.size
-        if kept or longest is not None:
-            longest = check_promises(pages, rows, longest, intervals, costs)
         if arrays:
             changed = pages.columns_at(rows) | arrays
             pages.write(rows, changed, pages.parameters(changed))
@@ -135,9 +127,8 @@ class Members(PacedScheduler):
             give_costs(pages, rows, costs)
         if intervals is not None:
             pages.choices.least[rows] = intervals
-        if longest is not None:
-            promise(pages, rows, longest)
-        if pages.values.apart or intervals is not None or longest is not None:
+        promise(pages, rows, *promises)
+        if pages.values.apart or intervals is not None or pages.choices.promises.size:
             pages.admit(rows)
 
     def remove(self, ids: Ids) -> None:

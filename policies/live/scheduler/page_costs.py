@@ -15,7 +15,7 @@ from numba import types
 
 from crawl_envs.compiled.compiling import compiled, ready
 from crawl_envs.types import FloatArray, IntArray
-from policies.live.scheduler.page_promises import count_promises, note_choice
+from policies.live.scheduler.page_promises import count_promises
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.spending import Spending
 from policies.live.scheduler.states import (
@@ -137,9 +137,7 @@ def settle_costs(
     if spending.has_cap:
         spending.period_spend += period_spend
         spending.overcharged += int((costs > spending.max_cost).sum())
-    note_choice(pages.choices, float(np.nanmax(costs, initial=0.0)))
     changed = np.unique(rows[~np.isnan(costs) & (pages.choices.cost_samples[rows] > 0)])
-    count_promises(pages.choices, changed)
     if changed.size and pages.values.apart:
         write_costs(pages, changed)
         pages.admit(changed, only_ready=True)
@@ -153,7 +151,6 @@ def write_costs(pages: PageTables, rows: IntArray) -> None:
     if choices.cost_counts[0]:
         means = choices.cost_sums[groups] / choices.cost_counts[groups]
         choices.cost[rows] = np.where(choices.cost_samples[rows] > 0, choices.cost[rows], means)
-    count_promises(choices, rows)
     columns = pages.columns_at(rows)
     pages.write(rows, columns, pages.parameters(columns))
     pages.weigh(rows)
@@ -175,3 +172,4 @@ def look_up(pages: PageTables) -> None:
     if rows.size:
         write_costs(pages, rows)
         pages.admit(rows, only_ready=True)
+    count_promises(pages)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +18,6 @@ from policies.live.scheduler.choices import admit
 from policies.live.scheduler.ids import LEAST_ROOM, PageIds
 from policies.live.scheduler.learning import PageLearner
 from policies.live.scheduler.pacing import Pace
-from policies.live.scheduler.page_promises import due_rows
 from policies.live.scheduler.page_values import COLUMNS, Address, PageValues, evidence_of
 from policies.live.scheduler.reading import Ids, as_ids
 from policies.live.scheduler.reports import dismiss
@@ -38,6 +36,7 @@ from policies.live.scheduler.states import (
     sort_heap,
     with_room,
 )
+from policies.values.promises import Lead
 
 OPTIONAL_ARRAYS = {f"columns.{name}" for name in COLUMNS} | {
     f"learner.{name}" for name in PageLearner(1.0, 0).arrays()
@@ -71,11 +70,12 @@ class PageTables:
         hosts: numbers of hosts by label; ``host_limits`` are the limits of future hosts.
         gaps: by source, the time from which and until which signals were lost.
         learner: beliefs about the pages; None if nothing is learned.
-        most_interval: the longest interval of pages that are added without one.
-        audit_share: share of the bandwidth that is not there for promises.
+        most_interval: longest interval of pages that are added without one.
+        audit_share: share of the bandwidth that promises cannot take.
+        lead: how long before their deadlines pages are due.
     """
 
-    most_interval, audit_share = math.inf, 0.0
+    most_interval, audit_share, lead = np.inf, 0.0, Lead(0.0, 0.0, 0.0)
 
     def __init__(self, policy: Any, num_sources: int, pace: Pace, learns: bool) -> None:
         self.pace = pace
@@ -98,6 +98,11 @@ class PageTables:
     def uses_costs(self) -> bool:
         """Whether fetches have costs; else all cost 1."""
         return self.pace.spending is not None
+
+    @property
+    def promised_bandwidth(self) -> float:
+        """The bandwidth that promises may take."""
+        return self.pace.bandwidth * (1.0 - self.audit_share)
 
     # Rows
 
@@ -339,7 +344,7 @@ class PageTables:
         """Return values and arrays by name for :meth:`restore`; the arrays are no copies."""
         values: dict[str, Any] = {"policy": self.values.name, "hosts": list(self.hosts)}
         values |= {"host_limits": self.host_limits, "gaps": list(self.gaps.items())}
-        values |= {"most_interval": self.most_interval} if self.most_interval < math.inf else {}
+        values |= {"most_interval": self.most_interval} if self.most_interval < np.inf else {}
         pages = self.lazy.pages
         search = {"last_crawl": pages["last_crawl"], "counted": pages["counted"]}
         if not self.values.apart:
@@ -374,7 +379,7 @@ class PageTables:
         if rows.size:
             parameters = self.values.table(self.columns_at(rows), self.pace.bandwidth)
         width, start = parameters.shape[1], self.pace.time
-        promises = due_rows(self.choices, np.arange(room)) if self.choices.promises.size else None
+        promises = np.full((self.choices.most_interval.size, 3), np.inf)
         self.lazy = new_lazy_argmax(np.zeros((room, width)), room, start, True, promises)
         self.lazy.parameters[rows], self.allocated = parameters, bool(rows.size)
         search = groups["search"]
@@ -385,4 +390,5 @@ class PageTables:
         for name in ("last_crawl", "counted"):
             self.lazy.pages[name] = search[name]
         self.arguments = choices_table(self.choices), lazy_table(self.lazy)
+        self.lead = PageTables.lead
         self.admit(rows, only_ready=True)

@@ -27,11 +27,17 @@ def as_ids(ids: Ids) -> NDArray[Any]:
 
 
 def numbers(
-    name: str, value: ArrayLike, count: int, *_: int, least: float = -math.inf, gaps: bool = False
+    name: str,
+    value: ArrayLike,
+    count: int,
+    *_: int,
+    least: float = -math.inf,
+    gaps: bool = False,
+    endless: bool = False,
 ) -> FloatArray:
-    """Read finite numbers, each at least ``least``, as (n,); ``gaps`` allows NaN for no number."""
+    """Read finite numbers >= ``least`` as (n,); ``gaps`` allows NaN for none, ``endless`` inf."""
     array = floats(name, value)
-    wrong = np.isinf(array) if gaps else ~np.isfinite(array)
+    wrong = ~(np.isfinite(array) | (np.isnan(array) & gaps) | ((array == math.inf) & endless))
     if array.shape not in ((), (count,)) or wrong.any():
         raise ValueError(f"{name} must be a finite number or {count} of them, got {array}")
     if least > -math.inf and (array < least).any():
@@ -92,24 +98,13 @@ def outcomes(name: str, value: Any, count: int, *_: int) -> BoolArray:
     return truths(name, value, (count,))
 
 
-def costs(name: str, value: ArrayLike, count: int, *_: int) -> FloatArray:
+def costs(name: str, value: ArrayLike, count: int, *_: int, endless: bool = False) -> FloatArray:
     """Read the cost of each page, > 0, or one for all, as (n,); NaN where it is not known."""
-    array = numbers(name, value, count, gaps=True)
+    array = numbers(name, value, count, gaps=True, endless=endless)
     if (array <= 0.0).any():
         raise ValueError(f"{name} must be > 0, or NaN where it is not known, got {array.min()}")
-    check_domain(name, array[~np.isnan(array)])
-    return array
-
-
-def longest(name: str, value: ArrayLike, count: int, *_: int) -> FloatArray:
-    """Read the longest interval of each page, > 0, or one for all, as (n,); inf, NaN are kept."""
-    array = floats(name, value)
-    if array.shape not in ((), (count,)) or (array <= 0.0).any():
-        raise ValueError(
-            f"{name} must be a number > 0 or {count} of them, inf for none, got {array}"
-        )
     check_domain(name, array[np.isfinite(array)])
-    return np.array(np.broadcast_to(array, (count,)))
+    return array
 
 
 amounts = partial(numbers, least=0.0)
@@ -119,7 +114,7 @@ READERS: dict[str, Callable[..., NDArray[Any]]] = {
     "host": labels,
     "last_crawl": partial(numbers, gaps=True),
     "least_interval": amounts,
-    "most_interval": longest,
+    "most_interval": partial(costs, endless=True),
     "times": numbers,
     "ended": numbers,
     "retry_at": partial(numbers, gaps=True),

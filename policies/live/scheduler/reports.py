@@ -7,7 +7,7 @@ from typing import Any
 
 from numba import types
 
-from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled, inlined
+from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled
 from crawl_envs.compiled.heap import set_due
 from crawl_envs.compiled.lazy_argmax import lazy_at
 from crawl_envs.types import FloatArray, IntArray
@@ -20,15 +20,7 @@ from policies.live.scheduler.choices import (
     make_ready,
 )
 from policies.live.scheduler.signal_log import forget_signals, pass_copy, weight_of
-from policies.live.scheduler.states import (
-    GONE,
-    PARKED,
-    SENT,
-    WAITING,
-    Choices,
-    choices_at,
-    due_pages,
-)
+from policies.live.scheduler.states import GONE, PARKED, SENT, WAITING, choices_at, due_pages
 
 _ROWS, _TIMES = types.int64[::1], types.float64[::1]
 
@@ -112,31 +104,17 @@ def fail(
     return ignored
 
 
-@inlined()
-def need(choices: Choices, page: int, most_interval: float) -> None:
-    """Count the bandwidth that a page needs for its longest interval; inf while it is gone."""
-    if choices.promises.shape[0] > 0:
-        cost = choices.cost[page] if choices.cost.shape[0] > 0 else 1.0
-        rate = cost / most_interval
-        choices.promises[0].rate += rate - choices.promised_rate[page]
-        choices.promised_rate[page] = rate
-
-
 @compiled(types.void(_ROWS, _ROWS, _ROWS, _TIMES, types.float64))
 def dismiss(
     table: IntArray, search: IntArray, pages: IntArray, ends: FloatArray, until: float
 ) -> None:
-    """Mark pages in any state as gone until a time; if the time is -inf, remove them.
-
-    Gone pages keep their promises, which take no bandwidth until they come back.
-    """
+    """Mark pages in any state as gone until a time; if the time is -inf, remove them."""
     choices, lazy = choices_at(table), lazy_at(search)
     for position in range(pages.shape[0]):
         page = pages[position]
         leave_state(choices, lazy, page, ends[position])
         forget_signals(choices, page)
         choices.failure_time[page] = -math.inf
-        need(choices, page, math.inf)
         if until > -math.inf:
             count_failure(choices, page, ends[position])
             choices.status[page] = GONE
@@ -144,8 +122,6 @@ def dismiss(
         else:
             choices.fails[page], choices.retry_at[page] = 0, -math.inf
             choices.least[page] = 0.0
-            if choices.promises.shape[0] > 0:
-                choices.most_interval[page] = math.inf
 
 
 @compiled(types.void(_ROWS, _ROWS, VALUE, _ROWS, types.boolean, types.float64))
@@ -156,8 +132,6 @@ def revive(
     choices, lazy = choices_at(table), lazy_at(search)
     for page in pages:
         status = choices.status[page]
-        if choices.promises.shape[0] > 0:
-            need(choices, page, choices.most_interval[page])
         if status != GONE:
             choices.fails[page] = 0
         if status != GONE or not waits:

@@ -16,6 +16,7 @@ from policies.live.scheduler.members import Members
 from policies.live.scheduler.pacing import Pace
 from policies.live.scheduler.page_costs import begin_costs
 from policies.live.scheduler.page_learning import forget, mean_interval
+from policies.live.scheduler.page_promises import renew_promises
 from policies.live.scheduler.pages import OPTIONAL_ARRAYS, PageTables
 from policies.live.scheduler.price import Price
 from policies.live.scheduler.reading import amounts, as_ids
@@ -84,12 +85,10 @@ class CrawlScheduler(Members, Events, Asking):
         cap_period: length of the periods [k, k + 1) * cap_period, > 0.
         max_cost: largest cost of a fetch, > 0. If a report has a larger one, it counts in full, and
             as ``overcharged`` in :meth:`overview`.
-        most_interval: promise for all pages that are added without one: the longest time from a
-            copy to the next fetch, > 0; None for none. A page that is due by its promise comes
-            before all others, also before pages without a copy, the earliest deadline first
-            (:mod:`policies.values.promises`). So no copy gets older, except where a fetch fails or
-            is lost, or where holds and limits of hosts, ``least_interval`` or a cap forbid it; the
-            page then comes as soon as it may. :meth:`overview` counts the late fetches.
+        most_interval: for pages that are added without one, the longest time from a copy to the
+            next fetch; None for none. Pages that are due by it come before all others, the earliest
+            deadline first (:mod:`policies.values.promises`). So none is late, except by failures,
+            limits of hosts, ``least_interval``, the cap, or calls that come late.
 
     Raises:
         ValueError: an argument is out of its range or of another type.
@@ -155,10 +154,7 @@ class CrawlScheduler(Members, Events, Asking):
         retry: float | None = None,
         cap: float | None = None,
     ) -> None:
-        """Change settings from a time on; see :class:`CrawlScheduler` for them.
-
-        Promises that a lower bandwidth cannot keep stay: :meth:`why` says so.
-        """
+        """Change settings from a time on; see :class:`CrawlScheduler` for them."""
         settings = {"timeout": timeout, "retry": retry}
         changes = {k: quantity(k, x, above=0.0) for k, x in settings.items() if x is not None}
         self.pace.change(time, bandwidth, burst, cap)
@@ -185,6 +181,7 @@ class CrawlScheduler(Members, Events, Asking):
             forget(self.pages, time)
         self.price.turn_back(by)
         self.pages.turn_back(by)
+        renew_promises(self.pages)
 
     def warm(self) -> None:
         """Compile the code that calls need and evaluate all pages, so that later calls are fast."""
@@ -222,4 +219,5 @@ class CrawlScheduler(Members, Events, Asking):
         scheduler.pace.restore(values)
         scheduler.price.restore(values["price"])
         scheduler.pages.restore(values, arrays)
+        renew_promises(scheduler.pages)
         return scheduler

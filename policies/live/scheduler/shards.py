@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -55,9 +55,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         durable: as for :class:`DurableScheduler`.
         balance: time between two exchanges of shares; None for half of that in which every page
             could be crawled once; ``inf`` for equal shares.
-        **settings: the other arguments of :class:`CrawlScheduler`, but not ``learn``,
-            ``keep_gone``, ``most_interval`` or ``audit_share``. A promise needs a share of the
-            bandwidth that it keeps, and the shares of shards change.
+        **settings: the other arguments of :class:`CrawlScheduler`, but not ``learn``, ``keep_gone``
+            or ``audit_share``, nor, as the shards' shares change, ``most_interval`` of any page.
 
     Raises:
         ValueError: as for :class:`CrawlScheduler`; an unknown backend; a folder of another number
@@ -79,9 +78,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         balance: float | None = None,
         **settings: Any,
     ) -> None:
-        for name in {"learn", "keep_gone"} & set(settings):
-            raise ValueError(f"{name} must be left out: shards do not learn")
-        _check_settings(settings)
+        for name in {"learn", "keep_gone", "most_interval", "audit_share"} & set(settings):
+            raise ValueError(f"{name} must be left out: only one CrawlScheduler has it")
         first = CrawlScheduler(policy, bandwidth, **settings)  # each shard begins as it does
         super().__init__(Pace(bandwidth, first.time, first.burst))
         self._spendings: dict[int, dict[str, Any]] = {}
@@ -144,7 +142,6 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     def add(self, ids: Ids, *, known: Literal["raise", "skip"] = "raise", **columns: Any) -> int:
         """Add pages, and return their number; see :meth:`CrawlScheduler.add`."""
-        _check_settings(columns)
         labels = as_ids(ids)
         arrays = read({"importance": 1.0, **columns}, labels.size, self.num_sources)
         if one_of("known", known, ("raise", "skip")) == "skip":
@@ -232,7 +229,6 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
 
     def _call_pages(self, call: str, labels: NDArray[Any], arguments: dict[str, Any]) -> Any:
         """Call a method on the shards that have the given pages; return the joined answer."""
-        _check_settings(arguments)
         rows = self.ids.rows(labels, missing="raise" if call == "update" else "skip")
         per_page = {key: arguments.pop(key) for key in {*arguments} - {"status", "wait"}}
         arrays = {"ids": labels, **read(per_page, labels.size, self.num_sources)}
@@ -408,6 +404,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         ``where`` has the shard of each entry, (n,). One shard is called even if n is 0, so that
         the other arguments are checked.
         """
+        if "most_interval" in arrays:
+            raise ValueError("most_interval must be left out: shards make no promises")
         order = np.argsort(where.astype(np.int16), kind="stable")
         sorted_arrays = {name: array[..., order] for name, array in arrays.items()}
         ends = np.concatenate([[0], np.cumsum(np.bincount(where, minlength=self._sizes.size))])
@@ -417,9 +415,3 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
             parts = {name: array[..., part] for name, array in sorted_arrays.items()}
             calls[shard] = {**parts, **values}
         return self._ask_shards(call, calls)
-
-
-def _check_settings(names: Collection[str]) -> None:
-    """Raise ValueError for arguments of which only one scheduler can keep what they promise."""
-    for name in {"most_interval", "audit_share"} & {*names}:
-        raise ValueError(f"{name} must be left out of shards: use one CrawlScheduler")

@@ -67,24 +67,10 @@ SETTINGS = np.dtype(
     ]
 )
 
-PROMISES = np.dtype(
-    [
-        # cost per unit of time that all promises need: the sum of cost / most_interval
-        ("rate", np.float64),
-        # the longest of them; how long before their deadlines pages are due, see ``page_promises``
-        ("longest", np.float64),
-        ("share", np.float64),
-        ("wait_cost", np.float64),
-        ("wait", np.float64),
-        ("scale", np.float64),
-        # largest cost of one choice of late, and the number of fetches in that time
-        ("recent_cost", np.float64),
-        ("recent_fetches", np.int64),
-        # fetches that were handed out after their deadlines, and the longest time after one
-        ("late_fetches", np.int64),
-        ("most_late", np.float64),
-    ]
-)
+# the cost per unit of time that promises need, the longest of them, and the largest cost of one
+# choice, of late; fetches since these were counted; fetches after their deadlines, and the latest
+PROMISE_NAMES = "rate", "longest", "wait_cost", "fetches", "late_fetches", "most_late"
+PROMISES = np.dtype([(name, np.float64) for name in PROMISE_NAMES])
 
 
 class Choices(NamedTuple):
@@ -142,10 +128,8 @@ class Choices(NamedTuple):
     # sums and numbers of all costs so far, and of those of host h at h + 1
     cost_sums: Annotated[FloatArray, np.float64, "G"]
     cost_counts: Annotated[IntArray, np.int64, "G"]
-    # where there are promises: the longest interval of each page, inf for none, and the cost per
-    # unit of time that it needs; and what is common to all
+    # where there are promises: longest interval of each page, inf for none; what is common to all
     most_interval: Annotated[FloatArray, np.float64, "D"]
-    promised_rate: Annotated[FloatArray, np.float64, "D"]
     promises: Annotated[Records, PROMISES, "L"]
 
 
