@@ -1,9 +1,9 @@
 """Schedule the next fetches of the pages of a table, or serve a running crawler.
 
 The table has the column url and any of importance, change_rate, recall and false_signal_rate of
-signals, signals (their number since the last crawl), cost of a crawl, last_crawl and gone.
-scripts.estimate writes such a table from a crawl log. Without change rates, pages are fetched in
-turn. Gone pages are skipped, unless --recheck-gone fetches them again.
+signals, signals (their number since the last crawl), cost of a crawl, last_crawl, most_interval
+and gone. scripts.estimate writes such a table from a crawl log. Without change rates, pages are
+fetched in turn. Gone pages are skipped, unless --recheck-gone fetches them again.
 
 Writes schedule.csv (time, url, why, with costs also cost) and schedule.png (freshness by budget);
 with --goal also goals.png and promised.csv, the table with most_interval, which --live reads.
@@ -70,9 +70,8 @@ class ScheduleOptions:
     goal: Annotated[
         list[str] | None,
         Option(
-            help="Goal, repeatable: 'GROUP: fresh 0.9' (mean), 'GROUP: fresh 0.9 of 0.95' (each "
-            "page, of 95% of the importance) or 'GROUP: age DAYS' (each copy). GROUP is a label of "
-            "the column group, a host, or all."
+            help="Goal of a group, a host or all: 'GROUP: fresh 0.9', 'GROUP: fresh 0.9 of 0.95' "
+            "(each of the pages with 95% of the importance) or 'GROUP: age DAYS'. Repeatable."
         ),
     ] = None
     limit: Annotated[

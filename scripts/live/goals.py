@@ -59,22 +59,22 @@ class Goal(NamedTuple):
 
     def least_rates(self, table: PageTable, floor: FloatArray) -> FloatArray:
         """Return the cheapest fetches per day that keep the goal, at least ``floor``, (m,)."""
-        changes, least, rates = self.level, floor[self.rows], floor.copy()
+        changes, bound, rates = self.level, floor[self.rows], floor.copy()
         if self.kind != "age":
             changes = brentq(
                 lambda x: periodic_freshness(1.0, x, 1.0) - self.level, 0.0, 1.0 / self.level
             )
-        rates[self.rows] = np.maximum(least, within_domain(self.change_rate / changes))
+        rates[self.rows] = np.maximum(bound, within_domain(self.change_rate / changes))
         enough = float(self.cost @ rates[self.rows])
         if self.kind == "mean" and enough > 0.0:
 
             def missing(bandwidth: float) -> float:
-                return self.level - optimum(table, self.rows, bandwidth, least).objective
+                return self.level - optimum(table, self.rows, bandwidth, bound).objective
 
-            budget = max(float(self.cost @ least), ROUNDING * enough)
+            budget = max(float(self.cost @ bound), ROUNDING * enough)
             if missing(budget) > 0.0:
                 budget = brentq(missing, budget, 2.0 * enough, xtol=ROUNDING * enough)
-            rates[self.rows] = optimum(table, self.rows, budget, least).rates
+            rates[self.rows] = optimum(table, self.rows, budget, bound).rates
         return rates
 
 
@@ -114,8 +114,8 @@ def read_goal(text: str, table: PageTable) -> Goal:
 def joint_rates(goals: Sequence[Goal], table: PageTable) -> FloatArray:
     """Return fetches per day that keep goals and the table's ``most_interval``, (m,).
 
-    They are the cheapest for the pages of the goals if of two groups one has all pages of the
-    other, or none. With ages and signals, they are a lower bound.
+    They are the cheapest if of two groups one has all pages of the other or none; with ages and
+    signals, a lower bound.
     """
     rates = np.zeros(table.num_pages)
     if table.most_interval is not None:
@@ -141,7 +141,8 @@ def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> Schedule:
     bandwidth = quantity("bandwidth", schedule.bandwidth, above=0.0)
     assert schedule.table is not None
     table, family = schedule.table, policies.find(schedule.policy)
-    if not getattr(family, "uses_signals", False):
+    signals = table.recall is not None and getattr(family, "uses_signals", False)
+    if not signals:
         table = replace(table, recall=None, false_signal_rate=None)
     names = ("goal", "least budget per day", "of the bandwidth", "kept", "best level")
     report = Table(*names, title="Goals", title_justify="left")
@@ -149,30 +150,25 @@ def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> Schedule:
     def add(text: str, budget: float, word: str = "", level: str = "") -> None:
         report.add_row(text, f"{budget:,.4g}", f"{budget / bandwidth:.1%}", word, level)
 
-    goals, promises, enforced = (
-        [read_goal(text, table) for text in texts],
-        list[Goal](),
-        list[Goal](),
-    )
-    curves = {}
+    goals, promises, curves = [read_goal(text, table) for text in texts], list[Goal](), {}
     for goal in goals:
-        fits = least_budget([*promises, goal], table) <= bandwidth * (1.0 + ROUNDING)
-        free = goal.kind == "mean" and table.recall is not None
-        promises, enforced = promises + [goal] * fits, enforced + [goal] * (fits and not free)
         budget = least_budget([goal], replace(table, most_interval=None))
-        word = "no" if not fits else "enough, not enforced" if free else "yes"
+        fits = least_budget([*promises, goal], table) <= bandwidth * (1.0 + ROUNDING)
+        promises += [goal] * fits
+        word = "enough, not enforced" if goal.kind == "mean" and signals else "yes"
         what, unit = ("age (days)", " days") if goal.kind == "age" else ("freshness", "")
-        add(goal.text, budget, word, f"{goal.best_level(table, bandwidth):.3g}{unit}")
-        curve = what, partial(goal.best_level, table), budget or bandwidth
-        curves[f"{goal.text}: {budget:,.4g}"] = curve
+        best_level = partial(goal.best_level, table)
+        add(goal.text, budget, word if fits else "no", f"{best_level(bandwidth):.3g}{unit}")
+        curves[f"{goal.text}: {budget:,.4g}"] = what, best_level, budget or bandwidth
     add("all goals", least_budget(goals, table), "yes" if len(promises) == len(goals) else "no")
+    enforced = [goal for goal in promises if not (goal.kind == "mean" and signals)]
     with np.errstate(divide="ignore"):
         promised = replace(schedule.table, most_interval=1.0 / joint_rates(enforced, table))
     if (rate := table.change_rate) is not None and (high := table.change_rate_high) is not None:
         fastest = within_domain(np.fmax(rate, np.where(high < np.inf, high, 0.0)))
         table = replace(table, change_rate=fastest)
-        budget = least_budget([read_goal(text, table) for text in texts], table)
-        add("all goals, highest rates", budget)
+        goals = [read_goal(text, table) for text in texts]
+        add("all goals, highest rates", least_budget(goals, table))
     console().print(report)
     draw_budgets(folder / "goals.png", curves, bandwidth, table.cost is not None)
     write_page_table(folder / "promised.csv", promised)

@@ -33,10 +33,10 @@ def _numbers(rows: Columns, word: str, low: float, high: float, expected: str) -
     return values
 
 
-def _ends(rows: Columns, word: str, least: float = 0.0) -> FloatArray:
-    """Read a column of numbers >= ``least``, such as ends of intervals, NaN for missing values."""
+def _ends(rows: Columns, word: str, low: float = 0.0) -> FloatArray:
+    """Read a column of numbers >= ``low``, such as ends of intervals, NaN for missing values."""
     values = rows.numbers(word)
-    rows.check(word, values < least, f"a number of at least {least:g}, or nothing")
+    rows.check(word, values < low, f"a number of at least {low:g}, or nothing")
     return values
 
 
@@ -77,7 +77,7 @@ READERS: dict[str, Callable[[Columns, str], Any]] = {
     "evidence": partial(Columns.words, optional=True),
     "change_rate_low": _ends,
     "change_rate_high": _ends,
-    "most_interval": partial(_ends, least=SMALLEST),
+    "most_interval": partial(_ends, low=SMALLEST),
 }
 """The functions that read the optional columns of a table, by the name of column and field."""
 OF_SIGNALS = ("recall", "false_signal_rate", "precision", "signals")
