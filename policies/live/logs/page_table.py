@@ -36,7 +36,7 @@ def _numbers(rows: Columns, word: str, low: float, high: float, expected: str) -
 def _ends(rows: Columns, word: str, low: float = 0.0) -> FloatArray:
     """Read a column of numbers >= ``low``, such as ends of intervals, NaN for missing values."""
     values = rows.numbers(word)
-    rows.check(word, values < low, f"a number of at least {low:g}, or nothing")
+    rows.check(word, values < low, f"a number that is at least {low:g}, or nothing")
     return values
 
 
