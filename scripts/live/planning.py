@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 import policies as crawl_policies
 from crawl_envs.types import FloatArray, Instance, IntArray
@@ -328,7 +327,7 @@ def policy_cautions(table: PageTable, policy: str, learn: bool = False) -> list[
 
 
 def optimum(
-    table: PageTable, rows: IntArray, bandwidth: float, floor: ArrayLike = 0.0
+    table: PageTable, rows: IntArray, bandwidth: float, floor: FloatArray | float = 0.0
 ) -> solvers.Allocation:
     """Return rates, >= ``floor``, of the largest long-run freshness of pages with change rates.
 

@@ -100,7 +100,8 @@ def test_the_table_of_goals(rates: Any, monkeypatch: pytest.MonkeyPatch) -> None
     *_, command = first_commands(page("promises"))
     output, text = output_of(command), page("promises")
     rows = re.findall(r"^\| (all.+?)[ |]+$", text, re.MULTILINE)
-    lines = [plain(x) for x in re.findall(r"^    (?!python)(\w.+)$", text.partition("```")[0], re.M)]
+    above = text.partition("```")[0]
+    lines = [plain(x) for x in re.findall(r"^    (?!python)(\w.+)$", above, re.MULTILINE)]
     assert (len(rows), len(lines)) == (6, 1)
     assert [row for row in [*rows, *lines] if row.replace("| ", "") not in output] == []
 

@@ -87,7 +87,8 @@ def test_the_least_budget_is_that_of_a_constrained_optimisation(
 
 def test_the_cheapest_pages_have_the_share_of_importance() -> None:
     pages = table(9, seed=4)
-    assert pages.change_rate is not None and pages.cost is not None
+    assert pages.change_rate is not None
+    assert pages.cost is not None
     goal = goals.read_goal("all: fresh 0.85 of 0.7", pages)
     rate = np.array(
         [
@@ -164,7 +165,8 @@ def test_a_schedule_keeps_ages_and_freshness_of_pages(tmp_path: Path) -> None:
             out=tmp_path / "out",
         )
     )
-    assert pages.group is not None and pages.change_rate is not None
+    assert pages.group is not None
+    assert pages.change_rate is not None
     shop = np.flatnonzero(pages.group == "shop")
     limit = np.full(30, np.inf)
     limit[shop] = 1.5
