@@ -71,6 +71,7 @@ class NaiveScheduler:
         self.spend, self.fetches, self.next_lookup = 0.0, 0, 1
         self.uses_costs, self.mean_known = cap < math.inf, max_cost or 1.0
         self.value, self.bandwidth, self.timeout = value, bandwidth, timeout
+        self.promised = bandwidth * (1.0 + 1e-9)
         self.new_share, self.credit, self.allowance, self.time = new_share, 0.0, 0.0, 0.0
         self.retry, self.slack = retry or timeout, slack
         self.pages, self.hosts, self.line, self.waiting = {}, {}, [], {}
@@ -93,9 +94,9 @@ class NaiveScheduler:
         costs = [self.mean_cost() if math.isnan(cost) else cost for cost in costs]
         more = sum(cost / interval for cost, interval in zip(costs, longest, strict=True))
         more -= sum(self.pages[key].cost / self.pages[key].longest for key in keys)
-        if self.promises and self.rate + more > self.bandwidth:
+        if self.promises and self.rate + more > self.promised:
             self.rate = self.needed()
-        return None if more > 0.0 and self.rate + more > self.bandwidth else more
+        return None if more > 0.0 and self.rate + more > self.promised else more
 
     def promise(self, keys, longest, more):
         """Set the longest intervals of pages."""
@@ -117,8 +118,8 @@ class NaiveScheduler:
             if fetches and self.fetched >= len(self.pages):
                 self.wait_cost, self.fetched = max(cost, self.wait_cost / 2.0), 0
                 self.rate = self.needed()
-            self.wait = 2.0 ** math.ceil(math.log2(self.wait_cost)) / self.bandwidth
-            self.share = min(math.ceil(256.0 * self.rate / self.bandwidth) / 256.0, 1.0)
+            self.wait = 2.0 ** math.ceil(math.log2(self.wait_cost)) / self.promised
+            self.share = min(math.ceil(256.0 * self.rate / self.promised) / 256.0, 1.0)
 
     def is_due(self, page):
         """Return whether a page is due by its promise."""
@@ -404,7 +405,8 @@ class NaiveScheduler:
     def choose(self):
         """Pages come first that are due; new ones are owed a share of all, up to one fetch."""
         credit = self.credit + self.new_share * bool(self.line)
-        key, fresh = self.next_due(), None
+        key, fresh = self.next_ready() if self.line and self.promises else None, None
+        key = key if key is not None and self.is_due(self.pages[key]) else None
         if key is None and credit >= 1.0:
             key = fresh = self.next_new()
         credit = min(credit, 1.0) - (fresh is not None)
@@ -421,22 +423,14 @@ class NaiveScheduler:
             self.park(key)
         return None
 
-    def next_due(self):
-        """Return the page of the earliest deadline among those that are due by a promise."""
-        ready = [(key, page) for key, page in self.pages.items() if page.state == "ready"]
-        due = [(page.copy + self.limit(page), key) for key, page in ready if self.is_due(page)]
-        for _, key in sorted(due):
-            if self.is_open(self.pages[key]):
-                return key
-            self.park(key)
-        return None
-
     def next_ready(self):
         def rank(key):
             page = self.pages[key]
+            if self.is_due(page):
+                return 1, -page.copy - self.limit(page), -page.row
             importance = page.parameters["importance"] / page.cost
             columns = {**page.parameters, "importance": importance}
-            return self.value(columns, self.time - page.copy, self.counts(page)), -page.row
+            return 0, self.value(columns, self.time - page.copy, self.counts(page)), -page.row
 
         ready = [key for key, page in self.pages.items() if page.state == "ready"]
         for key in sorted(ready, key=rank, reverse=True):

@@ -139,8 +139,7 @@ class Asking(PacedScheduler):
         by the rates of changes and signals; ``state``; ``failures``; ``value``, its crawl value;
         ``due``, the time at which it may be fetched and its value reaches that of the pages
         fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for never); and
-        ``why``, the reason in words; and ``cost``, of its next fetch, where fetches have costs.
-        With promises also ``most_interval`` and ``deadline``, the time at which it has passed.
+        ``why``, in words; where they are used ``cost``, ``most_interval`` and its ``deadline``.
         """
         row = self.pages.row(page_id, gone=True)
         self.pages.allocate()
@@ -173,9 +172,9 @@ class Asking(PacedScheduler):
         than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the cost of the fetches that
         may be made now. Where fetches have costs also ``spend``, their total cost; with a cap also
         ``period_spend``, reserved of it in this period, ``cap_left``, and ``overcharged``, the
-        number of reports of a cost above ``max_cost``. With promises also ``promised`` pages;
-        ``promised_share`` of the bandwidth, above 1 if they cannot all be kept; ``overdue`` pages;
-        ``late_fetches`` so far, and ``most_late``, the longest time by which one was late.
+        number of reports of a cost above ``max_cost``. With promises also ``promised`` and
+        ``overdue`` pages, ``promised_share`` of the bandwidth (above 1 not all can be kept), past
+        ``late_fetches`` and ``most_late``, the longest time by which one was.
         """
         pages, now = self.pages, self._not_before_clock(time)
         pages.allocate()

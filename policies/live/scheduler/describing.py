@@ -9,7 +9,7 @@ import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from policies.live.scheduler.choices import is_free
-from policies.live.scheduler.page_promises import rates_at
+from policies.live.scheduler.page_promises import bandwidth_of, rates_at
 from policies.live.scheduler.page_values import evidence_of
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
@@ -52,9 +52,8 @@ def description(
         begin = float(page["last_crawl"] + pages.lazy.promises[row, 0])
         if begin < math.inf and begin <= max(now, facts["due"]):
             facts["due"] = max(earliest, min(begin, facts["due"]))
-            if why.startswith("it is due"):
-                since = "since" if begin <= now else "at"
-                facts["why"] = f"it is due by its promise {since} {begin:g}"
+            since = f"it is due by its promise {'since' if begin <= now else 'at'} {begin:g}"
+            facts["why"] = since if why.startswith("it is due") else why
     if pages.uses_costs:
         columns["cost"] = float(pages.choices.cost[row])
     return {**columns, "least_interval": float(choices.least[row]), **facts}
@@ -139,15 +138,11 @@ def promises_at(pages: PageTables, rows: IntArray, now: float) -> dict[str, Any]
     """Return how promises of pages are kept; see :meth:`CrawlScheduler.overview`; {} without."""
     if not pages.choices.promises.size:
         return {}
-    lines, longest = pages.choices.promises[0], pages.choices.most_interval[rows]
-    ages = now - pages.lazy.pages["last_crawl"][rows]
-    return {
-        "promised": int(np.isfinite(longest).sum()),
-        "promised_share": float(rates_at(pages, rows).sum() / pages.promised_bandwidth),
-        "overdue": int((ages > longest).sum()),
-        "late_fetches": int(lines["late_fetches"]),
-        "most_late": float(lines["most_late"]),
-    }
+    longest, ages = pages.choices.most_interval[rows], now - pages.lazy.pages["last_crawl"][rows]
+    facts = {"promised": np.isfinite(longest).sum(), "overdue": (ages > longest).sum()}
+    facts |= {"promised_share": rates_at(pages, rows).sum() / bandwidth_of(pages)}
+    facts |= {name: pages.choices.promises[0][name] for name in ("late_fetches", "most_late")}
+    return {name: number.item() for name, number in facts.items()}
 
 
 def _due(pages: PageTables, row: int, earliest: float, price: float | None) -> float:

@@ -39,7 +39,7 @@ class Members(PacedScheduler):
         host: ArrayLike | None = None,
         last_crawl: ArrayLike | None = None,
         least_interval: ArrayLike = 0.0,
-        most_interval: ArrayLike | None = None,
+        most_interval: ArrayLike = math.nan,
         cost: ArrayLike | None = None,
         **columns: ArrayLike,
     ) -> int:
@@ -54,8 +54,8 @@ class Members(PacedScheduler):
             host: the host of each page, any label, (n,) or one for all; None for no limits.
             last_crawl: time of an existing copy, (n,) or a number; None or NaN without a copy.
             least_interval: least time from a copy to the next fetch, >= 0, (n,) or a number.
-            most_interval: longest time from a copy to the next fetch, > 0, (n,) or a number; None
-                or NaN for that of the scheduler, ``inf`` for none. A gone page keeps it.
+            most_interval: longest time from a copy to the next fetch, > 0, (n,) or a number; NaN
+                for that of the scheduler, ``inf`` for none. A gone page keeps it.
             cost: expected cost of a fetch of each page, > 0, in units of the bandwidth, (n,) or a
                 number; None or NaN if it is not known (:mod:`.page_costs`).
             **columns: ``change_rate``, ``recall``, ``false_signal_rate``, ``complete``, as for
@@ -67,8 +67,7 @@ class Members(PacedScheduler):
         """
         labels, pages = as_ids(ids), self.pages
         visits = {"host": host, "last_crawl": last_crawl, "least_interval": least_interval}
-        unknown = {"cost": cost, "most_interval": most_interval}
-        visits |= {name: math.nan if value is None else value for name, value in unknown.items()}
+        visits |= {"cost": cost, "most_interval": most_interval}
         columns = {"importance": importance, **columns}
         arrays = read({**visits, **columns}, labels.size, pages.num_sources)
         if one_of("known", known, ("raise", "skip")) == "skip":
@@ -77,11 +76,11 @@ class Members(PacedScheduler):
         if labels.size == 0:
             return 0
         visit_arrays = {name: arrays.pop(name) for name in visits if name in arrays}
+        costs = visit_arrays.pop("cost", np.full(labels.size, math.nan))
         arrays = {**first_columns(pages, labels.size), **arrays}
         check_names(arrays, pages.values.needs, pages.columns)
         parameters = pages.parameters(arrays)
-        promises = checked_promises(pages, np.zeros(0, np.int64), visit_arrays)
-        costs = visit_arrays.pop("cost")
+        promises = checked_promises(pages, np.zeros(0, np.int64), visit_arrays | {"cost": costs})
         rows, is_back = pages.place(labels)
         pages.write(rows, arrays, parameters)
         if pages.learner is not None:
@@ -128,8 +127,7 @@ class Members(PacedScheduler):
         if intervals is not None:
             pages.choices.least[rows] = intervals
         promise(pages, rows, *promises)
-        if pages.values.apart or intervals is not None or pages.choices.promises.size:
-            pages.admit(rows)
+        pages.admit(rows)
 
     def remove(self, ids: Ids) -> None:
         """Remove pages; ValueError for unknown ids, and nothing is removed then."""

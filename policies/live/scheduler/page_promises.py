@@ -1,12 +1,6 @@
-"""Promises of a scheduler: the bandwidth that they need, and when pages are due by them.
-
-The lead (:mod:`policies.values.promises`) follows new promises and larger batches at once. Costs,
-and pages that leave or come back, count when as many were fetched as there are.
-"""
+"""Promises of a scheduler: the bandwidth that they need, and when pages are due by them."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +9,11 @@ from crawl_envs.types import FloatArray, IntArray
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.states import choices_table, with_room
 from policies.values.promises import lead_of, promise_rows
+
+
+def bandwidth_of(pages: PageTables) -> float:
+    """Return the bandwidth that promises may take, up to rounding."""
+    return pages.pace.bandwidth * (1.0 - pages.audit_share) * (1.0 + 1e-9)
 
 
 def rates_at(pages: PageTables, rows: IntArray) -> FloatArray:
@@ -30,32 +29,29 @@ def count_promises(pages: PageTables) -> None:
 
 
 def checked_promises(
-    pages: PageTables, rows: IntArray, arrays: dict[str, Any]
+    pages: PageTables, rows: IntArray, arrays: dict[str, FloatArray]
 ) -> tuple[FloatArray, float]:
-    """Take the longest intervals, (n,), from the arrays of a change; return what more they need.
-
-    ``rows`` are those of present pages, or none.
-    """
-    choices, bandwidth, rate = pages.choices, pages.promised_bandwidth, 0.0
-    before = choices.most_interval[rows] if choices.promises.size else np.full(rows.size, np.inf)
-    longest = arrays.pop("most_interval", before)
-    longest = np.where(np.isnan(longest), pages.most_interval, longest)
+    """Return longest intervals, (n,), and what more they need, of new pages or those of rows."""
+    choices, bandwidth = pages.choices, bandwidth_of(pages)
+    old = choices.most_interval[rows] if choices.promises.size else np.full(rows.size, np.inf)
+    longest = np.nan_to_num(
+        arrays.pop("most_interval", old), nan=pages.most_interval, posinf=np.inf
+    )
     least = arrays.get("least_interval", choices.least[rows])
     if (early := longest < least).any():
         got = f"{least[early][0]:g}, got {longest[early][0]:g}"
         raise ValueError(f"most_interval must be at least least_interval, {got}")
-    costs = arrays.get("cost", choices.cost[rows] if pages.uses_costs else np.ones(rows.size))
-    more = float((np.where(np.isnan(costs), pages.pace.mean_cost, costs) / longest).sum())
-    if choices.promises.size:
-        more -= float(rates_at(pages, rows).sum())
-        if more + choices.promises["rate"][0] > bandwidth:
-            count_promises(pages)
-        rate = float(choices.promises["rate"][0])
+    present = choices.cost[rows] if pages.uses_costs else np.ones(rows.size)
+    costs = np.nan_to_num(arrays.get("cost", present), nan=pages.pace.mean_cost)
+    more = float((costs / longest).sum() - (present / old).sum())
+    if choices.promises["rate"].sum() + more > bandwidth:
+        count_promises(pages)
+    rate = float(choices.promises["rate"].sum())
     if more > 0.0 and rate + more > bandwidth:
         raise ValueError(
-            "most_interval must leave u, the sum of cost / most_interval over the bandwidth, at "
-            f"most 1, got {(rate + more) / bandwidth:.4g}: promise longer intervals or fewer "
-            f"pages, or give a bandwidth of {rate + more:.6g}, not {bandwidth:.6g}"
+            "most_interval must leave u = sum(cost / most_interval) / bandwidth at most 1, got "
+            f"{(rate + more) / bandwidth:.4g}: promise longer intervals or fewer pages, or give a "
+            f"bandwidth of {rate + more:.6g} for promises, not {bandwidth:.6g}"
         )
     return longest, more
 
@@ -79,10 +75,10 @@ def promise(pages: PageTables, rows: IntArray, longest: FloatArray, more: float)
 
 
 def renew_promises(pages: PageTables, cost: float = 0.0, fetches: int = 0) -> None:
-    """Let the lead follow the bandwidth, and the cost of a choice of some fetches."""
+    """Let the lead follow a choice; after as many fetches as pages, also costs and gone pages."""
     if not pages.choices.promises.size:
         return
-    lines, bandwidth = pages.choices.promises[0], pages.promised_bandwidth
+    lines, bandwidth = pages.choices.promises[0], bandwidth_of(pages)
     cost += pages.pace.mean_cost if cost and pages.audit_share else 0.0
     lines["wait_cost"], lines["fetches"] = max(lines["wait_cost"], cost), lines["fetches"] + fetches
     if fetches and lines["fetches"] >= len(pages.ids):

@@ -99,11 +99,6 @@ class PageTables:
         """Whether fetches have costs; else all cost 1."""
         return self.pace.spending is not None
 
-    @property
-    def promised_bandwidth(self) -> float:
-        """The bandwidth that promises may take."""
-        return self.pace.bandwidth * (1.0 - self.audit_share)
-
     # Rows
 
     def __len__(self) -> int:
@@ -327,8 +322,7 @@ class PageTables:
         more["Q"] = more.get("H", sizes["H"]) + 1
         if self.uses_costs:
             more |= {"P": more.get("m", sizes["m"]), "G": more["Q"]}
-        if choices.promises.size:
-            more["D"] = more.get("m", sizes["m"])
+        more |= {"D": more.get("m", sizes["m"])} if choices.promises.size else {}
         self.choices = with_room(choices, more)
         if "m" in more or width > columns:
             self.lazy = lazy_with_room(self.lazy, room, max(width, columns))

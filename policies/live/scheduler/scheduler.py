@@ -85,10 +85,9 @@ class CrawlScheduler(Members, Events, Asking):
         cap_period: length of the periods [k, k + 1) * cap_period, > 0.
         max_cost: largest cost of a fetch, > 0. If a report has a larger one, it counts in full, and
             as ``overcharged`` in :meth:`overview`.
-        most_interval: for pages that are added without one, the longest time from a copy to the
-            next fetch; None for none. Pages that are due by it come before all others, the earliest
-            deadline first (:mod:`policies.values.promises`). So none is late, except by failures,
-            limits of hosts, ``least_interval``, the cap, or calls that come late.
+        most_interval: longest time from a copy to the next fetch, of pages added without one. Pages
+            that are due by it come first (:mod:`policies.values.promises`), so none is late except
+            by failures, limits of hosts, ``least_interval``, the cap or late calls.
 
     Raises:
         ValueError: an argument is out of its range or of another type.
