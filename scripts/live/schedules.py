@@ -100,7 +100,7 @@ def choose(schedule: planning.Schedule, end: float, recheck_gone: float | None) 
             table.cost,
         )
     if "promised" in (state := scheduler.overview()):
-        late = f"{state['late_fetches']} fetches late, by at most {state['most_late']:.3g} days"
+        late = f"{state['late_fetches']:.0f} fetches late, by at most {state['most_late']:.3g} days"
         early = f"{state['promised']} pages with a longest interval: {overdue} overdue at the start"
         tables.console().print(f"{early}, {late}")
     return planning.merged(plan, extra)
