@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -125,11 +125,6 @@ def joint_rates(goals: Sequence[Goal], table: PageTable) -> FloatArray:
     return rates
 
 
-def least_budget(goals: Sequence[Goal], table: PageTable) -> float:
-    """Return the least cost of fetches per day that keeps goals and the table's promises."""
-    return float(costs_of(table) @ joint_rates(goals, table))
-
-
 def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> Schedule:
     """Return a schedule with the ``most_interval`` of pages that keep goals, and report them.
 
@@ -140,35 +135,36 @@ def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> Schedule:
 
     bandwidth = quantity("bandwidth", schedule.bandwidth, above=0.0)
     assert schedule.table is not None
-    table, family = schedule.table, policies.find(schedule.policy)
+    table, family, cost = schedule.table, policies.find(schedule.policy), costs_of(schedule.table)
     signals = table.recall is not None and getattr(family, "uses_signals", False)
-    if not signals:
-        table = replace(table, recall=None, false_signal_rate=None)
+    table = table if signals else replace(table, recall=None, false_signal_rate=None)
     names = ("goal", "least budget per day", "of the bandwidth", "kept", "best level")
     report = Table(*names, title="Goals", title_justify="left")
 
     def add(text: str, budget: float, word: str = "", level: str = "") -> None:
         report.add_row(text, f"{budget:,.4g}", f"{budget / bandwidth:.1%}", word, level)
 
-    goals, promises, curves = [read_goal(text, table) for text in texts], list[Goal](), {}
-    for goal in goals:
-        budget = least_budget([goal], replace(table, most_interval=None))
-        fits = least_budget([*promises, goal], table) <= bandwidth * (1.0 + ROUNDING)
-        promises += [goal] * fits
-        word = "enough, not enforced" if goal.kind == "mean" and signals else "yes"
+    rates_of = cache(lambda *names: joint_rates([read_goal(x, table) for x in names], table))
+    promises, enforced, curves = list[str](), list[str](), {}
+    for goal in [read_goal(text, table) for text in texts]:
+        budget, is_mean = float(cost @ rates_of(goal.text)), goal.kind == "mean"
+        fits = bool(cost @ rates_of(*promises, goal.text) <= bandwidth * (1.0 + ROUNDING))
+        promises += [goal.text] * fits
+        enforced += [goal.text] * (fits and not (is_mean and signals))
+        word = "no" if not fits else "enough, not enforced" if is_mean and signals else "yes"
         what, unit = ("age (days)", " days") if goal.kind == "age" else ("freshness", "")
         best_level = partial(goal.best_level, table)
-        add(goal.text, budget, word if fits else "no", f"{best_level(bandwidth):.3g}{unit}")
+        add(goal.text, budget, word, f"{best_level(bandwidth):.3g}{unit}")
         curves[f"{goal.text}: {budget:,.4g}"] = what, best_level, budget or bandwidth
-    add("all goals", least_budget(goals, table), "yes" if len(promises) == len(goals) else "no")
-    enforced = [goal for goal in promises if not (goal.kind == "mean" and signals)]
+    word = "yes" if len(promises) == len(texts) else "no"
+    add("all goals", float(cost @ rates_of(*texts)), word)
     with np.errstate(divide="ignore"):
-        promised = replace(schedule.table, most_interval=1.0 / joint_rates(enforced, table))
+        promised = replace(schedule.table, most_interval=1.0 / rates_of(*enforced))
     if (rate := table.change_rate) is not None and (high := table.change_rate_high) is not None:
         fastest = within_domain(np.fmax(rate, np.where(high < np.inf, high, 0.0)))
-        table = replace(table, change_rate=fastest)
-        goals = [read_goal(text, table) for text in texts]
-        add("all goals, highest rates", least_budget(goals, table))
+        faster = replace(table, change_rate=fastest)
+        goals = [read_goal(text, faster) for text in texts]
+        add("all goals, highest rates", float(cost @ joint_rates(goals, faster)))
     console().print(report)
     draw_budgets(folder / "goals.png", curves, bandwidth, table.cost is not None)
     write_page_table(folder / "promised.csv", promised)
