@@ -11,14 +11,11 @@ from crawl_envs.compiled.compiling import inlined
 
 DUE = 1e200
 """The value of a page that is due is of this size, above all crawl values."""
-COLUMNS = 3
-"""Columns of a table of promises: a page is due from an age on, and its value is then DUE times a
-constant plus a slope times its age; the constant and the slope."""
 
 
 def no_promises() -> FloatArray:
     """Return the table of promises of pages that have none, (0, 3)."""
-    return np.zeros((0, COLUMNS))
+    return np.zeros((0, 3))
 
 
 @inlined(forceinline=True)
@@ -27,7 +24,8 @@ def value_of(
 ) -> float:
     """Return a page's crawl value, or if it is due by its promise, a value above all others.
 
-    ``promises`` has a row of ``COLUMNS`` numbers per page, or no rows. The value increases in age.
+    ``promises`` has no rows, or one per page: the age from which it is due, and two numbers. The
+    value is then DUE times the first, plus the second times the age, and increases in age.
     """
     if promises.shape[0] > 0 and age >= promises[page, 0]:
         return float(DUE * (promises[page, 1] + promises[page, 2] * age))

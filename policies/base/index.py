@@ -5,7 +5,6 @@ Where crawls have costs, it is the value per unit of cost.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -21,12 +20,7 @@ from crawl_envs.types.compiled_policies import CompiledIndex
 from policies.base.live import is_complete
 from policies.base.policy import CrawlPolicy, Pages
 from policies.values.promises import promise_table
-from policies.values.ranking import (
-    best_pages,
-    counts_at_unknown_age,
-    ignore_signal,
-    signal_weights,
-)
+from policies.values.ranking import best_pages, counts_at_unknown_age, ignore_signal, signal_weights
 
 ROUNDING = 1e-12
 """Relative error of a time computed as now minus elapsed."""
@@ -65,7 +59,7 @@ class IndexPolicy(CrawlPolicy):
     delay_window: float = 0.0
     threshold: float | None = None
     believed: Callable[[Problem], Problem] | None = None
-    promise: FloatArray | None = None
+    promised: tuple[tuple[str, FloatArray], ...] = ()
 
     def __init__(
         self,
@@ -79,38 +73,32 @@ class IndexPolicy(CrawlPolicy):
         self.believed = believed
         if most_interval is not None and most_rounds is not None:
             raise ValueError(f"most_rounds must be None with most_interval, got {most_rounds!r}")
-        self.promise_name = "most_interval" if most_rounds is None else "most_rounds"
-        promise = most_interval if most_rounds is None else most_rounds
-        if promise is not None:
-            self.reads_columns = False  # which do not show the bandwidth
-            self.promise = floats(self.promise_name, promise)
-            check_domain(self.promise_name, self.promise[np.isfinite(self.promise)])
-            if not (self.promise > 0.0).all():
-                raise ValueError(f"{self.promise_name} must be > 0, inf for none, got {promise!r}")
+        promises = ("most_interval", most_interval), ("most_rounds", most_rounds)
+        self.promised = tuple((name, floats(name, x)) for name, x in promises if x is not None)
+        for name, intervals in self.promised:
+            if not (intervals > 0.0).all():
+                raise ValueError(f"{name} must be > 0, inf for none, got {intervals.min()}")
+            check_domain(name, intervals[np.isfinite(intervals)])
+            self.reads_columns = False  # they do not show the bandwidth
 
     def promises(self, problem: Problem) -> FloatArray:
-        """Return the table of promises to the pages of a problem, (m, 3), or (0, 3) without any.
+        """Return the table of promises, (m, 3), or (0, 3); ValueError if they cannot be kept.
 
-        In the form ``refresh`` slots last as long whatever is crawled: crawls cost 1, or with a
-        threshold nothing. Raises ValueError for promises that cannot be kept.
+        In the form ``refresh`` all crawls take a slot, or with a threshold nothing.
         """
-        if self.promise is None or not np.isfinite(self.promise).any():
-            return no_promises()
-        bandwidth = min(problem.bandwidth, *(rate for _, rate in problem.bandwidth_steps), math.inf)
-        if self.promise.shape not in ((), (problem.num_pages,)) or not bandwidth > 0.0:
-            raise ValueError(
-                f"{self.promise_name} must be one for all pages or have shape "
-                f"({problem.num_pages},), and needs a known bandwidth, got shape "
-                f"{self.promise.shape} and bandwidth {bandwidth}"
-            )
-        cost, action = np.ones(problem.num_pages), self.form.action
-        if problem.cost is not None and action != "refresh":
-            cost = problem.cost
-        unit = cost.sum() / bandwidth if self.promise_name == "most_rounds" else 1.0
-        wait = (self.form.batch if action == "scores" else cost.max()) / bandwidth
-        cost = cost if self.threshold is None else 0.0 * cost
-        intervals = np.broadcast_to(self.promise * unit, cost.shape)
-        return promise_table(self.promise_name, intervals, cost, bandwidth, wait)
+        for name, promise in self.promised:
+            cost, action = np.ones(problem.num_pages), self.form.action
+            if problem.cost is not None and action != "refresh":
+                cost = problem.cost
+            if promise.shape not in ((), cost.shape):
+                raise ValueError(f"{name} must be one or {cost.shape}, got shape {promise.shape}")
+            bandwidth = min([problem.bandwidth, *(rate for _, rate in problem.bandwidth_steps)])
+            unit = cost.sum() / bandwidth if name == "most_rounds" else 1.0
+            wait = (self.form.batch if action == "scores" else cost.max()) / bandwidth
+            cost = cost if self.threshold is None else 0.0 * cost
+            intervals = np.broadcast_to(promise * unit, cost.shape)
+            return promise_table(name, intervals, cost, bandwidth, wait)
+        return no_promises()
 
     @abstractmethod
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:

@@ -19,6 +19,7 @@ Functions, arrays in, arrays out:
                                        Appendix E)
 :func:`audit_signals`                  precision, recall and delay of every source, over all
                                        pages, with intervals of 95% and a verdict
+:func:`measure_freshness`              freshness from audits of pages that are drawn at random
 =====================================  ============================================================
 
 :class:`CrawlHistories` stores the last crawls of every page.
@@ -35,6 +36,7 @@ from policies.estimators.counts import (
 )
 from policies.estimators.gamma_prior import EmpiricalBayes, GammaPrior, empirical_bayes
 from policies.estimators.histories import CrawlHistories
+from policies.estimators.measured_freshness import MeasuredFreshness, measure_freshness
 from policies.estimators.moments import match_moments, moment_error_bound
 from policies.estimators.rate_intervals import change_rate_intervals
 from policies.estimators.signal_audit import SignalAudit, audit_signals
@@ -50,6 +52,7 @@ __all__ = [
     "CrawlHistories",
     "EmpiricalBayes",
     "GammaPrior",
+    "MeasuredFreshness",
     "NaiveQuality",
     "RateFit",
     "SignalAudit",
@@ -63,6 +66,7 @@ __all__ = [
     "improved_rate",
     "last_modified_rate",
     "match_moments",
+    "measure_freshness",
     "moment_error_bound",
     "naive_rate",
     "naive_signal_quality",

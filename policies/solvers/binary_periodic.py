@@ -49,17 +49,14 @@ def binary_periodic(
     """
     weight, change, costs = columns_and_cost(cost, importance=importance, change_rate=change_rate)
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    floors = checked_floor(floor, costs, bandwidth)
-    weight, change, least = normalised(weight), change * costs, floors * costs
-    held = np.zeros(weight.size, np.bool_)
-    while True:  # pages below their floors stay there, as less bandwidth for the others costs more
+    floors, weight = checked_floor(floor, costs, bandwidth), normalised(weight)
+    change, least, held = change * costs, floors * costs, np.zeros(weight.size, np.bool_)
+    allocation = solve_periodic(weight, change, bandwidth)
+    while (below := ~held & (allocation.rates < least)).any():
+        held |= below  # for good, as the others have less bandwidth then, and its price rises
         rest = bandwidth - float(least[held].sum())
         free = np.where(held | (rest <= bandwidth * 1e-12), 0.0, weight)
         allocation = solve_periodic(free, change, rest)
-        below = ~held & (allocation.rates < least)
-        if not below.any():
-            break
-        held |= below
     rates = np.where(held, least, allocation.rates)
     allocation = replace(allocation, rates=rates, objective=_share_fresh(weight, change, rates))
     return in_crawls(allocation, costs, floors)

@@ -8,41 +8,29 @@ time. In crawls, rates are divided by c, and times between crawls multiplied by 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray
-from crawl_envs.types.arguments import LARGEST, SMALLEST, floats, page_arrays
+from crawl_envs.types.arguments import cost_per_page, floats, page_arrays
 from policies.solvers.allocation import Allocation
 
 
 def columns_and_cost(cost: ArrayLike | None, **columns: ArrayLike) -> tuple[FloatArray, ...]:
     """Return the given columns and the cost of a crawl (1 for None), as arrays of one shape (m,).
 
-    Raises:
-        ValueError: a cost is outside the supported domain, which is positive, shapes disagree, or
-            :func:`page_arrays` rejects a column.
+    Raises ValueError as :func:`cost_per_page` and :func:`page_arrays` do.
     """
     arrays = {name: floats(name, column) for name, column in columns.items()}
-    costs = floats("cost", 1.0 if cost is None else cost)
-    invalid = ~((costs >= SMALLEST) & (costs <= LARGEST))
-    if invalid.any():
-        raise ValueError(
-            f"cost must lie in [{SMALLEST:g}, {LARGEST:g}], got {costs[invalid][0]}; "
-            "try another unit"
-        )
-    num_pages = max((array.size for array in arrays.values() if array.ndim), default=costs.size)
-    if costs.shape not in ((), (num_pages,)):
-        raise ValueError(
-            f"cost must be a scalar or have shape ({num_pages},), got shape {costs.shape}"
-        )
+    sizes = (array.size for array in arrays.values() if array.ndim)
+    num_pages = max(sizes, default=1 if cost is None else floats("cost", cost).size)
+    costs = cost_per_page(1.0 if cost is None else cost, num_pages)
     return page_arrays(**arrays, cost=costs)
 
 
-def in_crawls(
-    allocation: Allocation, cost: FloatArray | None, floor: FloatArray | float = 0.0
-) -> Allocation:
+def in_crawls(allocation: Allocation, cost: FloatArray | None, floor: Any = 0.0) -> Allocation:
     """Return a solution in crawls per unit time, given one whose rates are spending per unit time.
 
     Rates are divided by ``cost``, (m,), and are at least ``floor`` in spite of rounding.

@@ -158,8 +158,8 @@ def best_pages(
     value = pointer(index.value) if elapsed.size < MAX_POINTER_PAGES else index.value
     arguments = (value, index.parameters, index.promises, elapsed, signals, alive)
     several = form == "scores" and batch > 1
-    threshold = threshold if form == "refresh" else None
-    if not several and threshold is None:
+    bar = math.inf if threshold is None else min(threshold, DUE)
+    if not several and (form != "refresh" or threshold is None):
         page = ready(best_page)(*arguments)
         if page < 0:
             raise ValueError(UNDEFINED.format(-1 - page))
@@ -169,7 +169,7 @@ def best_pages(
         raise ValueError(UNDEFINED.format(np.isnan(values).argmax()))
     if several:
         return largest_pages(values, alive, batch)
-    return np.flatnonzero(alive & (values >= min(threshold, DUE)))
+    return np.flatnonzero(alive & (values >= bar))
 
 
 def largest_pages(values: FloatArray, alive: BoolArray, count: int) -> IntArray:

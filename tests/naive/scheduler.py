@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
 from dataclasses import dataclass, field
+
+import numpy as np
 
 
 @dataclass
@@ -64,14 +68,17 @@ class NaiveScheduler:
         cap=math.inf,
         cap_period=math.inf,
         max_cost=0.0,
+        audit_share=0.0,
+        seed=0,
     ):
+        self.audit_share, self.seed, self.handed_out, self.audits = audit_share, seed, 0, []
         self.cap, self.cap_period, self.max_cost = cap, cap_period, max_cost
         self.period, self.period_spend = -math.inf, 0.0
         self.known = {None: []}  # all costs, and those of each host
         self.spend, self.fetches, self.next_lookup = 0.0, 0, 1
         self.uses_costs, self.mean_known = cap < math.inf, max_cost or 1.0
         self.value, self.bandwidth, self.timeout = value, bandwidth, timeout
-        self.promised = bandwidth * (1.0 + 1e-9)
+        self.promised = bandwidth * (1.0 - audit_share) * (1.0 + 1e-9)
         self.new_share, self.credit, self.allowance, self.time = new_share, 0.0, 0.0, 0.0
         self.retry, self.slack = retry or timeout, slack
         self.pages, self.hosts, self.line, self.waiting = {}, {}, [], {}
@@ -114,12 +121,15 @@ class NaiveScheduler:
     def renew_lead(self, cost=0.0, fetches=0):
         """Let the lead follow a choice; what all promises need is counted now and then."""
         if self.promises:
+            cost += self.mean_cost() if fetches and self.audit_share else 0.0
             self.wait_cost, self.fetched = max(self.wait_cost, cost), self.fetched + fetches
             if fetches and self.fetched >= len(self.pages):
                 self.wait_cost, self.fetched = max(cost, self.wait_cost / 2.0), 0
                 self.rate = self.needed()
             self.wait = 2.0 ** math.ceil(math.log2(self.wait_cost)) / self.promised
-            self.share = min(math.ceil(256.0 * self.rate / self.promised) / 256.0, 1.0)
+            used = self.rate / self.promised
+            self.shortening = min(1.0 / 32.0, max(1.0 - used, 0.0))
+            self.share = min(math.ceil(used / (1.0 - self.shortening) * 256.0) / 256.0, 1.0)
 
     def is_due(self, page):
         """Return whether a page is due by its promise."""
@@ -129,10 +139,10 @@ class NaiveScheduler:
         lead = self.share * limit + self.wait
         return self.time - page.copy >= max(limit - lead, 0.0)
 
-    @staticmethod
-    def limit(page):
+    def limit(self, page):
         """Return a page's longest interval, less its own small part."""
-        return page.longest * (1.0 - 2.0**-10 * math.fmod(page.row * 0.6180339887498949, 1.0))
+        part = math.fmod(page.row * 0.6180339887498949, 1.0)
+        return page.longest * (1.0 - self.shortening * part)
 
     def host(self, page):
         return self.hosts.get(page.host)
@@ -242,6 +252,7 @@ class NaiveScheduler:
         page.state = None
 
     def remove(self, key):
+        self.answer(self.pages[key])
         self.leave(key, self.time)
         self.pages.pop(key)
 
@@ -251,6 +262,7 @@ class NaiveScheduler:
         if self.is_old(page, time):
             return 1
         end = min(time, self.time + self.timeout)
+        self.answer(page)
         self.leave(key, end)
         self.count_failure(page, end)
         page.state, page.signals, page.failure_time = "gone", [], -math.inf
@@ -344,11 +356,12 @@ class NaiveScheduler:
         away = page is None or page.state == "gone"
         return away or (page.copy is not None and time <= page.copy)
 
-    def report(self, key, time, cost=math.nan):
+    def report(self, key, time, cost=math.nan, changed=None):
         page = self.pages.get(key)
         self.settle(page, time, cost)
         if self.is_old(page, time):
             return 1
+        self.answer(page, changed)
         self.end(page, time)
         page.copy, page.fails, page.retry_at = time, 0, -math.inf
         for each in page.signals:
@@ -380,6 +393,7 @@ class NaiveScheduler:
         self.settle(page, time, cost)
         if self.is_old(page, time) or min(time, latest) <= page.failure_time:
             return 1
+        self.answer(page)
         time = page.failure_time = min(time, latest)
         state = page.state
         self.end(page, time)
@@ -477,31 +491,115 @@ class NaiveScheduler:
             return []
         self.correct_clocks()
         self.open_all()
-        chosen = []
+        chosen = self.audit(count)
         while len(chosen) < count and self.allowance > 1.0 - 1e-9:
             if self.spend_at(self.time) + self.max_cost > self.cap:
                 break
             key = self.choose()
             if key is None:
                 break
-            page = self.pages[key]
-            if page.copy is not None and page.copy + page.longest < self.time:
-                self.late_fetches += 1
-                self.most_late = max(self.most_late, self.time - page.copy - page.longest)
-            page.state, page.sent, page.lost = "sent", self.time, self.time + self.timeout
-            if self.host(page):
-                self.host(page).busy += 1
-                host = self.host(page)
-                host.opens = max(host.opens, self.time + host.gap)
-            if self.cap < math.inf and self.time // self.cap_period > self.period:
-                self.period, self.period_spend = self.time // self.cap_period, 0.0
-            if page.paid:  # it has no report
-                page.unreported.append(page.paid)
-                page.begin = self.time - 1e-3 * self.timeout
-            page.paid, page.period = page.cost, self.period
-            self.allowance -= page.paid
-            self.spend, self.fetches = self.spend + page.paid, self.fetches + 1
-            self.period_spend += self.max_cost
+            self.hand_out(key)
             chosen.append(key)
         self.renew_lead(sum(self.pages[key].paid for key in chosen), len(chosen))
         return chosen
+
+    def hand_out(self, key):
+        page = self.pages[key]
+        if page.copy is not None and page.copy + page.longest < self.time:
+            self.late_fetches += 1
+            self.most_late = max(self.most_late, self.time - page.copy - page.longest)
+        page.state, page.sent, page.lost = "sent", self.time, self.time + self.timeout
+        if self.host(page):
+            self.host(page).busy += 1
+            host = self.host(page)
+            host.opens = max(host.opens, self.time + host.gap)
+        if self.cap < math.inf and self.time // self.cap_period > self.period:
+            self.period, self.period_spend = self.time // self.cap_period, 0.0
+        if page.paid:  # it has no report
+            page.unreported.append(page.paid)
+            page.begin = self.time - 1e-3 * self.timeout
+        page.paid, page.period = page.cost, self.period
+        self.allowance -= page.paid
+        self.spend, self.fetches = self.spend + page.paid, self.fetches + 1
+        self.period_spend += self.max_cost
+        self.handed_out += 1
+
+    # Audits
+
+    def pending(self):
+        return [audit for audit in self.audits if audit.answer in ("open", "drawn")]
+
+    def audit(self, count):
+        """Hand out the pages that were drawn at random and wait."""
+        for audit in self.pending():
+            if not self.time - self.timeout <= audit.time <= self.time:
+                self.answer(audit.page)
+        while len(self.audits) < int(self.handed_out * self.audit_share + 1e-9):
+            number = np.random.default_rng([self.seed, len(self.audits)]).random(513)
+            (page,) = self.by_importance(number[:1])
+            self.audits.append(Audit(page, self.time, number[1:]))
+        for audit in self.pending():
+            if audit.page.copy is None and audit.answer == "drawn":
+                self.answer(audit.page, True)
+            elif audit.page.state == "sent":
+                self.begin_audit(audit)
+        chosen = []
+        for audit in self.pending():
+            may = audit.page.state == "ready" and self.is_open(audit.page)
+            if audit.answer != "drawn" or not may:
+                continue
+            if len(chosen) == count or self.allowance <= 1.0 - 1e-9:
+                break
+            if self.spend_at(self.time) + self.max_cost > self.cap:
+                break
+            (key,) = (key for key, page in self.pages.items() if page is audit.page)
+            for other in self.pending():
+                if other.page is audit.page:
+                    self.begin_audit(other)
+            self.hand_out(key)
+            chosen.append(key)
+        return chosen
+
+    def by_importance(self, numbers):
+        pages = [self.pages[key] for key in self.present()]
+        pages.sort(key=lambda page: page.row)
+        sums = list(itertools.accumulate(page.parameters["importance"] for page in pages))
+        return [pages[bisect.bisect(sums, number * sums[-1])] for number in numbers]
+
+    def belief(self, page):
+        """Return the probability that a copy is stale."""
+        if page.copy is None:
+            return 1.0
+        rate, own = page.parameters["change_rate"], page.parameters
+        recall, false = np.atleast_1d(own["recall"]), np.atleast_1d(own["false_signal_rate"])
+        level = rate * (1.0 - recall.sum()) * max(self.time - page.copy, 0.0)
+        evidence = np.where(recall > 0.0, np.log1p(recall * rate / false), 0.0)
+        level += sum(np.multiply(self.counts(page), np.clip(evidence, 1e-9, 700.0)))
+        return 1.0 - math.exp(-level)
+
+    def begin_audit(self, audit):
+        if audit.answer == "drawn":
+            drawn = self.by_importance(audit.numbers[:256])
+            audit.mean_belief = sum(map(self.belief, drawn)) / 256.0
+            audit.answer, audit.time, audit.belief = "open", self.time, self.belief(audit.page)
+
+    def end_audit(self, audit, answer):
+        self.begin_audit(audit)
+        audit.answer = answer
+
+    def answer(self, page, changed=None):
+        """End the audits of a page whose fetch found something, or nothing."""
+        answers = {None: "missed", True: "stale", False: "fresh"}
+        for audit in self.pending():
+            if audit.page is page:
+                self.end_audit(audit, answers[changed])
+
+
+@dataclass
+class Audit:
+    page: Page
+    time: float
+    numbers: object
+    answer: str = "drawn"
+    belief: float = math.nan
+    mean_belief: float = math.nan

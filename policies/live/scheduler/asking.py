@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.compiled.promises import DUE
 from crawl_envs.types import IntArray
+from policies.estimators.measured_freshness import MeasuredFreshness
+from policies.live.scheduler.audits import Audits
 from policies.live.scheduler.choices import hand_out, take, value_now
 from policies.live.scheduler.describing import description, promises_at, stale, states_at, troubles
 from policies.live.scheduler.pacing import Fetch, PacedScheduler
 from policies.live.scheduler.page_promises import renew_promises
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.price import Price
-from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
+from policies.live.scheduler.states import GONE, NEW, OPEN, PARKED, READY, SENT, STATES, WAITING
 
 LISTED = READY, NEW, SENT, WAITING, PARKED, GONE
 """The states of pages that :meth:`CrawlScheduler.why` counts, in this order."""
@@ -28,10 +30,12 @@ class Asking(PacedScheduler):
 
     Attributes:
         price: the crawl value from which on :meth:`ask` grants a page.
+        audits: the audits, whose ``records()`` are the data of :meth:`freshness`; None without.
     """
 
     pages: PageTables
     price: Price
+    audits: Audits | None
 
     # The best pages
 
@@ -40,17 +44,34 @@ class Asking(PacedScheduler):
         pages.allocate()
         rows = np.zeros(count, np.int64)
         if count or not len(pages):  # pages that are gone are forgotten in time
+            audited = self._audit(count)
             state, now = (*pages.arguments, pages.values.value), self.time
+            rows = rows[len(audited) :]
             rows = rows[: ready(take)(*state, now, rows, self.pace.balance)]
             self._pay(rows)
+            rows = np.append(audited, rows) if audited else rows
+            renew_promises(pages, rows)
             pages.forget()
         return pages.ids.ids(rows)
+
+    def _audit(self, count: int) -> list[int]:
+        """Hand out up to ``count`` pages that were drawn for audits; return their rows."""
+        state, rows = (*self.pages.arguments, self.pages.values.value), list[int]()
+        for row in self.audits.draw() if self.audits is not None and count else ():
+            allowed = len(rows) < count and self.pace.balance >= 0.0
+            if allowed and not math.isnan(ready(value_now)(*state, self.time, row)):
+                ready(hand_out)(*self.pages.arguments, self.time, row)
+                self._pay(np.array([row]))
+                rows.append(row)
+        return rows
 
     def _pay(self, rows: IntArray) -> None:
         """Take the fetches of pages that were handed out of the bandwidth and the cap."""
         spending, choices = self.pace.spending, self.pages.choices
         spend = rows.size if spending is None else float(choices.paid_cost[rows].sum())
-        renew_promises(self.pages, spend, rows.size)
+        if self.audits is not None:
+            self.audits.fetches += rows.size
+            self.audits.note(rows.tolist(), OPEN)
         self.pace.taken += spend
         if spending is None:
             return
@@ -104,11 +125,14 @@ class Asking(PacedScheduler):
         pace.limit(pace.most_saved)
         if pace.is_used_up or pace.is_capped:
             return Fetch(None, pace.ask_again(self._next_chance))
+        is_drawn = self.audits is not None and row in self.audits.draw()
         value = float(ready(value_now)(*pages.arguments, pages.values.value, pace.time, row))
-        if math.isnan(value) or not (DUE <= value < math.inf or self._grants(value)):
+        is_granted = is_drawn or DUE <= value < math.inf
+        if math.isnan(value) or not (is_granted or self._grants(value)):
             return Fetch(None, max(self._chance(row, value), pace.soon))
         ready(hand_out)(*pages.arguments, pace.time, row)
         self._pay(np.array([row]))
+        renew_promises(pages, np.array([row]))
         return Fetch(page_id, pace.time)
 
     def _grants(self, value: float) -> bool:
@@ -194,3 +218,20 @@ class Asking(PacedScheduler):
             **({} if spending is None else spending.overview(now)),
             **promises_at(pages, rows, now),
         }
+
+    def freshness(
+        self, since: float = -math.inf, until: float = math.inf, group: Any = None
+    ) -> MeasuredFreshness:
+        """Return the importance-weighted freshness that audits measured, with a band of 95%.
+
+        It is the mean over the instants of the audits from ``since`` to ``until``, of all pages or
+        of a ``group``; pages without a copy count as stale, and audits from the first on that has
+        no answer yet do not count. The band holds for all ``until`` at once; ``since`` must not
+        depend on what audits found.
+
+        Raises ValueError for an unknown group, if ``since`` is before the latest 100,000 audits,
+        which are kept, and without ``audit_share``.
+        """
+        if self.audits is None:
+            raise ValueError("audit_share must be > 0 for a measured freshness, got 0")
+        return self.audits.measure(since, until, group)

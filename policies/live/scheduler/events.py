@@ -18,6 +18,7 @@ from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.reading import Ids, as_ids, read
 from policies.live.scheduler.reports import fail, give_back
 from policies.live.scheduler.signal_log import count_signals
+from policies.live.scheduler.states import MISSED
 
 
 class Events(PacedScheduler):
@@ -131,7 +132,11 @@ class Events(PacedScheduler):
             self._bury(rows, ends)
         elif status != "ok":
             until = arrays.get("retry_at", np.full(rows.size, math.nan))
-            failures = rows, np.minimum(moments, latest), ends, until, status == "failed"
+            moments = np.minimum(moments, latest)
+            if pages.audits is not None:
+                is_first = moments > pages.choices.failure_time[rows]
+                pages.audits.note(rows[is_first].tolist(), MISSED)
+            failures = rows, moments, ends, until, status == "failed"
             state = *pages.arguments, pages.values.value
             ignored += int(ready(fail)(*state, *failures, self.time))
         else:
@@ -143,6 +148,8 @@ class Events(PacedScheduler):
     ) -> int:
         """Record new copies of pages, and return the number of ignored older copies."""
         pages, values = self.pages, self.pages.values
+        if pages.audits is not None:
+            pages.audits.note(rows.tolist(), MISSED if changed is None else changed)
         if changed is not None:
             learn(pages, rows, times, changed)
         if not values.apart:

@@ -37,6 +37,7 @@ class Members(PacedScheduler):
         known: Literal["raise", "skip"] = "raise",
         importance: ArrayLike = 1.0,
         host: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         last_crawl: ArrayLike | None = None,
         least_interval: ArrayLike = 0.0,
         most_interval: ArrayLike = math.nan,
@@ -52,6 +53,8 @@ class Members(PacedScheduler):
             known: whether ids of existing pages are an error, or are skipped.
             importance: requests per unit of time or another weight, >= 0, (n,) or a number.
             host: the host of each page, any label, (n,) or one for all; None for no limits.
+            group: the label of each page for :meth:`CrawlScheduler.freshness`, (n,) or one for all;
+                None or "" for none.
             last_crawl: time of an existing copy, (n,) or a number; None or NaN without a copy.
             least_interval: least time from a copy to the next fetch, >= 0, (n,) or a number.
             most_interval: longest time from a copy to the next fetch, > 0, (n,) or a number; NaN
@@ -67,7 +70,7 @@ class Members(PacedScheduler):
         """
         labels, pages = as_ids(ids), self.pages
         visits = {"host": host, "last_crawl": last_crawl, "least_interval": least_interval}
-        visits |= {"cost": cost, "most_interval": most_interval}
+        visits |= {"cost": cost, "most_interval": most_interval, "group": group}
         columns = {"importance": importance, **columns}
         arrays = read({**visits, **columns}, labels.size, pages.num_sources)
         if one_of("known", known, ("raise", "skip")) == "skip":
@@ -90,6 +93,8 @@ class Members(PacedScheduler):
             pages.learner.begin(fresh, arrays, names)
             if returning.size:
                 pages.write_learned(returning)
+        if "group" in visit_arrays:
+            pages.set_groups(rows, visit_arrays["group"])
         self._write_visits(rows, visit_arrays)
         give_costs(pages, rows, costs, rows[~is_back])
         promise(pages, rows, *promises)
@@ -108,14 +113,18 @@ class Members(PacedScheduler):
         lines["latest_copy"] = np.maximum(lines["latest_copy"], latest)
 
     def update(self, /, ids: Ids, **columns: ArrayLike) -> None:
-        """Change columns, intervals or costs of pages; ValueError as for :meth:`add`."""
+        """Change columns, intervals, costs or groups of pages; errors as for :meth:`add`."""
         pages, rows = self.pages, self.pages.rows(ids)
         arrays = read(columns, rows.size, pages.num_sources)
         promises = checked_promises(pages, rows, arrays)
         intervals, costs = arrays.pop("least_interval", None), arrays.pop("cost", None)
+        groups = arrays.pop("group", None)
         unknown = [name for name in arrays if name not in pages.columns]
         if unknown:
             raise ValueError(f"{', '.join(unknown)} must be given when pages are added")
+        pages.drawn_from = None
+        if groups is not None:
+            pages.set_groups(rows, groups)
         if arrays:
             changed = pages.columns_at(rows) | arrays
             pages.write(rows, changed, pages.parameters(changed))
@@ -158,7 +167,7 @@ class Members(PacedScheduler):
         """
         labels, pages = as_ids(ids), self.pages
         _, rows = pages.known(labels)
-        gone = rows[pages.are_gone(rows)]
+        gone, pages.drawn_from = rows[pages.are_gone(rows)], None
         pages.lazy.pages["counted"][gone] = 0.0
         if pages.learner is not None and gone.size:
             pages.write_learned(gone)

@@ -13,7 +13,8 @@ from policies.values.promises import lead_of, promise_rows
 
 def bandwidth_of(pages: PageTables) -> float:
     """Return the bandwidth that promises may take, up to rounding."""
-    return pages.pace.bandwidth * (1.0 - pages.audit_share) * (1.0 + 1e-9)
+    audited = 0.0 if pages.audits is None else pages.audits.share
+    return float(pages.pace.bandwidth * (1.0 - audited) * (1.0 + 1e-9))
 
 
 def rates_at(pages: PageTables, rows: IntArray) -> FloatArray:
@@ -34,9 +35,7 @@ def checked_promises(
     """Return longest intervals, (n,), and what more they need, of new pages or those of rows."""
     choices, bandwidth = pages.choices, bandwidth_of(pages)
     old = choices.most_interval[rows] if choices.promises.size else np.full(rows.size, np.inf)
-    longest = np.nan_to_num(
-        arrays.pop("most_interval", old), nan=pages.most_interval, posinf=np.inf
-    )
+    longest = np.where(np.isnan(new := arrays.pop("most_interval", old)), pages.most_interval, new)
     least = arrays.get("least_interval", choices.least[rows])
     if (early := longest < least).any():
         got = f"{least[early][0]:g}, got {longest[early][0]:g}"
@@ -74,12 +73,15 @@ def promise(pages: PageTables, rows: IntArray, longest: FloatArray, more: float)
     pages.lazy.promises[rows] = promise_rows(longest, rows, pages.lead)
 
 
-def renew_promises(pages: PageTables, cost: float = 0.0, fetches: int = 0) -> None:
+def renew_promises(pages: PageTables, chosen: IntArray | None = None) -> None:
     """Let the lead follow a choice; after as many fetches as pages, also costs and gone pages."""
     if not pages.choices.promises.size:
         return
     lines, bandwidth = pages.choices.promises[0], bandwidth_of(pages)
-    cost += pages.pace.mean_cost if cost and pages.audit_share else 0.0
+    fetches, cost = 0 if chosen is None else chosen.size, 0.0
+    if chosen is not None and fetches:
+        cost = float(pages.choices.paid_cost[chosen].sum()) if pages.uses_costs else fetches
+        cost += 0.0 if pages.audits is None else pages.pace.mean_cost
     lines["wait_cost"], lines["fetches"] = max(lines["wait_cost"], cost), lines["fetches"] + fetches
     if fetches and lines["fetches"] >= len(pages.ids):
         lines["wait_cost"], lines["fetches"] = max(cost, 0.5 * lines["wait_cost"]), 0.0

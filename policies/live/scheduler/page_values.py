@@ -115,10 +115,10 @@ class PageValues:
             rates = self.policy.rates(problem, bandwidth)
             return np.stack([rates, np.zeros_like(rates)], axis=1)
         form = self.policy.compile(problem, 0, np.random.default_rng(0))
-        if len(form.parameters) != problem.num_pages:
+        if len(form.parameters) != problem.num_pages or form.promises.size:
             raise ValueError(
-                f"policy must value each page by its own parameters, got {self.policy!r}, "
-                "whose pages share some"
+                f"policy must value each page by its own parameters, got {self.policy!r}, whose "
+                "pages share some, or have promises (give these to the scheduler: most_interval)"
             )
         self.value, self.delay_window = address(form.value, VALUE), form.delay_window
         if form.signal_weight is not None:

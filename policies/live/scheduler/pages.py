@@ -25,6 +25,7 @@ from policies.live.scheduler.signal_log import signals_until, weigh
 from policies.live.scheduler.states import (
     ABSENT,
     GONE,
+    MISSED,
     NO_LIMIT,
     OPTIONAL_FIELDS,
     READY,
@@ -41,7 +42,8 @@ from policies.values.promises import Lead
 OPTIONAL_ARRAYS = {f"columns.{name}" for name in COLUMNS} | {
     f"learner.{name}" for name in PageLearner(1.0, 0).arrays()
 }
-OPTIONAL_ARRAYS |= {"search.rates", *(f"choices.{name}" for name in OPTIONAL_FIELDS)}
+OPTIONAL_ARRAYS |= {"audits.numbers", "audits.records", "pages.group", "search.rates"}
+OPTIONAL_ARRAYS |= {*(f"choices.{name}" for name in OPTIONAL_FIELDS)}
 """Names of the arrays of a saved state that only some schedulers have."""
 
 
@@ -71,11 +73,14 @@ class PageTables:
         gaps: by source, the time from which and until which signals were lost.
         learner: beliefs about the pages; None if nothing is learned.
         most_interval: longest interval of pages that are added without one.
-        audit_share: share of the bandwidth that promises cannot take.
         lead: how long before their deadlines pages are due.
+        audits: the audits of pages, None without; ``drawn_from``, what they draw from, or None.
+        groups: codes of groups by label; ``group`` has those of pages, (rows,).
     """
 
-    most_interval, audit_share, lead = np.inf, 0.0, Lead(0.0, 0.0, 0.0)
+    most_interval, lead = np.inf, Lead(0.0, 0.0, 0.0)
+    audits: Any = None
+    drawn_from: Any = None
 
     def __init__(self, policy: Any, num_sources: int, pace: Pace, learns: bool) -> None:
         self.pace = pace
@@ -87,6 +92,7 @@ class PageTables:
         self.host_limits: dict[str, float] = {"gap": 0.0, "most": NO_LIMIT}
         self.gaps: dict[int, tuple[float, float]] = {}
         self.num_sources, room = num_sources, self.ids.capacity
+        self.groups, self.group = dict[Any, int]({"": 0}), np.zeros(room, np.int32)
         self.learner = PageLearner(1.0, room, num_sources) if learns else None
         self.allocated = False
         lengths = {"m": room, "H": LEAST_ROOM, "Q": LEAST_ROOM + 1, "E": LEAST_ROOM}
@@ -151,6 +157,9 @@ class PageTables:
         self, rows: IntArray, ends: FloatArray | None = None, until: float = -np.inf
     ) -> None:
         """Mark pages whose fetches ended at ``ends`` as gone ``until`` a time, or as absent."""
+        if self.audits is not None:
+            self.audits.note(rows.tolist(), MISSED)
+        self.drawn_from, self.group[rows] = None, 0
         times = np.full(rows.size, -np.inf) if ends is None else ends
         ready(dismiss)(*self.arguments, rows, times, until)
         self.allocated &= self.values.apart
@@ -205,6 +214,12 @@ class PageTables:
         for name, limit in self.host_limits.items():
             getattr(self.choices, name)[count : len(self.hosts)] = limit
         return np.array([self.hosts[name] for name in names], np.int64)
+
+    def set_groups(self, rows: IntArray, labels: NDArray[Any]) -> None:
+        """Set the group of each page by its label, (n,)."""
+        for label in labels.tolist():
+            self.groups.setdefault(label, len(self.groups))
+        self.drawn_from, self.group[rows] = None, [self.groups[label] for label in labels.tolist()]
 
     # Columns and values
 
@@ -328,6 +343,7 @@ class PageTables:
             self.lazy = lazy_with_room(self.lazy, room, max(width, columns))
         self.arguments = choices_table(self.choices), lazy_table(self.lazy)
         if "m" in more:
+            self.group = np.append(self.group, np.zeros(room - rows, np.int32))
             for name, column in self.columns.items():
                 self.columns[name] = np.zeros((*column.shape[:-1], room))
                 self.columns[name][..., :rows] = column
@@ -351,6 +367,9 @@ class PageTables:
         }
         groups |= {"columns": self.columns, "ids": self.ids.arrays(), "search": search}
         groups["learner"] = {} if self.learner is None else self.learner.arrays()
+        if len(self.groups) > 1:
+            values["groups"], groups["pages"] = list(self.groups), {"group": self.group}
+        groups["audits"] = {} if self.audits is None else self.audits.arrays()
         arrays = {f"{key}.{name}": a for key, group in groups.items() for name, a in group.items()}
         return values, arrays
 
@@ -365,6 +384,10 @@ class PageTables:
         self.gaps = {source: (since, until) for source, (since, until) in values["gaps"]}
         self.ids, self.columns = PageIds.from_arrays(groups["ids"]), groups["columns"]
         room = groups["choices"]["status"].size
+        self.groups = {name: code for code, name in enumerate(values.get("groups", [""]))}
+        self.group = groups["pages"].get("group", np.zeros(room, np.int32))
+        if self.audits is not None:
+            self.audits.restore(groups["audits"])
         self.choices = Choices(**new_choices({})._asdict() | groups["choices"])
         if groups["learner"]:
             self.learner = PageLearner.from_arrays(groups["learner"])

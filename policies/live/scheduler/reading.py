@@ -60,7 +60,7 @@ def column_of(name: str, value: ArrayLike, count: int, num_sources: int) -> Floa
 
 
 def labels(name: str, value: Any, count: int, *_: int) -> NDArray[Any]:
-    """Read one host label per page, or one label for all, as (n,)."""
+    """Read one label per page, or one label for all, as (n,)."""
     array = host_labels(name, value)
     if array.size != 1 and array.shape != (count,):
         raise ValueError(f"{name} must be a label or {count} labels, got {array.shape}")
@@ -105,7 +105,7 @@ amounts = partial(numbers, least=0.0)
 """Read finite numbers >= 0 as (n,)."""
 READERS: dict[str, Callable[..., NDArray[Any]]] = {
     **dict.fromkeys(COLUMNS, column_of),
-    "host": labels,
+    **dict.fromkeys(("host", "group"), labels),
     "last_crawl": partial(numbers, gaps=1),
     "least_interval": amounts,
     "most_interval": partial(costs, gaps=2),
@@ -118,7 +118,7 @@ READERS: dict[str, Callable[..., NDArray[Any]]] = {
 }
 """The functions that read and check the arguments that have one entry per page."""
 
-OPTIONAL = "host", "last_crawl", "ended", "retry_at", "changed", "cost"
+OPTIONAL = "host", "group", "last_crawl", "ended", "retry_at", "changed", "cost"
 """Names of the arguments per page that may be None."""
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from crawl_envs.types.arguments import LARGEST, flag, quantity, share, whole
 from policies.base.registry import POLICIES
 from policies.live.scheduler.asking import Asking
+from policies.live.scheduler.audits import Audits
 from policies.live.scheduler.events import Events
 from policies.live.scheduler.files import Record
 from policies.live.scheduler.members import Members
@@ -88,6 +89,8 @@ class CrawlScheduler(Members, Events, Asking):
         most_interval: longest time from a copy to the next fetch, of pages added without one. Pages
             that are due by it come first (:mod:`policies.values.promises`), so none is late except
             by failures, limits of hosts, ``least_interval``, the cap or late calls.
+        audit_share: share of the fetches, in [0, 1], of pages drawn at random by importance, which
+            measure :meth:`freshness` (:mod:`.audits`); ``seed``, >= 0, is that of the draws.
 
     Raises:
         ValueError: an argument is out of its range or of another type.
@@ -113,6 +116,8 @@ class CrawlScheduler(Members, Events, Asking):
         cap_period: float | None = None,
         max_cost: float | None = None,
         most_interval: float | None = None,
+        audit_share: float = 0.0,
+        seed: int = 0,
     ) -> None:
         spending = capped(cap, cap_period, max_cost)
         timeout = quantity("timeout", timeout, above=0.0)
@@ -131,6 +136,8 @@ class CrawlScheduler(Members, Events, Asking):
         if most_interval is not None:
             self.pages.most_interval = quantity("most_interval", most_interval, above=0.0)
         self.price = Price(self.pace, new_share)
+        audits = self.pages, share("audit_share", audit_share), whole("seed", seed, 0)
+        self.audits = self.pages.audits = Audits(*audits) if audit_share else None
         if spending is not None:
             begin_costs(self.pages, spending)
 
@@ -205,6 +212,7 @@ class CrawlScheduler(Members, Events, Asking):
         values, arrays = state
         settings: Any = {"num_sources": values.get("num_sources"), "learn": values.get("learns")}
         settings["most_interval"] = values.get("most_interval")
+        settings["audit_share"] = float(arrays.get("audits.numbers", [0.0])[0])
         name = values.get("policy")
         if policy is None and name not in POLICIES:
             raise ValueError(f"policy must be given where that of the state is {name!r}")
@@ -212,7 +220,7 @@ class CrawlScheduler(Members, Events, Asking):
             raise ValueError(f"policy must be {name!r} as in the state, got {policy!r}")
         policy = name if policy is None else policy
         scheduler = cls(policy, values.get("bandwidth", 0.0), **settings)
-        optional = OPTIONAL_ARRAYS | {"spending"}
+        optional = OPTIONAL_ARRAYS | {"spending", "groups"}
         if wrong := (state.named.keys() ^ scheduler.state().named.keys()) - optional:
             raise ValueError(f"state must be of this version, which differs in {sorted(wrong)}")
         scheduler.pace.restore(values)

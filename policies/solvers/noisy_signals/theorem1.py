@@ -69,12 +69,10 @@ def ncis(
     (to within SIGNALLED of the rate of all signals), the state is the ``evidence`` of signals: a
     page is crawled at this level with its probability, and otherwise above it. A page with
     ``evidence`` inf is crawled at each certain signal with its probability. Rates match their
-    thresholds to six digits, and fewer where recalls sum to nearly 1, as cycles then rise in many
-    steps: at random levels of random pages of two and three sources the error was below 1e-5 in 90
-    of 100, 1e-3 in 99, and at most .1, at steps. The error of the objective is of second order in
-    it: among 6,000 random pages it exceeded 1e-4 for 40, all with more than 250 false signals per
-    change, and was at most 4.3e-4. A page of several sources takes .1 to .6 ms; one with at most
-    one useful source is solved as a page of one.
+    thresholds to six digits. Where recalls sum to nearly 1, cycles rise in many steps, and the
+    error was below 1e-3 in 99 of 100 random cases, and at most .1; that of the objective was at
+    most 4.3e-4. A page of several sources takes .1 to .6 ms; one with at most one useful source is
+    solved as a page of one.
 
     Args:
         problem: an instance, or a problem that reveals the parameters of its pages.

@@ -252,10 +252,10 @@ HOLISTIC = HolisticCurves([1.0, 2.0])
         *((partial(solvers.ncis, NOISY, floor=f), f"and >= 0, got {f}") for f in (-0.1, math.nan)),
         (
             partial(solvers.ncis, NOISY, floor=0.6),
-            DEAR.format(2, "2.4; a floor of all pages can be 0.5"),
+            DEAR.format(5, "6; a floor of all pages can be 0.5"),
         ),
-        (partial(solvers.ncis, NOISY, floor=[0.6, 0.5, 0.5, 0.5]), DEAR.format(2, 2.1)),
-        (partial(solvers.ncis, NOISY, floor=[0.1] * 3), r"floor must .* shape \(4,\)"),
+        (partial(solvers.ncis, NOISY, floor=[0.6, *[0.5] * 9]), DEAR.format(5, 5.1)),
+        (partial(solvers.ncis, NOISY, floor=[0.1] * 3), r"floor must .* shape \(10,\)"),
         (partial(solvers.ncis, TWO_SOURCES, floor=1.0), DEAR.format(2, 4)),
         (partial(solvers.binary_periodic, [1, 2], 1.0, 1.0, floor=[0.2, 0.9]), DEAR.format(1, 1.1)),
         (partial(solvers.binary_periodic, [1, 2], 1.0, 1.0, floor=-1.0), "floor must be finite"),

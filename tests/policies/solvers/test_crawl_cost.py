@@ -322,10 +322,10 @@ def test_the_cost_of_a_problem_is_used_unless_there_is_an_argument():
 @pytest.mark.parametrize(
     ("cost", "message"),
     [
-        (0.0, r"cost must lie in \[1e-12, 1e\+12\], got 0.0"),
-        ([1.0] * (SIZE - 1) + [-2.0], r"cost must lie in \[1e-12, 1e\+12\], got -2.0"),
-        (np.nan, r"cost must lie in \[1e-12, 1e\+12\], got nan"),
-        (1e13, "got 10000000000000.0; try another unit"),
+        (0.0, r"cost must be in \[1e-12, 1e\+12\], got 0.0 for page 0"),
+        ([1.0] * (SIZE - 1) + [-2.0], r"cost must be finite and >= 0, got -2\.0"),
+        (np.nan, "cost must be finite and >= 0, got nan"),
+        (1e13, "got 10000000000000.0 for page 0; try another unit"),
         ([1.0, 2.0], rf"cost must be a scalar or have shape \({SIZE},\), got shape \(2,\)"),
         ([1.0] * 9, rf"cost must be a scalar or have shape \({SIZE},\), got shape \(9,\)"),
         ("dear", "cost must be a number or an array of numbers"),
