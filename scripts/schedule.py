@@ -1,11 +1,12 @@
 """Schedule the next fetches of the pages of a table, or serve a running crawler.
 
 The table has the column url and any of importance, change_rate, recall and false_signal_rate of
-signals, signals (their number since the last crawl), cost of a crawl, last_crawl and gone.
-scripts.estimate writes such a table from a crawl log. Without change rates, pages are fetched in
-turn. Gone pages are skipped, unless --recheck-gone fetches them again.
+signals, signals (their number since the last crawl), cost of a crawl, last_crawl, most_interval
+and gone. scripts.estimate writes such a table from a crawl log. Without change rates, pages are
+fetched in turn. Gone pages are skipped, unless --recheck-gone fetches them again.
 
-Writes schedule.csv (time, url, why, with costs also cost) and schedule.png (freshness by budget).
+Writes schedule.csv (time, url, why, with costs also cost) and schedule.png (freshness by budget);
+with --goal also goals.png and promised.csv, the table with most_interval, which --live reads.
 
 With --live it writes no files and serves a crawler: it answers lines of JSON from standard input on
 standard output (see policies/live/adapters/messages.py), or requests over HTTP with --port
@@ -25,7 +26,7 @@ from typer import Argument, Option
 from policies.live.logs import read_page_table
 from scripts.cli.commands import command_of
 from scripts.cli.options import changed, input_folder, named_values
-from scripts.live import live_answers, planning, schedules
+from scripts.live import goals, live_answers, planning, schedules
 from scripts.live.options import Column
 from scripts.study.rows import check_folder
 
@@ -66,6 +67,13 @@ class ScheduleOptions:
     recheck_gone: Annotated[
         float | None, Option(help="Days until a gone page is fetched again.", show_default="never")
     ] = None
+    goal: Annotated[
+        list[str] | None,
+        Option(
+            help="Goal of a group, a host or all: 'GROUP: fresh 0.9', 'GROUP: fresh 0.9 of 0.95' "
+            "(each of the pages with 95% of the importance) or 'GROUP: age DAYS'. Repeatable."
+        ),
+    ] = None
     limit: Annotated[
         list[str] | None,
         Option(
@@ -103,6 +111,8 @@ def main(options: ScheduleOptions) -> None:
     for name in {"port", "feed", "learn", "folder", "poll", *caps} & changed(options).keys():
         if not options.live:
             raise ValueError(f"{name} must be left out without --live")
+    if options.live and options.goal:
+        raise ValueError("goal must be left out with --live: it writes promised.csv for --live")
     start = schedules.first_day(table, options.start)
     caps = caps if caps.keys() & changed(options).keys() else {}
     limits = options.limit or []
@@ -116,6 +126,8 @@ def main(options: ScheduleOptions) -> None:
     place = options.out or input_folder("schedule", source)
     check_folder(place)
     end = schedules.last_day(options.until, start)
+    if options.goal:
+        schedule = goals.promise(options.goal, schedule, place)
     plan = schedules.choose(schedule, end, options.recheck_gone)
     cautions = planning.cautions(table, options.recheck_gone is not None, policy)
     cautions += planning.policy_cautions(table, policy)

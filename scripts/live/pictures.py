@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from crawl_envs.types import FloatArray
 from policies.estimators import SignalAudit
 from policies.live.logs import CrawlLog
 from policies.live.logs.costs import with_unit
@@ -16,6 +15,9 @@ from policies.live.logs.crawl_log import OUTCOMES
 from scripts.live.backtesting import LOG, Outcome
 from scripts.present import charts
 
+SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Budgets in a picture, divided by the budget of the schedule."""
+Curve = tuple[str, Callable[[float], float], float]
 MOST_PAGES = 150
 """Largest number of pages in the picture of a log."""
 MARKS = {
@@ -86,24 +88,29 @@ def draw_backtest(
     )
 
 
-def draw_budgets(
-    path: Path,
-    bandwidths: Sequence[float],
-    expected: FloatArray,
-    bandwidth: float,
-    unit: str = "fetches",
-) -> None:
-    """Draw the largest long-run freshness (``expected``) by fetches per day; mark ``bandwidth``."""
-    names = [f"{x:,.4g}" if x < 1e4 else f"{x:,.0f}" for x in bandwidths]
+def draw_budgets(path: Path, curves: Mapping[str, Curve], bandwidth: float, costs: bool) -> None:
+    """Draw what each budget per day can reach, and mark ``bandwidth``, a cost with ``costs``.
+
+    ``curves`` has by label what is reached, in words and as a function, and a budget to mark.
+    """
+    ticks, parts, looks = [bandwidth * share for share in SHARES], [], {}
+    for label, (name, reached, marked) in curves.items():
+        x = np.unique([*ticks, marked])
+        y = [reached(budget) for budget in x]
+        parts.append(pd.DataFrame({"x": x, "y": y, "label": label, "panel": name}))
+        looks[label] = {"markevery": [int(np.searchsorted(x, marked))], "markersize": 9.0}
+    unit = "cost per day" if costs else "fetches per day"
     charts.lines(
-        pd.DataFrame({"x": bandwidths, "y": expected}),
+        pd.concat(parts),
         path,
         charts.Frame(
-            "Expected freshness by budget",
-            charts.Axis(f"{unit} per day (logarithmic scale)", "log", None, bandwidths, names),
-            charts.Axis("largest long-run freshness"),
+            "What a budget can reach",
+            charts.Axis(f"{unit} (logarithmic scale)", "log", ticks=ticks),
+            {x: charts.Axis(x, "log" if "age" in x else "linear") for x, *_ in curves.values()},
+            shared="x",
             upright=[charts.Rule(bandwidth, "this schedule")],
         ),
+        looks=looks,
     )
 
 

@@ -326,12 +326,13 @@ def policy_cautions(table: PageTable, policy: str, learn: bool = False) -> list[
     return sentences
 
 
-def expected_freshness(table: PageTable, bandwidths: Sequence[float]) -> FloatArray:
-    """Return the largest long-run freshness with each bandwidth, weighted by importance.
+def optimum(
+    table: PageTable, rows: IntArray, bandwidth: float, floor: FloatArray | float = 0.0
+) -> solvers.Allocation:
+    """Return rates, >= ``floor``, of the largest long-run freshness of pages with change rates.
 
-    It is the optimum of NCIS (Theorem 1), which uses future signals. The table needs change rates.
+    It is weighted by importance, and uses future signals: the optimum of NCIS (Theorem 1).
     """
-    columns = columns_of(table, living(table))
+    columns = columns_of(table, rows)
     parameters: dict[str, Any] = {name: columns.get(name) for name in (*OF_INSTANCE, "cost")}
-    instances = (Instance(bandwidth=bandwidth, **parameters) for bandwidth in bandwidths)
-    return np.array([solvers.ncis(instance).objective for instance in instances])
+    return solvers.ncis(Instance(bandwidth=bandwidth, **parameters), floor=floor)

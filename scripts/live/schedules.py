@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,6 @@ from scripts.live import planning
 from scripts.present import tables
 from scripts.study.rows import write_csv
 
-SHARES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Budgets in the picture, divided by the budget of the schedule."""
 DATE = re.compile(r"\d{4}-\d\d-\d\d|(19|20)\d{6}")
 """A date without a time, in the extended or the basic form of ISO 8601."""
 
@@ -90,6 +89,7 @@ def choose(schedule: planning.Schedule, end: float, recheck_gone: float | None) 
     scheduler = schedule._replace(bandwidth=remaining).scheduler(ids=rows)
     page_tables.report_signals(scheduler, table, rows, first)
     planning.limit_hosts(scheduler, limits, table.host.tolist())
+    overdue = scheduler.overview().get("overdue", 0)
     with ProgressBar("{task.percentage:.0f}%") as progress:
         bar = progress.add_task("choosing", total=end - first)
         plan = planning.plan(
@@ -99,6 +99,10 @@ def choose(schedule: planning.Schedule, end: float, recheck_gone: float | None) 
             lambda time: progress.update(bar, completed=time - first),
             table.cost,
         )
+    if "promised" in (state := scheduler.overview()):
+        late = f"{state['late_fetches']:.0f} fetches late, by at most {state['most_late']:.3g} days"
+        early = f"{state['promised']} pages with a longest interval: {overdue} overdue at the start"
+        tables.console().print(f"{early}, {late}")
     return planning.merged(plan, extra)
 
 
@@ -126,13 +130,11 @@ def write(
     for caution in cautions:
         console.print(caution, soft_wrap=True)
     if table.change_rate is not None and page_tables.living(table).size:
-        bandwidths = [bandwidth * share for share in SHARES]
-        expected = planning.expected_freshness(table, bandwidths)
-        unit = "fetches" if table.cost is None else "cost"
-        draw_budgets(folder / "schedule.png", bandwidths, expected, bandwidth, unit)
-        console.print(
-            f"largest long-run freshness with these rates: {expected[SHARES.index(1.0)]:.3f}"
-        )
+        name = "largest long-run freshness"
+        optimum = partial(planning.optimum, table, page_tables.living(table))
+        curves = {"": (name, lambda budget: optimum(budget).objective, bandwidth)}
+        draw_budgets(folder / "schedule.png", curves, bandwidth, table.cost is not None)
+        console.print(f"{name} with these rates: {optimum(bandwidth).objective:.3f}")
     console.print(
         f"{tables.counted(len(times), 'fetch', 'fetches')} of "
         f"{tables.counted(np.unique(plan.page).size, 'page')}{spend} with {policy}, "

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.docs.pages import PAGES, named
+from tests.docs.pages import PAGES, ROOT, named
 
 EXTRAS = {"torch", "stable_baselines3", "sb3_contrib", "sklearn", "yaml"}
 """Modules of extras; without them a page that imports one is skipped."""
@@ -52,6 +52,14 @@ def _operations(names: Names) -> None:
     assert names["loop"].describe("https://b.example/7")["failures"] == 1
 
 
+def _promises(names: Names) -> None:
+    assert names["overview"]["late_fetches"] == names["overview"]["overdue"] == 0
+    measured = names["measured"]
+    assert measured.low < measured.estimate < measured.high < 1.0
+    shown = f"{measured.estimate:.2f} [{measured.low:.2f}, {measured.high:.2f}]"
+    assert f"  # {shown}\n" in (ROOT / "docs" / "promises.md").read_text("utf-8")
+
+
 def _two_indices(names: Names) -> None:
     observation, _ = names["env"].reset(seed=0)
     pages = [names[name].predict(observation)[0] for name in ("whittle", "lagrangian")]
@@ -74,6 +82,7 @@ RESULTS: dict[str, Callable[[Names], None]] = {
     "docs/index.md": lambda names: _between(names["env"].unwrapped.ledger().accuracy, 0.8, 1.0),
     "docs/operations.md": _operations,
     "docs/policies.md": lambda names: _between(names["chosen"][0], 0, 99),
+    "docs/promises.md": _promises,
     "docs/quickstart.md": _quickstart,
     "docs/restless.md": _two_indices,
     "docs/train.md": lambda names: _between(names["fresh"], 0.9, 1.0),

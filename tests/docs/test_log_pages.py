@@ -95,6 +95,17 @@ def test_the_table_of_the_backtest(
     assert [line for line in quoted(page(name)) if line not in output] == []
 
 
+def test_the_table_of_goals(rates: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(rates[0])
+    *_, command = first_commands(page("promises"))
+    output, text = output_of(command), page("promises")
+    rows = re.findall(r"^\| (all.+?)[ |]+$", text, re.MULTILINE)
+    above = text.partition("```")[0]
+    lines = [plain(x) for x in re.findall(r"^    (?!python)(\w.+)$", above, re.MULTILINE)]
+    assert (len(rows), len(lines)) == (6, 1)
+    assert [row for row in [*rows, *lines] if row.replace("| ", "") not in output] == []
+
+
 def test_the_costs_of_the_estimate_and_the_schedule(
     rates: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,7 +67,7 @@ def columns_of(table: PageTable, rows: IntArray) -> dict[str, Any]:
             values = np.zeros((max(len(table.sources), 1), table.num_pages))
         if values is not None:
             columns[name] = values[0] if len(values) == 1 else values
-    for name in ("complete", "cost"):
+    for name in ("complete", "cost", "group", "most_interval"):
         if getattr(table, name) is not None:
             columns[name] = getattr(table, name)
     return {name: values[..., rows] for name, values in columns.items()}

@@ -33,10 +33,10 @@ def _numbers(rows: Columns, word: str, low: float, high: float, expected: str) -
     return values
 
 
-def _ends(rows: Columns, word: str) -> FloatArray:
-    """Read a column of numbers >= 0 that end intervals, NaN for missing values."""
+def _ends(rows: Columns, word: str, low: float = 0.0) -> FloatArray:
+    """Read a column of numbers >= ``low``, such as ends of intervals, NaN for missing values."""
     values = rows.numbers(word)
-    rows.check(word, values < 0.0, "a number that is not negative, or nothing")
+    rows.check(word, values < low, f"a number that is at least {low:g}, or nothing")
     return values
 
 
@@ -77,6 +77,7 @@ READERS: dict[str, Callable[[Columns, str], Any]] = {
     "evidence": partial(Columns.words, optional=True),
     "change_rate_low": _ends,
     "change_rate_high": _ends,
+    "most_interval": partial(_ends, low=SMALLEST),
 }
 """The functions that read the optional columns of a table, by the name of column and field."""
 OF_SIGNALS = ("recall", "false_signal_rate", "precision", "signals")
@@ -110,6 +111,7 @@ class PageTable:
         change_rate_low: lower end of an interval of it, >= 0, NaN if unknown, (m,) float64.
         change_rate_high: upper end, inf if unbounded, NaN if unknown, (m,) float64; in files it is
             absent then.
+        most_interval: longest days from a copy to the next fetch, NaN or inf for none, (m,).
         notes: sentences on what was guessed, or not read, in the file.
     """
 
@@ -130,6 +132,7 @@ class PageTable:
     evidence: NDArray[np.object_] | None = None
     change_rate_low: FloatArray | None = None
     change_rate_high: FloatArray | None = None
+    most_interval: FloatArray | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -207,7 +210,7 @@ def write_page_table(
         raise ValueError(f"path must end in .csv or .parquet, got {str(path)!r}")
     columns: dict[str, Any] = {"url": table.urls}
     columns |= {name: getattr(table, name) for name in READERS}
-    for name in ("change_rate_low", "change_rate_high"):
+    for name in ("change_rate_low", "change_rate_high", "most_interval"):
         if (ends := columns[name]) is not None:
             columns[name] = pa.array(ends, mask=~np.isfinite(ends))
     for name in ("recall", "false_signal_rate", "signals"):

@@ -96,12 +96,6 @@ def test_pages_that_are_gone_are_asked_again_at_even_times() -> None:
         == "gone at its last fetch, 2.5 days ago"
     )
     assert planning.cautions(pages) == ["3 pages gone: fetched only with --recheck-gone DAYS"]
-    np.testing.assert_array_equal(
-        planning.expected_freshness(pages, [1.0]),
-        planning.expected_freshness(
-            table(1, change_rate=pages.change_rate[:1], recall=None, false_signal_rate=None), [1.0]
-        ),
-    )
     with pytest.raises(ValueError, match="recheck-gone must be above 0, got 0"):
         planning.rechecks(pages, 0.0, 4.0, 8.0)
     with pytest.raises(ValueError, match="recheck-gone must be used with a column gone"):
@@ -163,8 +157,9 @@ def test_rates_without_evidence_are_named() -> None:
     assert planning.cautions(table(notes=("read as UTC",))) == ["read as UTC"]
 
 
-def test_expected_freshness_grows_with_the_budget() -> None:
-    expected = planning.expected_freshness(table(), [1.0, 10.0, 100.0])
+def test_the_largest_freshness_grows_with_the_budget() -> None:
+    rows, budgets = np.arange(20), (1.0, 10.0, 100.0)
+    expected = [planning.optimum(table(), rows, budget).objective for budget in budgets]
     assert np.all(np.diff(expected) > 0.0)
     assert 0.0 < expected[0] < expected[-1] < 1.0
 
