@@ -36,7 +36,7 @@ from crawlee.request_loaders import RequestManager
 from crawlee.storage_clients.models import ProcessedRequest
 
 from crawl_envs.types.arguments import quantity
-from policies.live.adapters.copies import Copies, Copy, text_of
+from policies.live.adapters.copies import Copies, text_of
 from policies.live.adapters.fetches import Answer, Fetches, host_of
 from policies.live.adapters.messages import SECONDS_PER_DAY, Scheduler, day_of
 from policies.live.adapters.outages import bring_back
@@ -148,9 +148,16 @@ class ScheduledRequests(RequestManager):
             raise ContextPipelineInterruptedError(f"{page} is unchanged")
 
     def found(
-        self, request: Request, status: int, text: bytes | str = b"", cost: float | None = None
+        self,
+        request: Request,
+        status: int,
+        text: bytes | str | None = None,
+        cost: float | None = None,
     ) -> None:
-        """Record a fetch by hand: its status, the text to compare with the copy, and its cost."""
+        """Record a fetch by hand: its status, the text to compare with the copy, and its cost.
+
+        Without a text it is not known whether the page has changed.
+        """
         answer = self.answers.get(request.url, Answer())
         cost = answer.cost if cost is None else quantity("cost", cost)
         self.answers[request.url] = answer._replace(status=status, content=text, cost=cost)
@@ -178,7 +185,7 @@ class ScheduledRequests(RequestManager):
         _, copy = self.fetches.end(page, answer, now)
         self.fetches.causes.append((page, f"answered {answer.status or 'nothing'}"))
         if copy is not before:
-            self.copies.put({page: copy if handled else Copy(parser=copy.parser)})
+            self.copies.put({page: copy if handled else copy.unprocessed})
         return _processed(request, True)
 
     async def add_request(
