@@ -276,8 +276,8 @@ class ReplayedWeb:
     def freshness_at(self, days: FloatArray, importance: FloatArray) -> FloatArray:
         """Return the share of importance whose copies are fresh at each day, (n,).
 
-        ``importance`` is the weight of each page, (m,), 0 for none. A fetch at that day comes after it. A page
-        without a copy, and a copy of a page that is deleted, are stale.
+        ``importance`` is the weight of each page, (m,). A page without a copy, and a copy of a
+        deleted page, are stale. A fetch at the same day comes after.
         """
         fresh, copies = np.zeros(days.size), copies_of(self.log)
         for page in np.flatnonzero(importance).tolist():

@@ -1,17 +1,18 @@
 """Serve a scheduler over HTTP, for programs that hold copies of pages and ask which are due.
 
-=================  =========================================================================
-request            answer
-=================  =========================================================================
-``GET /due?url=``  whether a page is due, why, how likely its copy is stale, and the next date;
-                   it changes nothing
-``POST /``         lines of :mod:`policies.live.adapters.messages`: an answer in a line for each
-``GET /health``    200 if the scheduler answers
-``GET /metrics``   counters and gauges in the text format of Prometheus
-``GET /``          a page to watch: freshness, fetches, budget, hosts, feeds, trust in sources,
-                   the next pages, and pages that fail, are gone, starved or late
-``GET /overview``  the data of that page
-=================  =========================================================================
+==================  ========================================================================
+request             answer
+==================  ========================================================================
+``GET /due?url=``   whether a page is due, why, how likely its copy is stale, and the next date;
+                    it changes nothing
+``POST /``          lines of :mod:`policies.live.adapters.messages`: an answer in a line for each
+``GET /freshness``  what audits measured, as ``freshness`` of these lines; ``?since=&until=&group=``
+``GET /health``     200 if the scheduler answers
+``GET /metrics``    counters and gauges in the text format of Prometheus
+``GET /``           a page to watch: believed and measured freshness, fetches, budget, hosts,
+                    feeds, trust in sources, the next pages, and pages that need attention
+``GET /overview``   the data of that page
+==================  ========================================================================
 
 ``due`` keeps no budget; ``ask`` does, and answers the id of the page. A bad message changes nothing
 and is answered by 400 and an ``error``. So is a body of more than 10,000 lines or 16 MiB; a list
@@ -24,6 +25,7 @@ to this machine or a trusted network. ``Host`` must be a host that is served, el
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
 import socket
@@ -52,7 +54,13 @@ from policies.live.adapters.messages import (
     date_of,
     day_of,
 )
-from policies.live.adapters.overview import History, feeds_of, overview_of, without_login
+from policies.live.adapters.overview import (
+    History,
+    feeds_of,
+    measured_of,
+    overview_of,
+    without_login,
+)
 from policies.live.scheduler.ids import LONGEST_TEXT
 
 JSON, SIGNALS = "application/json", "crawl_signals_total"
@@ -61,6 +69,15 @@ MAX_LINES = 10_000
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 COSTS = {"spend": "Cost of the fetches handed out.", "mean_cost": "Mean cost of a fetch."}
 COSTS |= {"period_spend": "Spend in this period of the cap.", "cap": "Largest spend of a period."}
+PROMISES = {"promised": "Pages with a longest interval.", "overdue": "Promised pages past it."}
+PROMISES |= {"late_fetches": "Fetches past it.", "most_late": "Days by which the latest was past."}
+AUDITS = {"freshness_measured": "Freshness of this day (UTC) by audits, not by rates."}
+AUDITS |= {"freshness_low": "Its 95% band from.", "freshness_high": "Its 95% band to."}
+AUDITS |= {"audits": "Audits of this day.", "audits_missed": "Those without an answer."}
+AUDITS |= {"belief_gap": "Believed less measured freshness of this day."}
+AUDITS |= {"belief_off": "1 if its band is without 0."}
+OPTIONAL = COSTS | PROMISES | AUDITS
+"""Gauges that are there where they are used, and what they are."""
 PAGE = Path(__file__).with_name("overview.html")
 ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
 HEADERS = {"Content-Security-Policy": ALLOWED + "connect-src 'self'; frame-ancestors 'none'"}
@@ -92,7 +109,7 @@ class Metrics:
         self.ignored = Counter("signals_ignored", "Signals that were not new.", **about)
         self.pages = Gauge("pages", "Pages by state.", ["state"], **about)
         self.gauges = {
-            "freshness": Gauge("freshness_expected", "Expected share of fresh copies.", **about),
+            "freshness": Gauge("freshness_expected", "Believed share of fresh copies.", **about),
             "allowance": Gauge("allowance", "Fetches or cost that may be spent now.", **about),
             "bandwidth": Gauge("bandwidth", "Fetches or cost per day.", **about),
             "clamped": Gauge("clamped", "Calls whose time was before the clock.", **about),
@@ -142,19 +159,30 @@ class Metrics:
         return fetches if spending is None else spending.spend - self.first_spend
 
     def _bin(self, time: float) -> dict[str, Any]:
-        """Return the history's bin of a time, and fill in the expected freshness at that time."""
+        """Return the history's bin of a time, and fill in the freshness at that time."""
         place = self.history.bin_at(time)
         if "expected" not in place:
             place["expected"] = self.scheduler.overview(time)["freshness"]
+            self._measure(place, measured_of(self.scheduler, time))
         return place
+
+    def _measure(self, place: dict[str, Any], measured: dict[str, Any] | None) -> None:
+        """Note what audits measured on the day so far in a bin of the history."""
+        if measured is not None:
+            names = "since", "estimate", "low", "high", "believed"
+            place["measured"] = {name: measured["day"][name] for name in names}
 
     def text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
         values = self.scheduler.overview(day_of(self.now))
         if (spending := self.scheduler.pace.spending) is not None:
             values |= {"mean_cost": spending.mean, "cap": spending.cap}
-        for name in COSTS.keys() & values.keys() - self.gauges.keys():
-            self.gauges[name] = Gauge(name, COSTS[name], **self.about)
+        if (measured := measured_of(self.scheduler, day_of(self.now))) is not None:
+            day = measured["day"]
+            of_day = "estimate", "low", "high", "audits", "missed", "belief_gap", "is_off"
+            values |= dict(zip(AUDITS, map(day.get, of_day), strict=True))
+        for name in OPTIONAL.keys() & values.keys() - self.gauges.keys():
+            self.gauges[name] = Gauge(name, OPTIONAL[name], **self.about)
         for state, count in values["states"].items():
             self.pages.labels(state).set(count)
         for name, gauge in self.gauges.items():
@@ -177,7 +205,9 @@ class Metrics:
     def _look(self) -> dict[str, Any]:
         now = day_of(self.now)
         data = overview_of(self.scheduler, now)
-        self.history.bin_at(now)["expected"] = data["freshness"]
+        place = self.history.bin_at(now)
+        place["expected"] = data["freshness"]
+        self._measure(place, data["measured"])
         for number, source in enumerate(data["sources"]):
             labels = {"source": str(number)}
             source["signals"] = int(self.registry.get_sample_value(SIGNALS, labels) or 0)
@@ -256,7 +286,17 @@ def page_to_watch(
     async def overview(request: Request) -> Response:
         return _answer(metrics.overview())
 
+    async def freshness(request: Request) -> Response:
+        limits = dict[str, Any](request.query_params)
+        if len(limits) < len(request.query_params.multi_items()):
+            return _answer({"error": f"names must differ, got {request.url.query!r:.80}"})
+        for name in limits.keys() & {"since", "until"}:
+            with contextlib.suppress(ValueError):  # a date
+                limits[name] = float(limits[name])
+        return _answer(answer_line(metrics.scheduler, json.dumps({"freshness": limits})))
+
     pages = {"/": page, "/overview": overview, "/health": health, "/metrics": measured}
+    pages["/freshness"] = freshness
     names: Any = {"allowed_hosts": [*LOCAL_HOSTS, *hosts], "www_redirect": False}
     trusted = [Middleware(TrustedHostMiddleware, **names), Middleware(same_origin)]
     return Starlette(routes=[*map(Route, pages, pages.values()), *routes], middleware=trusted)

@@ -22,6 +22,7 @@ a line of input                                                   the line of ou
 ``{"ask": "u", "time": 1.7}``                                     ``{"url": "u", "fetch": ..}``
 ``{"due": "u"}``                                                  ``{"url": "u", "due": true, ..}``
 ``{"describe": "u"}``                                             ``{"url": "u", "state": ..}``
+``{"freshness": {"since": 1.0, "group": "news"}}``                ``{"estimate": 0.9, ..}``
 ================================================================  ==========================
 
 ``next`` also answers ``ask_again``: the time at which the answer may change, null if that needs a
@@ -31,6 +32,12 @@ clock, as which it counts. ``ask`` is for programs that hold a page and ask whet
 or the policy needs none. ``due`` changes nothing. It answers whether the page is due, ``why``, the
 probability that its copy is ``stale``, and ``next``, the date at which it is due if nothing
 happens, null for never. ``signal`` answers ``unknown``, the urls of unknown pages.
+
+``freshness`` answers what audits measured
+(:meth:`policies.live.scheduler.CrawlScheduler.freshness`): ``estimate``, its 95% band ``low`` and
+``high``, and ``believed`` at the same instants, null without audits. ``since``, ``until`` and
+``group`` may be left out. An audit is answered by ``report`` with ``changed``, else it counts as
+``missed``.
 
 ``cost`` in ``report`` is what the fetches cost, such as their bytes, one number or a list; in
 ``add`` and ``update`` it is what a fetch of the page is expected to cost. ``bandwidth`` is then
@@ -252,6 +259,24 @@ def _describe(scheduler: Scheduler, message: Message) -> Message:
     return {"url": page} | {k: None if x == math.inf else x for k, x in facts.items()}
 
 
+def _freshness(scheduler: Scheduler, message: Message) -> Message:
+    limits = message["freshness"]
+    if not isinstance(limits, dict):
+        raise ValueError(f"freshness must be an object, as {{}}, got {limits!r:.80}")
+    for name in limits:
+        one_of("name in freshness", name, ("since", "until", "group"))
+    limits = {k: x if k == "group" else day_of(x) for k, x in limits.items() if x is not None}
+    return measured(scheduler, **limits)
+
+
+def measured(scheduler: Scheduler, **limits: Any) -> dict[str, Any]:
+    """Return what audits measured as values of JSON, None for NaN; ``limits`` as in freshness."""
+    facts = scheduler.freshness(**limits)
+    bins = [row for row in facts.calibration.tolist() if row[2]]
+    values = facts._asdict() | {"is_off": facts.is_off, "calibration": bins}
+    return {k: None if isinstance(x, float) and math.isnan(x) else x for k, x in values.items()}
+
+
 def date_of(day: float) -> str | None:
     """Convert days since 1970 to a date and time in ISO 8601; None if there is no such date."""
     try:
@@ -353,6 +378,7 @@ CALLS = {
     "ask": Call(_ask),
     "due": Call(_due),
     "describe": Call(_describe),
+    "freshness": Call(_freshness, ()),
     "signal": Call(_signal, ("time", "source")),
     "report": Call(_report, ("time", "status", "changed", "retry_at", "ended", "cost")),
     "next": Call(_next),

@@ -13,7 +13,7 @@ from numba import types
 from crawl_envs.compiled.compiling import VALUE, compiled, ready
 from crawl_envs.compiled.lazy_argmax import lazy_at, value_at
 from crawl_envs.types import FloatArray, IntArray
-from policies.live.adapters.messages import Scheduler, date_of
+from policies.live.adapters.messages import Scheduler, date_of, measured
 from policies.live.scheduler.describing import description, stale, troubles
 from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, WAITING
 
@@ -26,8 +26,9 @@ UNITS = ("days", 1.0), ("hours", 1.0 / 24.0), ("minutes", MINUTE), ("seconds", M
 
 
 class History:
-    """A history in bins of time: fetches by outcome (``outcomes``) and ``expected`` freshness.
+    """A history in bins of time: fetches by outcome (``outcomes``) and freshness.
 
+    ``expected`` is the freshness that is believed, ``measured`` that of the day so far, by audits.
     When there are ``BINS`` bins, their width in days doubles.
     """
 
@@ -57,6 +58,7 @@ def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
         facts = scheduler.overview(now)
         return {
             **facts,
+            "measured": measured_of(scheduler, now),
             "bandwidth": scheduler.bandwidth,
             "saved": facts.pop("allowance"),
             "most_saved": scheduler.most_saved,
@@ -68,6 +70,14 @@ def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
             "next": _next(pages, rows, now),
             "first": _troubled(pages, rows, probability, now, scheduler.pace.fetch_rate),
         }
+
+
+def measured_of(scheduler: Scheduler, now: float) -> dict[str, Any] | None:
+    """Return what audits measured on the day (UTC) of a time, and in ``all``; None without any."""
+    since = float(np.floor(now))
+    if not scheduler.audits:
+        return None
+    return {"day": {"since": since} | measured(scheduler, since=since), "all": measured(scheduler)}
 
 
 def _sources(pages: Any, rows: IntArray) -> list[dict[str, Any]]:

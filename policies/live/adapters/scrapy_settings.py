@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -46,6 +47,8 @@ class Options(NamedTuple):
     pages: str | None = None
     rules: Sequence[tuple[re.Pattern[str], str]] = ()
     least_interval: float = 0.0
+    most_interval: float = math.inf
+    audit_share: float = 0.01
     new_share: float = 0.5
     validators: bool = True
     poll: float = 3600.0
@@ -87,7 +90,8 @@ POSITIVE: Reader = "a number > 0", lambda value: quantity("it", float(value), ab
 AMOUNT: Reader = "a number >= 0", lambda value: quantity("it", float(value))
 READERS: dict[str, Reader] = {
     **dict.fromkeys(("bandwidth", "retry", "poll", "robots"), POSITIVE),
-    **dict.fromkeys(("cap", "cap_period", "max_cost"), POSITIVE),
+    **dict.fromkeys(("cap", "cap_period", "max_cost", "most_interval"), POSITIVE),
+    "audit_share": ("in [0, 1]", lambda value: share("it", float(value))),
     "cost": ("bytes or seconds", lambda value: one_of("it", value, ("bytes", "seconds"))),
     **dict.fromkeys(("host_gap", "keep_gone", "skew", "least_interval", "max_retry_after"), AMOUNT),
     "feeds": ("{URL: number of a source of signals, from 0 on}", feeds_of),
