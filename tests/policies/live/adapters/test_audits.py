@@ -1,0 +1,198 @@
+"""Freshness that crawls measure: against the truth of recorded sites, and in every answer."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import math
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+
+from crawl_envs.instances.traces import find, load
+from policies.live.adapters.copies import Copies, text_of
+from policies.live.adapters.endpoint import Metrics, endpoint
+from policies.live.adapters.fetches import Answer, Fetches
+from policies.live.adapters.messages import answer_line
+from policies.live.scheduler import CrawlScheduler
+from scripts.live.replayed_web import ReplayedWeb
+from tests.policies.live.adapters.own_site import serving
+
+DAY, TRACE = 20_000.0, load(find("garden-handbook"))
+
+
+def audited(**settings: Any) -> CrawlScheduler:
+    """Return a scheduler of which every second fetch is an audit, and that is right about u0."""
+    about: Any = {"start": DAY, "timeout": 0.5, "audit_share": 0.5, **settings}
+    scheduler = CrawlScheduler("Greedy", 1000.0, burst=1.0, **about)
+    scheduler.add(["u0", "u1"], change_rate=[1.0, 50.0], last_crawl=DAY, group=["a", "b"])
+    return scheduler
+
+
+def crawl(scheduler: Any, turns: int, changed: Any = lambda page: page == "u1") -> float:
+    """Fetch pages for a while from noon on; return the time."""
+    now = DAY + 0.5
+    for _ in range(turns):
+        page, now = scheduler.next(now)[0], now + 1e-3
+        if page is not None:
+            scheduler.report([page], now, changed=[changed(page)])
+    return now
+
+
+@pytest.mark.parametrize("policy", ["RoundRobin", "GreedyNCIS"])
+def test_the_band_of_a_crawl_covers_the_truth_of_the_site(policy: str, tmp_path: Path) -> None:
+    """Fetches compare contents and send validators; most pages of the record have some."""
+    web, importance = ReplayedWeb(TRACE, 1.0, "http://127.0.0.1"), 1.0 + np.arange(65) % 3
+    importance[(TRACE.created > 0.0) | (TRACE.deleted < 100.0)] = 0.0
+    pages = np.flatnonzero(importance)
+    scheduler = CrawlScheduler(policy, 40.0, learn=policy != "RoundRobin", audit_share=0.2)
+    scheduler.add([web.url(page) for page in pages], importance=importance[pages])
+    copies, now, seen = Copies(tmp_path / "copies"), 0.0, set[str]()
+    fetches = Fetches(scheduler, copies, now)
+    web.answer("", "/", {}, 0.0)
+    while now < 100.0:
+        url, ask_again = scheduler.next(now)
+        if url is None:
+            now = ask_again
+            continue
+        fetches.begin(url, now)
+        headers = {name.lower(): text.decode() for name, text in copies[url].conditions.items()}
+        got = web.answer("", urlsplit(url).path, headers, now)
+        content = text_of(got.body, "text/html")
+        outcome, copy = fetches.end(url, Answer.of(got.status, got.headers, content, url), now)
+        copies.put({url: copy})
+        seen.add(outcome)
+    copies.close()
+    assert seen == {"new", "changed", "unchanged", "not_modified"}
+    assert scheduler.audits is not None
+    for since in (0.0, 50.0):
+        measured = scheduler.freshness(since=since)
+        times = scheduler.audits.records()["time"]
+        truth = web.freshness_at(times[times >= since] - 1e-6, importance).mean()
+        assert measured.missed == 0
+        assert measured.low <= truth <= measured.high
+        assert measured.high - measured.low < 0.2
+        assert abs(measured.estimate - truth) < 0.05
+
+
+def test_the_band_covers_the_truth_where_pages_come_go_and_have_signals() -> None:
+    """The window of a record is played by hand; its mentions are signals."""
+    start, end, rng = 80.0, 200.0, np.random.default_rng(3)
+    weight = rng.integers(1, 5, TRACE.num_pages).astype(float)
+    scheduler = CrawlScheduler("GreedyNCIS", 60.0, start=start, learn=True, audit_share=0.2)
+    born = np.flatnonzero(TRACE.created < start)
+    born = born[TRACE.deleted[born] > start]
+    scheduler.add(born, importance=weight[born], last_crawl=start)
+    copies, known = {int(page): [start] for page in born}, {int(page): math.inf for page in born}
+    mentions = sorted(zip(TRACE.mention_time, TRACE.mention_page, strict=True))
+    changes = [TRACE.change_time[TRACE.change_page == k] for k in range(TRACE.num_pages)]
+    now = start
+    while now < end:
+        while mentions and mentions[0][0] <= now:
+            time, page = mentions.pop(0)
+            if time > start:
+                scheduler.signal([int(page)], time)
+        page, ask_again = scheduler.next(now)
+        if page is None:
+            now = min(ask_again, now + 0.05)
+        elif TRACE.deleted[page] <= now:
+            scheduler.report([page], now, "gone")
+            known[page] = now
+        else:
+            changed = ((changes[page] > copies[page][-1]) & (changes[page] <= now)).any()
+            scheduler.report([page], now, changed=[changed])
+            copies[page].append(now)
+    assert scheduler.audits is not None
+    measured, truths = scheduler.freshness(), []
+    for time in scheduler.audits.records()["time"]:
+        fresh = total = 0.0
+        for page, gone in known.items():
+            if time <= gone:
+                copy = max(copy for copy in copies[page] if copy < time or copy == start)
+                total += weight[page]
+                stale = ((changes[page] > copy) & (changes[page] <= time)).any()
+                fresh += weight[page] * (not stale and TRACE.deleted[page] > time)
+        truths.append(fresh / total)
+    assert len(truths) > 1000
+    assert measured.low <= np.mean(truths) <= measured.high
+    assert measured.high - measured.low < 0.12
+
+
+def test_freshness_is_a_line_and_an_address() -> None:
+    scheduler = audited()
+    now = crawl(scheduler, 400)
+    answers = {
+        name: answer_line(scheduler, json.dumps({"freshness": limits}))
+        for name, limits in {"all": {}, "group": {"group": "b"}, "none": {"since": now + 1}}.items()
+    }
+    facts = scheduler.freshness()
+    for name in ("estimate", "low", "high", "believed", "audits", "missed", "gain", "belief_gap"):
+        assert answers["all"][name] == getattr(facts, name)
+    assert answers["all"]["is_off"] == facts.is_off
+    assert sum(row[2] for row in answers["all"]["calibration"]) == facts.audits - facts.missed
+    assert answers["group"]["audits"] == scheduler.freshness(group="b").audits < facts.audits
+    assert (answers["none"]["estimate"], answers["none"]["audits"]) == (None, 0)
+    json.dumps(answers, allow_nan=False)
+    for limits, words in (
+        ({"untill": 3}, "name in freshness must be one of"),
+        (5, "freshness must be an object"),
+        ({"group": "c"}, "group must be among"),
+        ({"since": "noon"}, "time must be days or a date"),
+    ):
+        assert words in answer_line(scheduler, json.dumps({"freshness": limits}))["error"]
+    with serving(endpoint(scheduler)) as address:
+        client = http.client.HTTPConnection(urlsplit(address).netloc)
+
+        def get(query: str) -> Any:
+            client.request("GET", f"/freshness{query}", headers={"Host": "localhost"})
+            return json.loads(client.getresponse().read())
+
+        assert get("") == answers["all"]
+        assert get("?group=b") == answers["group"]
+        assert get(f"?since={now + 1}") == answers["none"]
+        assert get("?since=2024-10-05") == answers["none"]  # the next day
+        assert "names must differ" in get("?group=a&group=b")["error"]
+        assert "name in freshness" in get("?to=3")["error"]
+
+
+def test_metrics_have_audits_and_promises_where_they_are_used() -> None:
+    plain = Metrics(CrawlScheduler("RoundRobin", 10.0, start=DAY)).text().decode()
+    assert not any(f"crawl_{name}" in plain for name in ("freshness_low", "audits", "promised"))
+    metrics = Metrics(scheduler := audited(most_interval=30.0))
+    metrics.now = crawl(scheduler, 400)
+    scheduler.next(metrics.now)
+    facts, gauges = scheduler.freshness(since=DAY), {}
+    for line in metrics.text().decode().splitlines():
+        if line.startswith("crawl_"):
+            name, value = line.rsplit(" ", 1)
+            gauges[name.removeprefix("crawl_")] = float(value)
+    assert gauges["freshness_measured"] == pytest.approx(facts.estimate)
+    assert gauges["freshness_low"] == pytest.approx(facts.low)
+    assert gauges["freshness_high"] == pytest.approx(facts.high)
+    assert (gauges["audits"], gauges["audits_missed"]) == (facts.audits, facts.missed)
+    assert gauges["belief_gap"] == pytest.approx(facts.belief_gap)
+    assert gauges["belief_off"] == facts.is_off
+    assert [gauges[name] for name in ("promised", "overdue", "late_fetches")] == [2, 0, 0]
+
+
+def test_the_page_has_the_band_of_each_day_and_an_alarm_where_the_belief_is_off() -> None:
+    right, wrong = audited(), audited()
+    for scheduler, changed in ((right, lambda page: page == "u1"), (wrong, lambda page: True)):
+        metrics = Metrics(scheduler)
+        metrics.now = crawl(scheduler, 900, changed)
+        shown = metrics.overview()
+        json.dumps(shown, allow_nan=False)
+        facts = scheduler.freshness(since=DAY)
+        assert shown["measured"]["day"]["since"] == DAY
+        assert shown["measured"]["day"]["low"] == facts.low
+        assert shown["measured"]["all"]["calibration"] == facts.calibration.tolist()
+        assert shown["measured"]["day"]["is_off"] == (scheduler is wrong)
+        bins = [place["measured"] for place in shown["history"] if "measured" in place]
+        assert len(bins) > 100
+        widths = [each["high"] - each["low"] for each in bins if each["estimate"] is not None]
+        assert widths[-1] < 0.5 * widths[0]
+        metrics.now = DAY + 1.5  # of the next day there is no audit yet
+        assert metrics.overview()["measured"]["day"]["estimate"] is None
