@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.types import IntArray
+from policies.estimators.measured_freshness import MeasuredFreshness
+from policies.live.scheduler.audits import Audits
 from policies.live.scheduler.choices import hand_out, take, value_now
 from policies.live.scheduler.describing import description, stale, states_at, troubles
 from policies.live.scheduler.pacing import Fetch, PacedScheduler
@@ -31,6 +33,12 @@ class Asking(PacedScheduler):
     pages: PageTables
     price: Price
 
+    @property
+    def audits(self) -> Audits | None:
+        """The audits, whose ``records()`` are the raw data of :meth:`freshness`; None without."""
+        audits: Audits | None = self.pages.audits
+        return audits
+
     # The best pages
 
     def _take(self, count: int) -> NDArray[Any]:
@@ -38,15 +46,42 @@ class Asking(PacedScheduler):
         pages.allocate()
         rows = np.zeros(count, np.int64)
         if count or not len(pages):  # pages that are gone are forgotten in time
+            audited = self._audit(count)
             state, now = (*pages.arguments, pages.values.value), self.time
+            rows = rows[audited.size :]
             rows = rows[: ready(take)(*state, now, rows, self.pace.balance)]
             self._pay(rows)
+            rows = np.append(audited, rows) if audited.size else rows
             pages.forget()
         return pages.ids.ids(rows)
+
+    def _audit(self, count: int) -> IntArray:
+        """Hand out up to ``count`` pages that were drawn for audits; return their rows."""
+        pages, audits, rows = self.pages, self.audits, list[int]()
+        if audits is None or not count:
+            return np.zeros(0, np.int64)
+        audits.draw(self.time)
+        for row in audits.waiting():
+            if len(rows) == count or self.pace.balance < 0.0:
+                break
+            value = ready(value_now)(*pages.arguments, pages.values.value, self.time, row)
+            if not math.isnan(value):
+                self._hand_out(row)
+                rows.append(row)
+        return np.array(rows, np.int64)
+
+    def _hand_out(self, row: int) -> None:
+        """Hand out a page that may be fetched now."""
+        if self.audits is not None:
+            self.audits.begin(row)
+        ready(hand_out)(*self.pages.arguments, self.time, row)
+        self._pay(np.array([row]))
 
     def _pay(self, rows: IntArray) -> None:
         """Take the fetches of pages that were handed out of the bandwidth and the cap."""
         spending, choices = self.pace.spending, self.pages.choices
+        if self.audits is not None:
+            self.audits.fetches += rows.size
         if spending is None:
             self.pace.taken += rows.size
             return
@@ -101,12 +136,17 @@ class Asking(PacedScheduler):
         pace.limit(pace.most_saved)
         if pace.is_used_up or pace.is_capped:
             return Fetch(None, pace.ask_again(self._next_chance))
+        if self.audits is not None:
+            self.audits.draw(pace.time)
         value = float(ready(value_now)(*pages.arguments, pages.values.value, pace.time, row))
-        if math.isnan(value) or not self._grants(value):
+        if math.isnan(value) or not (self._grants(value) or self._is_drawn(row)):
             return Fetch(None, max(self._chance(row, value), pace.soon))
-        ready(hand_out)(*pages.arguments, pace.time, row)
-        self._pay(np.array([row]))
+        self._hand_out(row)
         return Fetch(page_id, pace.time)
+
+    def _is_drawn(self, row: int) -> bool:
+        """Return whether a page is drawn for an audit, and not handed out yet."""
+        return self.audits is not None and row in self.audits.waiting()
 
     def _grants(self, value: float) -> bool:
         """Return whether :meth:`ask` grants a page of a crawl value; inf: a page without a copy."""
@@ -136,13 +176,18 @@ class Asking(PacedScheduler):
         by the rates of changes and signals; ``state``; ``failures``; ``value``, its crawl value;
         ``due``, the time at which it may be fetched and its value reaches that of the pages
         fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for never); and
-        ``why``, the reason in words; and ``cost``, of its next fetch, where fetches have costs.
+        ``why``, the reason in words; ``cost``, of its next fetch, where fetches have costs; and
+        its ``group``, where pages have groups.
         """
         row = self.pages.row(page_id, gone=True)
         self.pages.allocate()
         has_price = self.price.log is not None and self.pages.values.apart
         price = math.exp(self.price.log or 0.0) if has_price else None
-        return description(self.pages, row, self._not_before_clock(time), price)
+        facts = description(self.pages, row, self._not_before_clock(time), price)
+        if self.pages.group.size:
+            facts["group"] = [*self.pages.groups][self.pages.group[row]]
+        facts["why"] += "; it is drawn for an audit" * self._is_drawn(row)
+        return facts
 
     def why(self) -> str:
         """Return a sentence that says why :meth:`next` has no page now, or that it has one."""
@@ -186,3 +231,25 @@ class Asking(PacedScheduler):
             "allowance": min(self.allowance, self.most_saved),
             **({} if spending is None else spending.overview(now)),
         }
+
+    def freshness(
+        self, since: float | None = None, until: float | None = None, group: Any = None
+    ) -> MeasuredFreshness:
+        """Return the importance-weighted freshness that audits measured, with a band of 95%.
+
+        It is the mean over the instants of the audits, and counts pages without a copy as stale.
+        The band holds for all times ``until`` at once; ``since`` must not be chosen by the data.
+        Audits after the first without an answer yet do not count.
+
+        Args:
+            since: time of the first audits, None for the first of the latest 100,000, all kept.
+            until: time of the last ones, None for all.
+            group: the label of the pages, None for all pages.
+
+        Raises:
+            ValueError: an unknown group; audits since then are not kept any more; ``audit_share``
+                is 0.
+        """
+        if self.audits is None:
+            raise ValueError("audit_share must be > 0 for a measured freshness, got 0")
+        return self.audits.measure(since, until, group)

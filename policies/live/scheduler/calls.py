@@ -31,7 +31,7 @@ CHANGES = (
     *("reset_clock", "signal", "source_gap", "report", "next", "next_batch", "ask"),
 )
 """Names of the methods that change a scheduler."""
-QUERIES = ("describe", "why", "overview", "warm")
+QUERIES = ("describe", "why", "overview", "freshness", "warm")
 """Names of the methods that change nothing."""
 
 

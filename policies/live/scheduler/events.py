@@ -127,6 +127,8 @@ class Events(PacedScheduler):
         arrays = {name: array[is_used] for name, array in arrays.items()}
         moments = arrays["times"]
         ends = np.minimum(arrays.get("ended", moments), latest)
+        if pages.audits is not None:
+            pages.audits.answer(rows, arrays.get("changed") if status == "ok" else None)
         if status == "gone":
             self._bury(rows, ends)
         elif status != "ok":

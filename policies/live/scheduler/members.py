@@ -36,6 +36,7 @@ class Members(PacedScheduler):
         known: Literal["raise", "skip"] = "raise",
         importance: ArrayLike = 1.0,
         host: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         last_crawl: ArrayLike | None = None,
         least_interval: ArrayLike = 0.0,
         cost: ArrayLike | None = None,
@@ -50,6 +51,8 @@ class Members(PacedScheduler):
             known: whether ids of existing pages are an error, or are skipped.
             importance: requests per unit of time or another weight, >= 0, (n,) or a number.
             host: the host of each page, any label, (n,) or one for all; None for no limits.
+            group: a label of each page, by which :meth:`CrawlScheduler.freshness` is asked, (n,) or
+                one for all; None or "" for none.
             last_crawl: time of an existing copy, (n,) or a number; None or NaN without a copy.
             least_interval: least time from a copy to the next fetch, >= 0, (n,) or a number.
             cost: expected cost of a fetch of each page, > 0, in units of the bandwidth, (n,) or a
@@ -63,7 +66,7 @@ class Members(PacedScheduler):
         """
         labels, pages = as_ids(ids), self.pages
         visits = {"host": host, "last_crawl": last_crawl, "least_interval": least_interval}
-        visits["cost"] = cost
+        visits |= {"cost": cost, "group": group}
         columns = {"importance": importance, **columns}
         arrays = read({**visits, **columns}, labels.size, pages.num_sources)
         if one_of("known", known, ("raise", "skip")) == "skip":
@@ -85,6 +88,7 @@ class Members(PacedScheduler):
             pages.learner.begin(fresh, arrays, names)
             if returning.size:
                 pages.write_learned(returning)
+        pages.set_groups(rows, visit_arrays.pop("group", None))
         self._write_visits(rows, visit_arrays)
         give_costs(pages, rows, costs, rows[~is_back])
         pages.admit(rows[np.argsort(-arrays["importance"], kind="stable")])
@@ -102,14 +106,17 @@ class Members(PacedScheduler):
         lines["latest_copy"] = np.maximum(lines["latest_copy"], latest)
 
     def update(self, /, ids: Ids, **columns: ArrayLike) -> None:
-        """Change columns of pages, ``least_interval``, ``cost``; ValueError as for :meth:`add`."""
+        """Change columns, ``least_interval``, ``cost`` or ``group``; errors as :meth:`add`."""
         pages, rows = self.pages, self.pages.rows(ids)
         arrays = read(columns, rows.size, pages.num_sources)
         intervals, costs = arrays.pop("least_interval", None), arrays.pop("cost", None)
+        if "group" in arrays:
+            pages.set_groups(rows, arrays.pop("group"))
         unknown = [name for name in arrays if name not in pages.columns]
         if unknown:
             raise ValueError(f"{', '.join(unknown)} must be given when pages are added")
         if arrays:
+            pages.drawn_from = None
             changed = pages.columns_at(rows) | arrays
             pages.write(rows, changed, pages.parameters(changed))
             if pages.learner is not None and set(arrays) & set(LEARNED):
@@ -152,6 +159,7 @@ class Members(PacedScheduler):
         labels, pages = as_ids(ids), self.pages
         _, rows = pages.known(labels)
         gone = rows[pages.are_gone(rows)]
+        pages.drawn_from = None
         pages.lazy.pages["counted"][gone] = 0.0
         if pages.learner is not None and gone.size:
             pages.write_learned(gone)

@@ -40,6 +40,7 @@ from policies.live.scheduler.states import (
 OPTIONAL_ARRAYS = {f"columns.{name}" for name in COLUMNS} | {
     f"learner.{name}" for name in PageLearner(1.0, 0).arrays()
 }
+OPTIONAL_ARRAYS |= {"audits.records", "pages.group"}
 OPTIONAL_ARRAYS |= {"search.rates", *(f"choices.{name}" for name in COST_FIELDS)}
 """Names of the arrays of a saved state that only some schedulers have."""
 
@@ -69,7 +70,13 @@ class PageTables:
         hosts: numbers of hosts by label; ``host_limits`` are the limits of future hosts.
         gaps: by source, the time from which and until which signals were lost.
         learner: beliefs about the pages; None if nothing is learned.
+        audits: the audits of pages; None without.
+        drawn_from: what these draw from; None after changes of pages.
+        groups: codes of groups by label; ``group`` has those of pages, (rows,), if there are any.
     """
+
+    audits: Any = None
+    drawn_from: tuple[IntArray, FloatArray, IntArray] | None = None
 
     def __init__(self, policy: Any, num_sources: int, pace: Pace, learns: bool) -> None:
         self.pace = pace
@@ -78,6 +85,8 @@ class PageTables:
             raise ValueError("learn must be False but for index policies")
         self.columns: dict[str, FloatArray] = {}
         self.hosts: dict[Any, int] = {}
+        self.groups: dict[Any, int] = {"": 0}
+        self.group: IntArray = np.zeros(0, np.int64)
         self.host_limits: dict[str, float] = {"gap": 0.0, "most": NO_LIMIT}
         self.gaps: dict[int, tuple[float, float]] = {}
         self.num_sources, room = num_sources, self.ids.capacity
@@ -145,6 +154,9 @@ class PageTables:
         self, rows: IntArray, ends: FloatArray | None = None, until: float = -np.inf
     ) -> None:
         """Mark pages whose fetches ended at ``ends`` as gone ``until`` a time, or as absent."""
+        if self.audits is not None:
+            self.audits.answer(rows)
+        self.drawn_from = None
         times = np.full(rows.size, -np.inf) if ends is None else ends
         ready(dismiss)(*self.arguments, rows, times, until)
         self.allocated &= self.values.apart
@@ -186,6 +198,8 @@ class PageTables:
         choices.due[waits] = np.maximum(choices.retry_at, earliest)[waits]
         sort_heap(choices.due, choices.due_page, choices.due_place)
         sort_heap(choices.opening, choices.opening_host, choices.opening_place)
+        if self.audits is not None:
+            self.audits.turn_back(by)
         self.gaps = {k: (min(since, now), min(end, now)) for k, (since, end) in self.gaps.items()}
         self.restore(*self.state())
 
@@ -199,6 +213,17 @@ class PageTables:
         for name, limit in self.host_limits.items():
             getattr(self.choices, name)[count : len(self.hosts)] = limit
         return np.array([self.hosts[name] for name in names], np.int64)
+
+    def set_groups(self, rows: IntArray, labels: NDArray[Any] | None) -> None:
+        """Set the groups of pages by label, (n,); None for that of pages without a label."""
+        self.drawn_from = None
+        if labels is not None and not self.group.size:
+            self.group = np.zeros(self.choices.status.size, np.int64)
+        for label in () if labels is None else dict.fromkeys(labels.tolist()):
+            self.groups.setdefault(label, len(self.groups))
+        if self.group.size:
+            codes = 0 if labels is None else [self.groups[label] for label in labels.tolist()]
+            self.group[rows] = codes
 
     # Columns and values
 
@@ -324,6 +349,8 @@ class PageTables:
             for name, column in self.columns.items():
                 self.columns[name] = np.zeros((*column.shape[:-1], room))
                 self.columns[name][..., :rows] = column
+            if self.group.size:
+                self.group = np.append(self.group, np.zeros(room - rows, np.int64))
             if self.learner is not None:
                 self.learner.make_room(room)
 
@@ -343,6 +370,12 @@ class PageTables:
         }
         groups |= {"columns": self.columns, "ids": self.ids.arrays(), "search": search}
         groups["learner"] = {} if self.learner is None else self.learner.arrays()
+        groups["pages"] = {"group": self.group} if self.group.size else {}
+        if self.group.size:
+            values["groups"] = list(self.groups)
+        if self.audits is not None:
+            values["audits"], records = self.audits.state()
+            groups["audits"] = {"records": records}
         arrays = {f"{key}.{name}": a for key, group in groups.items() for name, a in group.items()}
         return values, arrays
 
@@ -354,6 +387,10 @@ class PageTables:
             groups[group][field] = array.copy()
         self.hosts = {name: code for code, name in enumerate(values["hosts"])}
         self.host_limits = dict(values["host_limits"])
+        self.groups = {name: code for code, name in enumerate(values.get("groups", [""]))}
+        self.group = groups["pages"].get("group", self.group)
+        if self.audits is not None:
+            self.audits.restore(values["audits"], groups["audits"]["records"])
         self.gaps = {source: (since, until) for source, (since, until) in values["gaps"]}
         self.ids, self.columns = PageIds.from_arrays(groups["ids"]), groups["columns"]
         room = groups["choices"]["status"].size

@@ -60,7 +60,7 @@ def column_of(name: str, value: ArrayLike, count: int, num_sources: int) -> Floa
 
 
 def labels(name: str, value: Any, count: int, *_: int) -> NDArray[Any]:
-    """Read one host label per page, or one label for all, as (n,)."""
+    """Read one label per page, or one label for all, as (n,)."""
     array = host_labels(name, value)
     if array.size != 1 and array.shape != (count,):
         raise ValueError(f"{name} must be a label or {count} labels, got {array.shape}")
@@ -106,6 +106,7 @@ amounts = partial(numbers, least=0.0)
 READERS: dict[str, Callable[..., NDArray[Any]]] = {
     **dict.fromkeys(COLUMNS, column_of),
     "host": labels,
+    "group": labels,
     "last_crawl": partial(numbers, gaps=True),
     "least_interval": amounts,
     "times": numbers,
@@ -117,7 +118,7 @@ READERS: dict[str, Callable[..., NDArray[Any]]] = {
 }
 """The functions that read and check the arguments that have one entry per page."""
 
-OPTIONAL = "host", "last_crawl", "ended", "retry_at", "changed", "cost"
+OPTIONAL = "host", "group", "last_crawl", "ended", "retry_at", "changed", "cost"
 """Names of the arguments per page that may be None."""
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from crawl_envs.types.arguments import LARGEST, flag, quantity, share, whole
 from policies.base.registry import POLICIES
 from policies.live.scheduler.asking import Asking
+from policies.live.scheduler.audits import Audits
 from policies.live.scheduler.events import Events
 from policies.live.scheduler.files import Record
 from policies.live.scheduler.members import Members
@@ -84,6 +85,9 @@ class CrawlScheduler(Members, Events, Asking):
         cap_period: length of the periods [k, k + 1) * cap_period, > 0.
         max_cost: largest cost of a fetch, > 0. If a report has a larger one, it counts in full, and
             as ``overcharged`` in :meth:`overview`.
+        audit_share: share of the fetches that are audits, in [0, 1]: of pages that are drawn at
+            random by importance, from which :meth:`freshness` is measured (:mod:`.audits`).
+        seed: seed of these draws, >= 0.
 
     Raises:
         ValueError: an argument is out of its range or of another type.
@@ -108,6 +112,8 @@ class CrawlScheduler(Members, Events, Asking):
         cap: float | None = None,
         cap_period: float | None = None,
         max_cost: float | None = None,
+        audit_share: float = 0.0,
+        seed: int = 0,
     ) -> None:
         spending = capped(cap, cap_period, max_cost)
         timeout = quantity("timeout", timeout, above=0.0)
@@ -124,6 +130,8 @@ class CrawlScheduler(Members, Events, Asking):
         lines["skew"], lines["keep_gone"] = quantity("skew", skew), quantity("keep_gone", keep_gone)
         self.pages.choices.slack[:] = amounts("resolution", resolution, self.num_sources) + skew
         self.price = Price(self.pace, new_share)
+        audit_share, seed = share("audit_share", audit_share), whole("seed", seed, 0)
+        self.pages.audits = Audits(self.pages, audit_share, seed) if audit_share else None
         if spending is not None:
             begin_costs(self.pages, spending)
 
@@ -196,6 +204,8 @@ class CrawlScheduler(Members, Events, Asking):
         """
         values, arrays = state
         settings: Any = {"num_sources": values.get("num_sources"), "learn": values.get("learns")}
+        if "audits" in values:
+            settings["audit_share"] = values["audits"]["share"]
         name = values.get("policy")
         if policy is None and name not in POLICIES:
             raise ValueError(f"policy must be given where that of the state is {name!r}")
@@ -203,7 +213,7 @@ class CrawlScheduler(Members, Events, Asking):
             raise ValueError(f"policy must be {name!r} as in the state, got {policy!r}")
         policy = name if policy is None else policy
         scheduler = cls(policy, values.get("bandwidth", 0.0), **settings)
-        optional = OPTIONAL_ARRAYS | {"spending"}
+        optional = OPTIONAL_ARRAYS | {"spending", "groups"}
         if wrong := (state.named.keys() ^ scheduler.state().named.keys()) - optional:
             raise ValueError(f"state must be of this version, which differs in {sorted(wrong)}")
         scheduler.pace.restore(values)

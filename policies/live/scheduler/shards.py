@@ -80,6 +80,11 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
     ) -> None:
         for name in {"learn", "keep_gone"} & set(settings):
             raise ValueError(f"{name} must be left out: shards do not learn")
+        if settings.get("audit_share"):
+            raise ValueError(
+                f"audit_share must be left out of shards, got {settings['audit_share']}: each "
+                "would measure its own pages; audit with a scheduler of its own for each part"
+            )
         first = CrawlScheduler(policy, bandwidth, **settings)  # each shard begins as it does
         super().__init__(Pace(bandwidth, first.time, first.burst))
         self._spendings: dict[int, dict[str, Any]] = {}
