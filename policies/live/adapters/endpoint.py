@@ -57,7 +57,7 @@ from policies.live.adapters.messages import (
 from policies.live.adapters.overview import (
     History,
     feeds_of,
-    measured_of,
+    measured_on,
     overview_of,
     without_login,
 )
@@ -163,22 +163,21 @@ class Metrics:
         place = self.history.bin_at(time)
         if "expected" not in place:
             place["expected"] = self.scheduler.overview(time)["freshness"]
-            self._measure(place, measured_of(self.scheduler, time))
+            self._measure(place, measured_on(self.scheduler, time))
         return place
 
-    def _measure(self, place: dict[str, Any], measured: dict[str, Any] | None) -> None:
+    def _measure(self, place: dict[str, Any], day: dict[str, Any] | None) -> None:
         """Note what audits measured on the day so far in a bin of the history."""
-        if measured is not None:
+        if day is not None:
             names = "since", "estimate", "low", "high", "believed"
-            place["measured"] = {name: measured["day"][name] for name in names}
+            place["measured"] = {name: day[name] for name in names}
 
     def text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
         values = self.scheduler.overview(day_of(self.now))
         if (spending := self.scheduler.pace.spending) is not None:
             values |= {"mean_cost": spending.mean, "cap": spending.cap}
-        if (measured := measured_of(self.scheduler, day_of(self.now))) is not None:
-            day = measured["day"]
+        if (day := measured_on(self.scheduler, day_of(self.now))) is not None:
             of_day = "estimate", "low", "high", "audits", "missed", "belief_gap", "is_off"
             values |= dict(zip(AUDITS, map(day.get, of_day), strict=True))
         for name in OPTIONAL.keys() & values.keys() - self.gauges.keys():
@@ -207,7 +206,7 @@ class Metrics:
         data = overview_of(self.scheduler, now)
         place = self.history.bin_at(now)
         place["expected"] = data["freshness"]
-        self._measure(place, data["measured"])
+        self._measure(place, (data["measured"] or {}).get("day"))
         for number, source in enumerate(data["sources"]):
             labels = {"source": str(number)}
             source["signals"] = int(self.registry.get_sample_value(SIGNALS, labels) or 0)

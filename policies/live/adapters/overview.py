@@ -55,10 +55,10 @@ def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
     with scheduler.lock:
         pages, rows, now = scheduler.pages, scheduler.pages.living(), max(now, scheduler.time)
         probability = stale(pages, rows, now)
-        facts = scheduler.overview(now)
+        facts, day = scheduler.overview(now), measured_on(scheduler, now)
         return {
             **facts,
-            "measured": measured_of(scheduler, now),
+            "measured": None if day is None else {"day": day, "all": measured(scheduler)},
             "bandwidth": scheduler.bandwidth,
             "saved": facts.pop("allowance"),
             "most_saved": scheduler.most_saved,
@@ -72,12 +72,12 @@ def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
         }
 
 
-def measured_of(scheduler: Scheduler, now: float) -> dict[str, Any] | None:
-    """Return what audits measured on the day (UTC) of a time, and in ``all``; None without any."""
-    since = float(np.floor(now))
-    if not scheduler.audits:
+def measured_on(scheduler: Scheduler, now: float) -> dict[str, Any] | None:
+    """Return what the audits that are kept measured on the day (UTC) so far; None without audits."""
+    if scheduler.audits is None:
         return None
-    return {"day": {"since": since} | measured(scheduler, since=since), "all": measured(scheduler)}
+    day, times = float(np.floor(now)), scheduler.audits.records()["time"]
+    return {"since": day} | measured(scheduler, since=max([day, *times[:1].tolist()]))
 
 
 def _sources(pages: Any, rows: IntArray) -> list[dict[str, Any]]:

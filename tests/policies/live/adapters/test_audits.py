@@ -22,23 +22,28 @@ from scripts.live.replayed_web import ReplayedWeb
 from tests.policies.live.adapters.own_site import serving
 
 DAY, TRACE = 20_000.0, load(find("garden-handbook"))
+RATES = {"u0": 20.0, "u1": 300.0}
 
 
 def audited(**settings: Any) -> CrawlScheduler:
-    """Return a scheduler of which every second fetch is an audit, and that is right about u0."""
+    """Return a scheduler of which every second fetch is an audit, of two pages of known rates."""
     about: Any = {"start": DAY, "timeout": 0.5, "audit_share": 0.5, **settings}
     scheduler = CrawlScheduler("Greedy", 1000.0, burst=1.0, **about)
-    scheduler.add(["u0", "u1"], change_rate=[1.0, 50.0], last_crawl=DAY, group=["a", "b"])
+    rates = list(RATES.values())
+    scheduler.add([*RATES], change_rate=rates, last_crawl=DAY + 0.5, group=["a", "b"])
     return scheduler
 
 
-def crawl(scheduler: Any, turns: int, changed: Any = lambda page: page == "u1") -> float:
-    """Fetch pages for a while from noon on; return the time."""
-    now = DAY + 0.5
+def crawl(scheduler: Any, turns: int, factor: float = 1.0) -> float:
+    """Fetch pages from noon on, which change at their rates times a factor; return the time."""
+    now, rng, copies = DAY + 0.5, np.random.default_rng(0), dict.fromkeys(RATES, DAY + 0.5)
     for _ in range(turns):
-        page, now = scheduler.next(now)[0], now + 1e-3
+        now += 5e-4
+        page, _ = scheduler.next(now)
         if page is not None:
-            scheduler.report([page], now, changed=[changed(page)])
+            stale = -math.expm1(-factor * RATES[page] * (now - copies[page]))
+            scheduler.report([page], now, changed=[rng.random() < stale])
+            copies[page] = now
     return now
 
 
@@ -156,6 +161,7 @@ def test_freshness_is_a_line_and_an_address() -> None:
         assert get("?since=2024-10-05") == answers["none"]  # the next day
         assert "names must differ" in get("?group=a&group=b")["error"]
         assert "name in freshness" in get("?to=3")["error"]
+        client.close()
 
 
 def test_metrics_have_audits_and_promises_where_they_are_used() -> None:
@@ -180,9 +186,9 @@ def test_metrics_have_audits_and_promises_where_they_are_used() -> None:
 
 def test_the_page_has_the_band_of_each_day_and_an_alarm_where_the_belief_is_off() -> None:
     right, wrong = audited(), audited()
-    for scheduler, changed in ((right, lambda page: page == "u1"), (wrong, lambda page: True)):
+    for scheduler, factor in ((right, 1.0), (wrong, 4.0)):
         metrics = Metrics(scheduler)
-        metrics.now = crawl(scheduler, 900, changed)
+        metrics.now = crawl(scheduler, 900, factor)
         shown = metrics.overview()
         json.dumps(shown, allow_nan=False)
         facts = scheduler.freshness(since=DAY)
