@@ -128,7 +128,8 @@ class Events(PacedScheduler):
         moments = arrays["times"]
         ends = np.minimum(arrays.get("ended", moments), latest)
         if pages.audits is not None:
-            pages.audits.answer(rows, arrays.get("changed") if status == "ok" else None)
+            changed = arrays.get("changed") if status == "ok" else None
+            pages.audits.answer(rows.tolist(), changed)
         if status == "gone":
             self._bury(rows, ends)
         elif status != "ok":

@@ -155,7 +155,7 @@ class PageTables:
     ) -> None:
         """Mark pages whose fetches ended at ``ends`` as gone ``until`` a time, or as absent."""
         if self.audits is not None:
-            self.audits.answer(rows)
+            self.audits.answer(rows.tolist())
         self.drawn_from = None
         times = np.full(rows.size, -np.inf) if ends is None else ends
         ready(dismiss)(*self.arguments, rows, times, until)
