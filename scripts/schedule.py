@@ -84,18 +84,10 @@ class ScheduleOptions:
     cap: Annotated[float | None, Option(help="Hard limit of spend, in the unit of costs.")] = None
     cap_period: Annotated[float, Option(help="Days of a period of --cap.")] = 1.0
     max_cost: Annotated[float | None, Option(help="Largest cost of a fetch, for --cap.")] = None
-    most_interval: Annotated[
-        float | None,
-        Option(help="Longest days from a copy of a page to its next fetch.", show_default="none"),
-    ] = None
+    most_interval: Annotated[float | None, Option(help="Longest age of a copy, in days.")] = None
     audit_share: Annotated[
         float,
-        Option(
-            min=0.0,
-            max=1.0,
-            help="With --live, share of the fetches that are audits: of pages drawn at random by "
-            "importance. They measure freshness. 0 is none.",
-        ),
+        Option(min=0.0, max=1.0, help="With --live, share of fetches that measure freshness."),
     ] = 0.01
     folder: Annotated[Path | None, Option(help="Folder of the state of a live scheduler.")] = None
     out: Annotated[Path | None, Option(help="Folder.", show_default="runs/schedule-TABLE")] = None

@@ -259,7 +259,10 @@ class ReplayedWeb:
         twice in the same second may count as fresh.
         """
         log = [request for request in self.log if request.day < until and request.page >= 0]
-        copies = copies_of(log)
+        copies: dict[int, list[float]] = {}
+        for request in log:
+            if request.status in (200, 304):
+                copies.setdefault(request.page, []).append(request.day)
         fresh = new = lived = 0.0
         sound = np.isin(self.fault, (FAULTS.index("moved"), FAULTS.index("slow"), len(FAULTS)))
         for page in np.flatnonzero(sound).tolist():
@@ -272,32 +275,6 @@ class ReplayedWeb:
         lived = lived or math.nan
         scores = {"stale": 1.0 - fresh / lived, "new": new / lived, "fetches": float(len(log))}
         return scores | {str(status): float(count) for status, count in sorted(counts.items())}
-
-    def freshness_at(self, days: FloatArray, importance: FloatArray) -> FloatArray:
-        """Return the share of importance whose copies are fresh at each day, (n,).
-
-        ``importance`` is the weight of each page, (m,). A page without a copy, and a copy of a
-        deleted page, are stale. A fetch at the same day comes after.
-        """
-        fresh, copies = np.zeros(days.size), copies_of(self.log)
-        for page in np.flatnonzero(importance).tolist():
-            taken = np.append(-math.inf, copies.get(page, []))
-            copy = taken[np.searchsorted(taken[1:], days)]
-            changed = np.diff(
-                np.searchsorted(self.changes[page], (copy, days), side="right"), axis=0
-            )
-            is_fresh = (copy > -math.inf) & (changed[0] == 0) & (days < self.trace.deleted[page])
-            fresh += importance[page] * is_fresh
-        return fresh / importance.sum()
-
-
-def copies_of(log: Sequence[LoggedRequest]) -> dict[int, list[float]]:
-    """Return the days at which each page was answered, by page."""
-    copies: dict[int, list[float]] = {}
-    for request in log:
-        if request.status in (200, 304):
-            copies.setdefault(request.page, []).append(request.day)
-    return copies
 
 
 def fresh_days(copies: Sequence[float], changes: FloatArray, begin: float, end: float) -> float:

@@ -25,7 +25,6 @@ to this machine or a trusted network. ``Host`` must be a host that is served, el
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import math
 import socket
@@ -47,6 +46,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from policies.live.adapters.messages import (
+    AUDITED,
     MAX_BYTES,
     Message,
     Scheduler,
@@ -69,15 +69,10 @@ MAX_LINES = 10_000
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 COSTS = {"spend": "Cost of the fetches handed out.", "mean_cost": "Mean cost of a fetch."}
 COSTS |= {"period_spend": "Spend in this period of the cap.", "cap": "Largest spend of a period."}
-PROMISES = {"promised": "Pages with a longest interval.", "overdue": "Promised pages past it."}
-PROMISES |= {"late_fetches": "Fetches past it.", "most_late": "Days by which the latest was past."}
-AUDITS = {"freshness_measured": "Freshness of this day (UTC) by audits, not by rates."}
-AUDITS |= {"freshness_low": "Its 95% band from.", "freshness_high": "Its 95% band to."}
-AUDITS |= {"audits": "Audits of this day.", "audits_missed": "Those without an answer."}
-AUDITS |= {"belief_gap": "Believed less measured freshness of this day."}
-AUDITS |= {"belief_off": "1 if its band is without 0."}
-OPTIONAL = COSTS | PROMISES | AUDITS
-"""Gauges that are there where they are used, and what they are."""
+MEASURED = {"freshness_measured": "estimate"} | AUDITED
+OPTIONAL = COSTS | dict.fromkeys(MEASURED, "Of the audits of this day (UTC), as GET /freshness.")
+OPTIONAL |= dict.fromkeys(("promised", "overdue"), "Pages with a longest interval, past it.")
+OPTIONAL |= dict.fromkeys(("late_fetches", "most_late"), "Fetches past it, and the most days.")
 PAGE = Path(__file__).with_name("overview.html")
 ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
 HEADERS = {"Content-Security-Policy": ALLOWED + "connect-src 'self'; frame-ancestors 'none'"}
@@ -162,15 +157,9 @@ class Metrics:
         """Return the history's bin of a time, and fill in the freshness at that time."""
         place = self.history.bin_at(time)
         if "expected" not in place:
-            place["expected"] = self.scheduler.overview(time)["freshness"]
-            self._measure(place, measured_on(self.scheduler, time))
+            believed = self.scheduler.overview(time)["freshness"]
+            self.history.note(time, believed, measured_on(self.scheduler, time))
         return place
-
-    def _measure(self, place: dict[str, Any], day: dict[str, Any] | None) -> None:
-        """Note what audits measured on the day so far in a bin of the history."""
-        if day is not None:
-            names = "since", "estimate", "low", "high", "believed"
-            place["measured"] = {name: day[name] for name in names}
 
     def text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
@@ -178,8 +167,7 @@ class Metrics:
         if (spending := self.scheduler.pace.spending) is not None:
             values |= {"mean_cost": spending.mean, "cap": spending.cap}
         if (day := measured_on(self.scheduler, day_of(self.now))) is not None:
-            of_day = "estimate", "low", "high", "audits", "missed", "belief_gap", "is_off"
-            values |= dict(zip(AUDITS, map(day.get, of_day), strict=True))
+            values |= {name: day[key] for name, key in MEASURED.items()}
         for name in OPTIONAL.keys() & values.keys() - self.gauges.keys():
             self.gauges[name] = Gauge(name, OPTIONAL[name], **self.about)
         for state, count in values["states"].items():
@@ -204,9 +192,7 @@ class Metrics:
     def _look(self) -> dict[str, Any]:
         now = day_of(self.now)
         data = overview_of(self.scheduler, now)
-        place = self.history.bin_at(now)
-        place["expected"] = data["freshness"]
-        self._measure(place, (data["measured"] or {}).get("day"))
+        self.history.note(now, data["freshness"], (data["measured"] or {}).get("day"))
         for number, source in enumerate(data["sources"]):
             labels = {"source": str(number)}
             source["signals"] = int(self.registry.get_sample_value(SIGNALS, labels) or 0)
@@ -286,12 +272,12 @@ def page_to_watch(
         return _answer(metrics.overview())
 
     async def freshness(request: Request) -> Response:
-        limits = dict[str, Any](request.query_params)
-        if len(limits) < len(request.query_params.multi_items()):
-            return _answer({"error": f"names must differ, got {request.url.query!r:.80}"})
-        for name in limits.keys() & {"since", "until"}:
-            with contextlib.suppress(ValueError):  # a date
-                limits[name] = float(limits[name])
+        items, limits = request.query_params.multi_items(), dict[str, Any]()
+        for name, text in items:
+            is_number = name != "group" and text.replace(".", "", 1).isdecimal()
+            limits[name] = float(text) if is_number else text
+        if len(limits) < len(items):
+            return _answer({"error": f"names must differ, got {items!r:.80}"})
         return _answer(answer_line(metrics.scheduler, json.dumps({"freshness": limits})))
 
     pages = {"/": page, "/overview": overview, "/health": health, "/metrics": measured}

@@ -30,8 +30,7 @@ class Answer(NamedTuple):
         etag: its header ``ETag``.
         modified: its header ``Last-Modified``.
         retry_after: its header ``Retry-After``.
-        content: the content to compare with the last copy, for a status 2xx; None if it is not
-            known.
+        content: the content to compare with the last copy, for a status 2xx, None if not known.
         url: the URL that answered, if it is not the page's, as after a redirect.
         cost: what the fetch cost, such as its bytes or seconds; None if it is not known.
     """
@@ -55,16 +54,11 @@ class Answer(NamedTuple):
         """Whether the page was answered: by a status 2xx or 304."""
         return self.status == 304 or 200 <= self.status < 300
 
-    @property
-    def digest(self) -> str | None:
-        """The hash of the content, None if it is not known."""
-        return None if self.content is None else digest(self.content)
-
     def changed(self, before: Copy) -> bool | None:
         """Return whether an answer 2xx or 304 differs from the last copy; None if not known."""
-        if before.digest is None or (self.status != 304 and self.content is None):
-            return None
-        return self.status != 304 and self.digest != before.digest
+        if before.digest is None or self.status == 304:
+            return None if before.digest is None else False
+        return None if self.content is None else digest(self.content) != before.digest
 
     def is_news(self, before: Copy) -> bool:
         """Return whether a callback sees an answer 2xx or 304: it is new or has changed."""
@@ -132,7 +126,8 @@ class Fetches:
             return "not_modified", before
         is_new = changed is None or not before.processed
         outcome = "new" if is_new else "changed" if changed else "unchanged"
-        return outcome, Copy(answer.etag, answer.modified, answer.digest, before.parser)
+        content = None if answer.content is None else digest(answer.content)
+        return outcome, Copy(answer.etag, answer.modified, content, before.parser)
 
     def respect(self, url: str, answer: Answer, now: float) -> float:
         """Return the time until which an answer's ``Retry-After`` asks to wait, else ``now``.

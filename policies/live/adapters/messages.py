@@ -18,6 +18,7 @@ a line of input                                                   the line of ou
 ``{"report": ["u"], "time": 1.6, "status": "failed"}``            ``{"ignored": 0}``
 ``{"next": 10, "time": 1.7}``                                     ``{"fetch": ["u"], ..}``
 ``{"bandwidth": 500, "time": 2}``                                 ``{"bandwidth": 500}``
+``{"audit_share": 0.01}``                                         ``{"audit_share": 0.01}``
 ``{"reset_clock": 1.4}``                                          ``{"clock": 1.4}``
 ``{"ask": "u", "time": 1.7}``                                     ``{"url": "u", "fetch": ..}``
 ``{"due": "u"}``                                                  ``{"url": "u", "due": true, ..}``
@@ -33,11 +34,9 @@ or the policy needs none. ``due`` changes nothing. It answers whether the page i
 probability that its copy is ``stale``, and ``next``, the date at which it is due if nothing
 happens, null for never. ``signal`` answers ``unknown``, the urls of unknown pages.
 
-``freshness`` answers what audits measured
-(:meth:`policies.live.scheduler.CrawlScheduler.freshness`): ``estimate``, its 95% band ``low`` and
-``high``, and ``believed`` at the same instants, null without audits. ``since``, ``until`` and
-``group`` may be left out. An audit is answered by ``report`` with ``changed``, else it counts as
-``missed``.
+``freshness`` answers what audits measured, :class:`policies.estimators.MeasuredFreshness`;
+``since``, ``until`` and ``group`` may be left out. ``report`` needs ``changed``: else an audit
+counts as ``missed``.
 
 ``cost`` in ``report`` is what the fetches cost, such as their bytes, one number or a list; in
 ``add`` and ``update`` it is what a fetch of the page is expected to cost. ``bandwidth`` is then
@@ -91,6 +90,8 @@ MAX_AHEAD = 1.0
 """Most days by which the time of a message may be ahead of the machine's clock."""
 START = [-math.inf]
 """A list with the latest start of the machine, in seconds since 1970, that its clocks showed."""
+AUDITED = {"freshness_low": "low", "freshness_high": "high", "audits": "audits"}
+AUDITED |= {"audits_missed": "missed", "belief_gap": "belief_gap", "belief_off": "is_off"}
 logger = logging.getLogger(__name__)
 
 Scheduler = CrawlScheduler | DurableScheduler
@@ -263,8 +264,6 @@ def _freshness(scheduler: Scheduler, message: Message) -> Message:
     limits = message["freshness"]
     if not isinstance(limits, dict):
         raise ValueError(f"freshness must be an object, as {{}}, got {limits!r:.80}")
-    for name in limits:
-        one_of("name in freshness", name, ("since", "until", "group"))
     limits = {k: x if k == "group" else day_of(x) for k, x in limits.items() if x is not None}
     return measured(scheduler, **limits)
 
@@ -336,9 +335,10 @@ def _next(scheduler: Scheduler, message: Message) -> Message:
     return {"fetch": [], "ask_again": _finite(ask_again), "why": scheduler.why()} | clock
 
 
-def _bandwidth(scheduler: Scheduler, message: Message) -> Message:
-    scheduler.configure(clock_time(scheduler, message), bandwidth=message["bandwidth"])
-    return {"bandwidth": message["bandwidth"]}
+def _configure(scheduler: Scheduler, message: Message) -> Message:
+    settings = {k: message[k] for k in ("bandwidth", "audit_share") if k in message}
+    scheduler.configure(clock_time(scheduler, message), **settings)
+    return settings
 
 
 def _reset_clock(scheduler: Scheduler, message: Message) -> Message:
@@ -382,5 +382,6 @@ CALLS = {
     "signal": Call(_signal, ("time", "source")),
     "report": Call(_report, ("time", "status", "changed", "retry_at", "ended", "cost")),
     "next": Call(_next),
-    "bandwidth": Call(_bandwidth),
+    "bandwidth": Call(_configure),
+    "audit_share": Call(_configure),
 }

@@ -23,6 +23,7 @@ from policies.live.adapters.copies import text_of, without_user
 from policies.live.adapters.messages import SECONDS_PER_DAY
 from policies.live.scheduler import CrawlScheduler, DurableScheduler
 
+logger = logging.getLogger(__name__)
 SECOND = 1.0 / SECONDS_PER_DAY
 ANY_URLS = ("http://q.invalid", "https://z.invalid/?~")
 """Example URLs; a rule that matches all of them matches every URL."""
@@ -47,7 +48,7 @@ class Options(NamedTuple):
     pages: str | None = None
     rules: Sequence[tuple[re.Pattern[str], str]] = ()
     least_interval: float = 0.0
-    most_interval: float = math.inf
+    most_interval: float | None = None
     audit_share: float = 0.01
     new_share: float = 0.5
     validators: bool = True
@@ -61,6 +62,13 @@ class Options(NamedTuple):
     cap: float | None = None
     cap_period: float | None = None
     max_cost: float | None = None
+
+    @property
+    def intervals(self) -> dict[str, float]:
+        """The least and, if it is set, the longest interval of pages, in days."""
+        longest = {} if self.most_interval is None else {"most_interval": self.most_interval}
+        both = {"least_interval": self.least_interval, **longest}
+        return {name: interval * SECOND for name, interval in both.items()}
 
 
 def decoded(value: Any) -> Any:
@@ -189,6 +197,7 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
         "burst": 10.0 * SECOND if options.cost else saved,
         "timeout": timeout_of(settings),
         "retry": options.retry * SECOND,
+        "audit_share": options.audit_share,
     }
     sources = max(options.feeds.values(), default=0) + 1
     fixed: dict[str, Any] = {
@@ -211,14 +220,29 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
     if options.cost or caps:
         unit.write_text(costs)
         pace |= {"cap": options.cap} if caps else {}
+    before = 0.0 if pages.audits is None else pages.audits.share
+    if before != options.audit_share:
+        logger.warning(
+            f"RECRAWL_AUDIT_SHARE is {options.audit_share:g} from now on, not {before:g}"
+        )
     pages.configure(now, bandwidth=options.bandwidth, **pace)
     if table is not None and new is None:  # those that are new in it
         page_tables.add_pages(pages, table, page_tables.living(table), now, known="skip")
-    rows, interval = pages.pages.living(), options.least_interval * SECOND
-    rows = rows[pages.pages.choices.least[rows] != interval]
-    if rows.size:
-        pages.update(pages.pages.ids.ids(rows), least_interval=interval)
+    set_intervals(pages, options.intervals)
     return pages
+
+
+def set_intervals(pages: DurableScheduler, intervals: Mapping[str, float]) -> None:
+    """Set the intervals of all pages; warn of promises that cannot be kept."""
+    choices, living = pages.pages.choices, pages.pages.living()
+    for name, interval in intervals.items():
+        array = choices.least if name == "least_interval" else choices.most_interval
+        rows = living[(array[living] if array.size else math.inf) != interval]
+        try:
+            if rows.size:
+                pages.update(pages.pages.ids.ids(rows), **{name: interval})
+        except ValueError as error:
+            logger.warning(f"RECRAWL_MOST_INTERVAL is not that of {rows.size} pages: {error}")
 
 
 def check_fixed(pages: DurableScheduler, options: Options, fixed: Mapping[str, Any]) -> None:
@@ -245,9 +269,13 @@ def open_table(options: Options) -> Any:
     except (OSError, ValueError) as error:
         raise ValueError(f"RECRAWL_PAGES: {error}") from None
     for note in table.notes:
-        logging.getLogger(__name__).warning(f"RECRAWL_PAGES: {note}")
+        logger.warning(f"RECRAWL_PAGES: {note}")
     if table.cost is not None and not options.cost:
         raise ValueError("RECRAWL_COST must be set where RECRAWL_PAGES has a column cost")
+    if options.most_interval and getattr(table, "most_interval", None) is not None:
+        raise ValueError(
+            "RECRAWL_MOST_INTERVAL must be unset where RECRAWL_PAGES has most_interval"
+        )
     for feed, source in options.feeds.items():
         if table.sources and source >= len(table.sources):
             raise ValueError(

@@ -153,8 +153,13 @@ class CrawlScheduler(Members, Events, Asking):
         timeout: float | None = None,
         retry: float | None = None,
         cap: float | None = None,
+        audit_share: float | None = None,
     ) -> None:
-        """Change settings from a time on; see :class:`CrawlScheduler` for them."""
+        """Change settings from a time on; another ``audit_share`` forgets the audits before."""
+        before = 0.0 if self.pages.audits is None else self.pages.audits.share
+        if audit_share is not None and share("audit_share", audit_share) != before:
+            audits = Audits(self.pages, audit_share, int(abs(time))) if audit_share else None
+            self.pages.audits = audits
         settings = {"timeout": timeout, "retry": retry}
         changes = {k: quantity(k, x, above=0.0) for k, x in settings.items() if x is not None}
         self.pace.change(time, bandwidth, burst, cap)

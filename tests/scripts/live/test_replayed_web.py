@@ -139,14 +139,6 @@ def test_the_score_is_the_share_of_instants_at_which_a_copy_is_stale() -> None:
             changed = web.changes[page]
             stale += not before or bool(((before[-1] < changed) & (changed <= day)).any())
     assert web.score(10.0, 50.0)["stale"] == pytest.approx(stale / lived, abs=2e-3)
-    days = np.linspace(10.0, 50.0, 2001)[:-1] + 0.01
-    lives = np.array((web.trace.created < 10.0) & (web.trace.deleted > 50.0), float)
-    mean = sum(
-        fresh_days(copies[page], web.changes[page], 10.0, 50.0) for page in np.flatnonzero(lives)
-    )
-    assert web.freshness_at(days, lives).mean() == pytest.approx(
-        mean / 40.0 / lives.sum(), abs=2e-3
-    )
     assert web.score(10.0, 50.0)["fetches"] == sum(a.page >= 0 and a.day < 50.0 for a in web.log)
 
 
@@ -183,17 +175,6 @@ def test_the_score_before_any_time_is_null(query: bytes, status: int, words: str
 )
 def test_a_copy_is_fresh_until_the_next_change(copies: list[float], fresh: float) -> None:
     assert fresh_days(copies, np.array([1.0, 4.0]), 0.0, 5.0) == fresh
-
-
-def test_freshness_is_weighted_and_ends_with_a_change_or_a_deletion() -> None:
-    web = web_of()
-    deleted = int(np.flatnonzero(np.isfinite(web.trace.deleted))[0])
-    end, weight = float(web.trace.deleted[deleted]), np.zeros(TRACE.num_pages)
-    weight[[deleted, BUSY]] = 3.0, 1.0
-    last = float(np.append(-1.0, web.changes[deleted][web.changes[deleted] < end])[-1])
-    ask(web, f"/p/{deleted}", 0.5 * (last + end))
-    days = np.array([0.4 * last + 0.6 * end, end, end + 0.1, last])
-    assert web.freshness_at(days, weight).tolist() == [0.75, 0.0, 0.0, 0.0]
 
 
 def test_a_page_that_is_deleted_is_not_fresh_any_more() -> None:
