@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
 from dataclasses import dataclass, field
+
+import numpy as np
 
 
 @dataclass
@@ -63,7 +67,10 @@ class NaiveScheduler:
         cap=math.inf,
         cap_period=math.inf,
         max_cost=0.0,
+        audit_share=0.0,
+        seed=0,
     ):
+        self.audit_share, self.seed, self.handed_out, self.audits = audit_share, seed, 0, []
         self.cap, self.cap_period, self.max_cost = cap, cap_period, max_cost
         self.period, self.period_spend = -math.inf, 0.0
         self.known = {None: []}  # all costs, and those of each host
@@ -191,6 +198,7 @@ class NaiveScheduler:
         page.state = None
 
     def remove(self, key):
+        self.answer(self.pages[key])
         self.leave(key, self.time)
         self.pages.pop(key)
 
@@ -200,6 +208,7 @@ class NaiveScheduler:
         if self.is_old(page, time):
             return 1
         end = min(time, self.time + self.timeout)
+        self.answer(page)
         self.leave(key, end)
         self.count_failure(page, end)
         page.state, page.signals, page.failure_time = "gone", [], -math.inf
@@ -221,6 +230,8 @@ class NaiveScheduler:
     def reset_clock(self, time):
         """Take the clock back: what waits has as long to wait as before."""
         by, self.time = self.time - time, time
+        for audit in self.pending():
+            audit.time -= by
         if time // self.cap_period < self.period:  # what it had spent is not known any more
             self.period, self.period_spend = time // self.cap_period, self.cap
         for page in self.pages.values():
@@ -292,11 +303,12 @@ class NaiveScheduler:
         away = page is None or page.state == "gone"
         return away or (page.copy is not None and time <= page.copy)
 
-    def report(self, key, time, cost=math.nan):
+    def report(self, key, time, cost=math.nan, changed=None):
         page = self.pages.get(key)
         self.settle(page, time, cost)
         if self.is_old(page, time):
             return 1
+        self.answer(page, changed)
         self.end(page, time)
         page.copy, page.fails, page.retry_at = time, 0, -math.inf
         for each in page.signals:
@@ -328,6 +340,7 @@ class NaiveScheduler:
         self.settle(page, time, cost)
         if self.is_old(page, time) or min(time, latest) <= page.failure_time:
             return 1
+        self.answer(page)
         time = page.failure_time = min(time, latest)
         state = page.state
         self.end(page, time)
@@ -420,27 +433,111 @@ class NaiveScheduler:
             return []
         self.correct_clocks()
         self.open_all()
-        chosen = []
+        chosen = self.audit(count)
         while len(chosen) < count and self.allowance > 1.0 - 1e-9:
             if self.spend_at(self.time) + self.max_cost > self.cap:
                 break
             key = self.choose()
             if key is None:
                 break
-            page = self.pages[key]
-            page.state, page.sent, page.lost = "sent", self.time, self.time + self.timeout
-            if self.host(page):
-                self.host(page).busy += 1
-                host = self.host(page)
-                host.opens = max(host.opens, self.time + host.gap)
-            if self.cap < math.inf and self.time // self.cap_period > self.period:
-                self.period, self.period_spend = self.time // self.cap_period, 0.0
-            if page.paid:  # it has no report
-                page.unreported.append(page.paid)
-                page.begin = self.time - 1e-3 * self.timeout
-            page.paid, page.period = page.cost, self.period
-            self.allowance -= page.paid
-            self.spend, self.fetches = self.spend + page.paid, self.fetches + 1
-            self.period_spend += self.max_cost
+            self.hand_out(key)
             chosen.append(key)
         return chosen
+
+    def hand_out(self, key):
+        page = self.pages[key]
+        page.state, page.sent, page.lost = "sent", self.time, self.time + self.timeout
+        if self.host(page):
+            self.host(page).busy += 1
+            host = self.host(page)
+            host.opens = max(host.opens, self.time + host.gap)
+        if self.cap < math.inf and self.time // self.cap_period > self.period:
+            self.period, self.period_spend = self.time // self.cap_period, 0.0
+        if page.paid:  # it has no report
+            page.unreported.append(page.paid)
+            page.begin = self.time - 1e-3 * self.timeout
+        page.paid, page.period = page.cost, self.period
+        self.allowance -= page.paid
+        self.spend, self.fetches = self.spend + page.paid, self.fetches + 1
+        self.period_spend += self.max_cost
+        self.handed_out += 1
+
+    # Audits
+
+    def pending(self):
+        return [audit for audit in self.audits if audit.answer in ("open", "waiting")]
+
+    def audit(self, count):
+        """Hand out the pages that were drawn at random and wait."""
+        for audit in self.pending():
+            if audit.time < self.time - self.timeout:
+                self.end_audit(audit, "missed")
+        while len(self.audits) < int(self.handed_out * self.audit_share + 1e-9):
+            number = np.random.default_rng([self.seed, len(self.audits)]).random(513)
+            (page,) = self.by_importance(number[:1])
+            self.audits.append(Audit(page, self.time, number[1:]))
+        for audit in self.pending():
+            if audit.page.copy is None and audit.answer == "waiting":
+                self.answer(audit.page, True)
+            elif audit.page.state == "sent":
+                self.begin_audit(audit)
+        chosen = []
+        for audit in self.pending():
+            may = audit.page.state == "ready" and self.is_open(audit.page)
+            if audit.answer != "waiting" or not may:
+                continue
+            if len(chosen) == count or self.allowance <= 1.0 - 1e-9:
+                break
+            if self.spend_at(self.time) + self.max_cost > self.cap:
+                break
+            (key,) = (key for key, page in self.pages.items() if page is audit.page)
+            for other in self.pending():
+                if other.page is audit.page:
+                    self.begin_audit(other)
+            self.hand_out(key)
+            chosen.append(key)
+        return chosen
+
+    def by_importance(self, numbers):
+        pages = [self.pages[key] for key in self.present()]
+        pages.sort(key=lambda page: page.row)
+        sums = list(itertools.accumulate(page.parameters["importance"] for page in pages))
+        return [pages[bisect.bisect(sums, number * sums[-1])] for number in numbers]
+
+    def belief(self, page):
+        """Return the probability that a copy is stale."""
+        if page.copy is None:
+            return 1.0
+        rate, own = page.parameters["change_rate"], page.parameters
+        recall, false = np.atleast_1d(own["recall"]), np.atleast_1d(own["false_signal_rate"])
+        level = rate * (1.0 - recall.sum()) * max(self.time - page.copy, 0.0)
+        evidence = np.where(recall > 0.0, np.log1p(recall * rate / false), 0.0)
+        level += sum(np.multiply(self.counts(page), np.clip(evidence, 1e-9, 700.0)))
+        return 1.0 - math.exp(-level)
+
+    def begin_audit(self, audit):
+        if audit.answer == "waiting":
+            drawn = self.by_importance(audit.numbers[:256])
+            audit.mean_belief = sum(map(self.belief, drawn)) / 256.0
+            audit.answer, audit.time, audit.belief = "open", self.time, self.belief(audit.page)
+
+    def end_audit(self, audit, answer):
+        self.begin_audit(audit)
+        audit.answer = answer
+
+    def answer(self, page, changed=None):
+        """End the audits of a page whose fetch found something, or nothing."""
+        answers = {None: "missed", True: "stale", False: "fresh"}
+        for audit in self.pending():
+            if audit.page is page:
+                self.end_audit(audit, answers[changed])
+
+
+@dataclass
+class Audit:
+    page: Page
+    time: float
+    numbers: object
+    answer: str = "waiting"
+    belief: float = math.nan
+    mean_belief: float = math.nan

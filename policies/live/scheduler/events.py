@@ -127,14 +127,16 @@ class Events(PacedScheduler):
         arrays = {name: array[is_used] for name, array in arrays.items()}
         moments = arrays["times"]
         ends = np.minimum(arrays.get("ended", moments), latest)
-        if pages.audits is not None:
-            changed = arrays.get("changed") if status == "ok" else None
-            pages.audits.answer(rows.tolist(), changed)
         if status == "gone":
             self._bury(rows, ends)
         elif status != "ok":
-            until = arrays.get("retry_at", np.full(rows.size, math.nan))
-            failures = rows, np.minimum(moments, latest), ends, until, status == "failed"
+            until, moments = (
+                arrays.get("retry_at", np.full(rows.size, math.nan)),
+                np.minimum(moments, latest),
+            )
+            if pages.audits is not None:
+                pages.audits.answer(rows[moments > pages.choices.failure_time[rows]].tolist())
+            failures = rows, moments, ends, until, status == "failed"
             state = *pages.arguments, pages.values.value
             ignored += int(ready(fail)(*state, *failures, self.time))
         else:
@@ -146,6 +148,8 @@ class Events(PacedScheduler):
     ) -> int:
         """Record new copies of pages, and return the number of ignored older copies."""
         pages, values = self.pages, self.pages.values
+        if pages.audits is not None:
+            pages.audits.answer(rows.tolist(), changed)
         if changed is not None:
             learn(pages, rows, times, changed)
         if not values.apart:

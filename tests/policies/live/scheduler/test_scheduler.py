@@ -18,6 +18,8 @@ from policies.live.scheduler import CrawlScheduler
 from policies.live.scheduler.states import STATES
 from tests.naive.scheduler import Host, NaiveScheduler, Page
 
+ANSWERS = ("fresh", "stale", "missed", "open", "waiting")
+WAITING = ANSWERS.index("waiting")
 COLUMNS = ("importance", "change_rate", "recall", "false_signal_rate")
 
 
@@ -57,9 +59,9 @@ def value_of(name):
 class Both:
     """A scheduler and its twin, which must answer alike."""
 
-    def __init__(self, policy, bandwidth, sources, costs=None, **limits):
+    def __init__(self, policy, bandwidth, sources, costs=None, audit_share=0.0, **limits):
         slack, self.costs = [0.0, 0.3][:sources], costs
-        settings = {"timeout": 1.5, "retry": 0.4}
+        settings = {"timeout": 1.5, "retry": 0.4, "audit_share": audit_share, "seed": 7}
         settings |= {"cap": 30.0, "cap_period": 2.5, "max_cost": 4.0} if costs == "cap" else {}
         self.scheduler = CrawlScheduler(
             policy,
@@ -207,8 +209,9 @@ class Both:
         )
         cost = self.some_costs(rng, 1)
         self.begin([key], cost)
-        old = self.naive.report(key, moment, cost[0])
-        assert self.scheduler.report([key], moment, cost=cost) == old
+        changed = bool(rng.random() < 0.5)
+        old = self.naive.report(key, moment, cost[0], changed)
+        assert self.scheduler.report([key], moment, changed=[changed], cost=cost) == old
         self.naive.look_up()
 
     def fail(self, rng):
@@ -267,6 +270,15 @@ class Both:
             assert tables.choices.cost[rows] == pytest.approx(costs, rel=1e-12)
             assert spending.spend == pytest.approx(self.naive.spend, rel=1e-12, abs=1e-12)
             assert spending.spend_at(self.naive.time) == self.naive.spend_at(self.naive.time)
+        if self.scheduler.audits is not None:
+            records, audits = self.scheduler.audits.records(), self.naive.audits
+            assert [ANSWERS[k] for k in records["answer"]] == [audit.answer for audit in audits]
+            assert records["time"] == pytest.approx([audit.time for audit in audits])
+            begun = records["answer"] != WAITING
+            beliefs = [[audit.belief, audit.mean_belief] for audit in audits]
+            expected = np.array(beliefs).reshape(-1, 2)[begun]
+            assert records["page_belief"][begun] == pytest.approx(expected[:, 0], abs=1e-12)
+            assert records["mean_belief"][begun] == pytest.approx(expected[:, 1], abs=1e-12)
         for name, host in self.naive.hosts.items():
             code = tables.hosts[name]
             assert (choices.busy[code], choices.opens[code]) == (host.busy, host.opens)
@@ -311,15 +323,16 @@ KINDS = {
     sources=st.sampled_from([1, 2]),
     limits=st.sampled_from([{}, {"gap": 0.4}, {"most": 1}, {"gap": 0.2, "most": 2}]),
     costs=st.sampled_from([None, "costs", "cap"]),
+    audit_share=st.sampled_from([0.0, 0.15, 0.7]),
 )
-def test_every_answer_is_that_of_the_twin(seed, policy, sources, limits, costs):
-    play(seed, policy, sources, limits, costs)
+def test_every_answer_is_that_of_the_twin(seed, policy, sources, limits, costs, audit_share):
+    play(seed, policy, sources, limits, costs, audit_share=audit_share)
 
 
-def play(seed, policy, sources, limits, costs, turns=120):
+def play(seed, policy, sources, limits, costs, turns=120, audit_share=0.0):
     """Return the number of fetches of a scheduler and its twin, which must answer alike."""
     rng = np.random.default_rng(seed)
-    both = Both(policy, 10.0, sources, costs, **limits)
+    both = Both(policy, 10.0, sources, costs, audit_share, **limits)
     for _ in range(turns):
         both.time += rng.choice(
             [0.0, rng.exponential(0.1), rng.exponential(1.0)], p=[0.2, 0.7, 0.1]
