@@ -125,7 +125,7 @@ class Audits:
         """Return the freshness of a window; see :meth:`CrawlScheduler.freshness`."""
         records, beliefs = self.records(), "mean_belief" if group is None else "group_belief"
         start, end = -math.inf if since is None else since, math.inf if until is None else until
-        if -math.inf < start < records["time"][0] and self.count > MAX_RECORDS:
+        if self.count > MAX_RECORDS and -math.inf < start < records["time"][0]:
             first = f"the latest {MAX_RECORDS:,} audits begin at {records['time'][0]:g}"
             raise ValueError(f"since must not be before the audits that are kept: {first}")
         if group is not None and group not in self.pages.groups:
