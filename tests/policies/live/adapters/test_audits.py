@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import math
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,18 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
+from scrapy import Request
+
 from crawl_envs.instances.traces import find, load
 from policies.live.adapters.copies import Copies, text_of
 from policies.live.adapters.endpoint import Metrics, endpoint
 from policies.live.adapters.fetches import Answer, Fetches
 from policies.live.adapters.messages import answer_line
+from policies.live.adapters.outages import add_found
 from policies.live.scheduler import CrawlScheduler
 from scripts.live.replayed_web import ReplayedWeb
 from tests.policies.live.adapters.own_site import serving
+from tests.policies.live.adapters.test_scrapy import Loop
 
 DAY, TRACE = 20_000.0, load(find("garden-handbook"))
 RATES = {"u0": 20.0, "u1": 300.0}
@@ -181,6 +186,94 @@ def test_metrics_have_audits_and_promises_where_they_are_used() -> None:
     assert gauges["belief_gap"] == pytest.approx(facts.belief_gap)
     assert gauges["belief_off"] == facts.is_off
     assert [gauges[name] for name in ("promised", "overdue", "late_fetches")] == [2, 0, 0]
+
+
+def audit_answers(loop: Loop) -> list[int]:
+    """Return whether each audit of a crawl found a fresh page, a stale one, or nothing (0, 1, 2)."""
+    assert loop.scheduler.pages.audits is not None
+    return [int(answer) for answer in loop.scheduler.pages.audits.records()["answer"]]
+
+
+def test_each_answer_of_scrapy_ends_an_audit_by_what_it_found(tmp_path: Path) -> None:
+    loop = Loop(tmp_path, RECRAWL_AUDIT_SHARE=1.0)
+    loop.scheduler.enqueue_request(Request("https://a.example/1"))
+    loop.answer(loop.sent(), body="one", ETag='"1"')
+    answers: list[dict[str, Any]] = [{"body": "one"}, {"status": 304}, {"body": "two"}]
+    answers += [{"status": 500}, {"body": "two"}]
+    for answer in answers:
+        loop.answer(loop.sent(100.0), **answer)
+    again = loop.sent(100.0)
+    loop.scheduler.fetches.see_again(again.url)  # its callback failed, now or before
+    assert loop.answer(again, body="two") is not None
+    see = loop.sent(100.0)
+    assert "If-None-Match" not in see.headers
+    loop.scheduler.close("finished")
+    assert audit_answers(loop)[:7] == [0, 0, 1, 2, 0, 0, 3]  # the last is under way
+    names = "freshness", "freshness_low", "freshness_high", "audits", "audits_missed", "belief_off"
+    values = [loop.stats.get_value(f"recrawl/{name}") for name in names]
+    assert values[0] == pytest.approx(0.8)
+    assert 0.0 <= values[1] < 0.8 < values[2] <= 1.0
+    assert values[3:5] == [6, 1]
+
+
+def test_audits_and_promises_of_an_older_folder_change_with_the_settings(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop = Loop(tmp_path, RECRAWL_AUDIT_SHARE=0)
+    for page in "1", "2":
+        loop.scheduler.enqueue_request(Request(f"https://a.example/{page}"))
+    loop.answer(loop.sent(), body="one")
+    assert loop.scheduler.pages.audits is None
+    loop.scheduler.close("finished")
+    assert loop.stats.get_value("recrawl/freshness") is None
+    with caplog.at_level(logging.WARNING):
+        loop = Loop(tmp_path, start=loop.now, RECRAWL_MOST_INTERVAL=600)
+    assert "RECRAWL_AUDIT_SHARE is 0.01 from now on, not 0" in caplog.text
+    assert loop.scheduler.pages.audits.share == 0.01
+    loop.scheduler.enqueue_request(Request("https://a.example/3"))
+    loop.answer(loop.sent(), body="one")
+    overview = loop.scheduler.pages.overview()
+    assert (overview["promised"], overview["overdue"]) == (3, 0)
+    loop.scheduler.close("finished")
+    assert loop.stats.get_value("recrawl/promised") == 3
+    caplog.clear()
+    loop = Loop(tmp_path, start=loop.now)
+    assert caplog.text == ""
+    assert loop.scheduler.pages.overview()["promised"] == 3  # as long as no other is set
+    assert loop.scheduler.pages.describe("https://a.example/3")["most_interval"] == 600 / 86_400
+    loop.scheduler.close("finished")
+    Loop(tmp_path, start=loop.now, RECRAWL_MOST_INTERVAL=1e-9).scheduler.close("finished")
+    assert "RECRAWL_MOST_INTERVAL is not that of 3 pages: most_interval must leave" in caplog.text
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5, "often"])
+def test_bad_shares_of_audits_are_refused(value: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"RECRAWL_AUDIT_SHARE must be in \[0, 1\], got"):
+        Loop(tmp_path, RECRAWL_AUDIT_SHARE=value)
+
+
+def test_pages_that_are_found_get_no_promise_that_cannot_be_kept(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scheduler = CrawlScheduler("RoundRobin", 10.0, most_interval=1.0)
+    assert add_found(scheduler, [f"https://a.example/{k}" for k in range(8)], {}) == 8
+    assert caplog.text == ""
+    assert add_found(scheduler, [f"https://a.example/{k}" for k in range(5, 12)], {}) == 4
+    assert "4 new pages get no promise: most_interval must leave u" in caplog.text
+    assert scheduler.overview()["promised"] == 8
+    assert scheduler.describe("https://a.example/9")["most_interval"] == math.inf
+    with pytest.raises(ValueError, match="importance"):
+        add_found(scheduler, ["https://a.example/z"], {"importance": -1.0})
+
+
+def test_a_line_changes_the_share_of_audits() -> None:
+    scheduler = CrawlScheduler("RoundRobin", 10.0, start=DAY)
+    assert "audit_share must be > 0" in answer_line(scheduler, '{"freshness": {}}')["error"]
+    line = json.dumps({"audit_share": 0.25, "time": DAY + 1.0})
+    assert answer_line(scheduler, line) == {"audit_share": 0.25}
+    assert answer_line(scheduler, '{"freshness": {}}')["audits"] == 0
+    bad = answer_line(scheduler, json.dumps({"audit_share": 2, "time": DAY + 1.0}))
+    assert "audit_share must lie in [0, 1], got 2" in bad["error"]
 
 
 def test_the_page_has_the_band_of_each_day_and_an_alarm_where_the_belief_is_off() -> None:
