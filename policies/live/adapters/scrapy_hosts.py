@@ -152,11 +152,13 @@ class Report:
         for name, count in counts.items():
             what = "hosts" if name == "held" else "pages"
             self.crawler.stats.set_value(f"recrawl/{name}_{what}", count)
+        names = "promised", "overdue", "late_fetches", "most_late"
+        values = {name: overview[name] for name in names if name in overview}
         if self.pages.audits is not None:
             facts = measured(self.pages, since=self.since)
-            overview |= {name: facts[key] for name, key in STATS.items()}
-        for name in {*STATS, "promised", "overdue", "late_fetches", "most_late"} & {*overview}:
-            self.crawler.stats.set_value(f"recrawl/{name}", overview[name])
+            values |= {name: facts[key] for name, key in STATS.items()}
+        for name, value in values.items():
+            self.crawler.stats.set_value(f"recrawl/{name}", value)
         if any(counts.values()) and counts != self.counts:
             words = ", ".join(f"{count} {name}" for name, count in counts.items())
             logger.warning(f"pages that need attention: {words}")

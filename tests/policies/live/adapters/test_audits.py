@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-
 from scrapy import Request
 
 from crawl_envs.instances.traces import find, load
@@ -189,7 +188,7 @@ def test_metrics_have_audits_and_promises_where_they_are_used() -> None:
 
 
 def audit_answers(loop: Loop) -> list[int]:
-    """Return whether each audit of a crawl found a fresh page, a stale one, or nothing (0, 1, 2)."""
+    """Return what each audit of a crawl found: 0 for a fresh page, 1 a stale one, 2 nothing."""
     assert loop.scheduler.pages.audits is not None
     return [int(answer) for answer in loop.scheduler.pages.audits.records()["answer"]]
 
@@ -211,7 +210,7 @@ def test_each_answer_of_scrapy_ends_an_audit_by_what_it_found(tmp_path: Path) ->
     assert audit_answers(loop)[:7] == [0, 0, 1, 2, 0, 0, 3]  # the last is under way
     names = "freshness", "freshness_low", "freshness_high", "audits", "audits_missed", "belief_off"
     values = [loop.stats.get_value(f"recrawl/{name}") for name in names]
-    assert values[0] == pytest.approx(0.8)
+    assert values[0] == pytest.approx(0.8, abs=0.05)  # of five, with what was believed
     assert 0.0 <= values[1] < 0.8 < values[2] <= 1.0
     assert values[3:5] == [6, 1]
 
