@@ -237,7 +237,9 @@ def set_intervals(pages: DurableScheduler, intervals: Mapping[str, float]) -> No
     choices, living = pages.pages.choices, pages.pages.living()
     for name, interval in intervals.items():
         array = choices.least if name == "least_interval" else choices.most_interval
-        rows = living[(array[living] if array.size else math.inf) != interval]
+        rows = living[
+            (array if array.size else np.full_like(choices.least, math.inf))[living] != interval
+        ]
         try:
             if rows.size:
                 pages.update(pages.pages.ids.ids(rows), **{name: interval})
