@@ -236,10 +236,9 @@ def set_intervals(pages: DurableScheduler, intervals: Mapping[str, float]) -> No
     """Set the intervals of all pages; warn of promises that cannot be kept."""
     choices, living = pages.pages.choices, pages.pages.living()
     for name, interval in intervals.items():
-        array = choices.least if name == "least_interval" else choices.most_interval
-        rows = living[
-            (array if array.size else np.full_like(choices.least, math.inf))[living] != interval
-        ]
+        before = choices.least if name == "least_interval" else choices.most_interval
+        before = before[living] if before.size else np.full(living.size, math.inf)
+        rows = living[before != interval]
         try:
             if rows.size:
                 pages.update(pages.pages.ids.ids(rows), **{name: interval})
