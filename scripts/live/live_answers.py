@@ -53,7 +53,7 @@ def answer(
         assert loop is not None
         if scheduler is None:
             messages.take_back(loop, messages.day_of(None))
-            share = 0.0 if loop.audits is None else loop.audits.share
+            share = loop.audits.share if loop.audits else 0.0
             typer.echo(f"{share:g} of the fetches are audits: audit_share changes it", err=True)
         planning.limit_hosts(loop, wanted.limits)
         with polling(loop, feeds, folder) as polls:

@@ -71,8 +71,8 @@ COSTS = {"spend": "Cost of the fetches handed out.", "mean_cost": "Mean cost of 
 COSTS |= {"period_spend": "Spend in this period of the cap.", "cap": "Largest spend of a period."}
 MEASURED = {"freshness_measured": "estimate"} | AUDITED
 OPTIONAL = COSTS | dict.fromkeys(MEASURED, "Of the audits of this day (UTC), as GET /freshness.")
-OPTIONAL |= dict.fromkeys(("promised", "overdue"), "Pages with a longest interval, past it.")
-OPTIONAL |= dict.fromkeys(("late_fetches", "most_late"), "Fetches past it, and the most days.")
+PROMISES = "promised", "overdue", "late_fetches", "most_late"
+OPTIONAL |= dict.fromkeys(PROMISES, "Of the promised longest intervals; see overview.")
 PAGE = Path(__file__).with_name("overview.html")
 ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
 HEADERS = {"Content-Security-Policy": ALLOWED + "connect-src 'self'; frame-ancestors 'none'"}
@@ -157,8 +157,8 @@ class Metrics:
         """Return the history's bin of a time, and fill in the freshness at that time."""
         place = self.history.bin_at(time)
         if "expected" not in place:
-            believed = self.scheduler.overview(time)["freshness"]
-            self.history.note(time, believed, measured_on(self.scheduler, time))
+            place["expected"] = self.scheduler.overview(time)["freshness"]
+            place["measured"] = measured_on(self.scheduler, time)
         return place
 
     def text(self) -> bytes:
@@ -192,7 +192,8 @@ class Metrics:
     def _look(self) -> dict[str, Any]:
         now = day_of(self.now)
         data = overview_of(self.scheduler, now)
-        self.history.note(now, data["freshness"], (data["measured"] or {}).get("day"))
+        day = (data["measured"] or {}).get("day")
+        self.history.bin_at(now).update(expected=data["freshness"], measured=day)
         for number, source in enumerate(data["sources"]):
             labels = {"source": str(number)}
             source["signals"] = int(self.registry.get_sample_value(SIGNALS, labels) or 0)

@@ -34,9 +34,8 @@ or the policy needs none. ``due`` changes nothing. It answers whether the page i
 probability that its copy is ``stale``, and ``next``, the date at which it is due if nothing
 happens, null for never. ``signal`` answers ``unknown``, the urls of unknown pages.
 
-``freshness`` answers what audits measured, :class:`policies.estimators.MeasuredFreshness`;
-``since``, ``until`` and ``group`` may be left out. ``report`` needs ``changed``: else an audit
-counts as ``missed``.
+``freshness`` answers what audits measured, :class:`policies.estimators.MeasuredFreshness`; all its
+names may be left out. An audit counts as ``missed`` if it is reported without ``changed``.
 
 ``cost`` in ``report`` is what the fetches cost, such as their bytes, one number or a list; in
 ``add`` and ``update`` it is what a fetch of the page is expected to cost. ``bandwidth`` is then
@@ -273,8 +272,7 @@ def _freshness(scheduler: Scheduler, message: Message) -> Message:
 def measured(scheduler: Scheduler, **limits: Any) -> dict[str, Any]:
     """Return what audits measured as values of JSON, None for NaN; ``limits`` as in freshness."""
     facts = scheduler.freshness(**limits)
-    bins = [row for row in facts.calibration.tolist() if row[2]]
-    values = facts._asdict() | {"is_off": facts.is_off, "calibration": bins}
+    values = facts._asdict() | {"is_off": facts.is_off, "calibration": facts.calibration.tolist()}
     return {k: None if isinstance(x, float) and math.isnan(x) else x for k, x in values.items()}
 
 

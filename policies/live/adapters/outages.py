@@ -146,10 +146,7 @@ class Outages:
 
 
 def add_found(scheduler: Scheduler, urls: Sequence[str], columns: Mapping[str, Any]) -> int:
-    """Add pages that links or feeds found, if they are not known; return their number.
-
-    They get no promise, with a warning, if the bandwidth cannot keep it.
-    """
+    """Add new pages, with a warning without a promise if it cannot be kept; return their number."""
     about: Any = {"known": "skip", "host": [host_of(url) for url in urls], **columns}
     try:
         return scheduler.add(urls, **about)

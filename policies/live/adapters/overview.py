@@ -45,12 +45,6 @@ class History:
                 merged |= part | {"outcomes": merged["outcomes"] + part["outcomes"]}
         return self.bins.setdefault(int(time // self.width), {"outcomes": Counter()})
 
-    def note(self, time: float, expected: float | None, day: Mapping[str, Any] | None) -> None:
-        """Note the believed freshness at a time, and what was measured on its day so far."""
-        names = "since", "estimate", "low", "high", "believed"
-        measured = None if day is None else {name: day[name] for name in names}
-        self.bin_at(time).update(expected=expected, measured=measured)
-
     def table(self) -> list[dict[str, Any]]:
         """Return the bins in order, each with the ``time`` at which it begins, in days."""
         return [{"time": k * self.width, **part} for k, part in sorted(self.bins.items())]
@@ -83,7 +77,8 @@ def measured_on(scheduler: Scheduler, now: float) -> dict[str, Any] | None:
     if scheduler.audits is None:
         return None
     day, times = float(np.floor(now)), scheduler.audits.records()["time"]
-    return {"since": day} | measured(scheduler, since=max([day, *times[:1].tolist()]))
+    facts = measured(scheduler, since=max([day, *times[:1].tolist()]))
+    return {"since": day, **facts, "calibration": None}  # it needs more audits than of a day
 
 
 def _sources(pages: Any, rows: IntArray) -> list[dict[str, Any]]:

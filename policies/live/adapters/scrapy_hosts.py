@@ -132,10 +132,7 @@ class Turns:
 
 
 class Report:
-    """Warns of pages that need attention, and counts them in stats: ``recrawl/gone_pages``, ..
-
-    ``recrawl/freshness`` and its band are of the audits since the start.
-    """
+    """Warns of pages that need attention, and counts them in stats: ``recrawl/gone_pages``, .."""
 
     def __init__(self, pages: DurableScheduler, crawler: Crawler) -> None:
         self.pages, self.crawler, self.counts = pages, crawler, dict[str, int]()

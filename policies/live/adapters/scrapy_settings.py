@@ -66,9 +66,8 @@ class Options(NamedTuple):
     @property
     def intervals(self) -> dict[str, float]:
         """The least and, if it is set, the longest interval of pages, in days."""
-        longest = {} if self.most_interval is None else {"most_interval": self.most_interval}
-        both = {"least_interval": self.least_interval, **longest}
-        return {name: interval * SECOND for name, interval in both.items()}
+        both = {"least_interval": self.least_interval, "most_interval": self.most_interval}
+        return {name: x * SECOND for name, x in both.items() if x is not None}
 
 
 def decoded(value: Any) -> Any:
@@ -220,7 +219,7 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
     if options.cost or caps:
         unit.write_text(costs)
         pace |= {"cap": options.cap} if caps else {}
-    before = 0.0 if pages.audits is None else pages.audits.share
+    before = pages.audits.share if pages.audits else 0.0
     if before != options.audit_share:
         logger.warning(
             f"RECRAWL_AUDIT_SHARE is {options.audit_share:g} from now on, not {before:g}"
