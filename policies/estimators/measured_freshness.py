@@ -1,22 +1,15 @@
-r"""Freshness that is measured by audits, with a band that holds at all times at once.
+r"""Freshness that is measured by audits, with a band that holds for all numbers of them at once.
 
-An *audit* is a fetch of a page that is drawn at random by importance. Its page is stale, y = 1, or
-fresh, y = 0, and was believed to be stale with probability b. With B, the mean belief of ``DRAWS``
-further pages drawn by importance at the same instant, X = B + y - b has the mean P, the
-importance-weighted share of stale pages, as B and b have the same mean: a control variate.
-
-Let d = y - b, of mean mu given the past, and m in [-1/2, 1/2] a mean of earlier d. For each
-l < 2/3 and both signs, the product over the audits of
-
-    (1 +- l (d - m)) exp(-+ l (mu - m)) exp(+- l (B - E B) - l^2 / (8 DRAWS))
-
-is a nonnegative supermartingale, as 1 + x <= exp x, and by Hoeffding's inequality for B. So is the
-mean of it over several l. By Ville's inequality it is ever above 2 / ALPHA with probability
-ALPHA / 2 at most, which bounds the sum of X - P. (Howard, Ramdas, McAuliffe and Sekhon 2021,
-"Time-uniform, nonparametric, nonasymptotic confidence sequences", Theorem 4, weakens 1 + x by the
-inequality of Fan, Grama and Liu 2015.) P may change in any way. Whether an audit is answered may
-depend on its page, not on later draws; one that is missed counts as fresh for one end of the band
-and as stale for the other.
+An audit fetches a page drawn by importance, which is stale, y = 1, or fresh, y = 0, and was
+believed to be stale with probability b. With B, the mean belief of ``DRAWS`` further such pages at
+the same instant, X = B + y - b has the mean P, the importance-weighted share of stale pages. Let
+d = y - b, mu its mean given the past, and m in [-1/2, 1/2] the mean of earlier d. For each l < 2/3
+the product over audits of (1 +- l (d - m)) exp(-+ l (mu - m)) exp(+- l (B - E B) - l^2 / (8 DRAWS))
+is a supermartingale, by 1 + x <= exp x and Hoeffding's inequality for B. So is its mean over
+several l, which is ever above 2 / ALPHA with probability ALPHA / 2 at most (Ville). This bounds the
+sum of X - P, however P changes. (Theorem 4 of Howard, Ramdas, McAuliffe and Sekhon 2021,
+"Time-uniform, nonparametric, nonasymptotic confidence sequences", has a smaller bound than 1 + x.)
+A missed audit counts as fresh for one end of the band and as stale for the other.
 """
 
 from __future__ import annotations
@@ -28,30 +21,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from crawl_envs.types import BoolArray, FloatArray
+from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import floats
 
 ALPHA, DRAWS, BINS = 0.05, 256, 10
-STEPS = np.arange(-7, 2)
-GRID = np.minimum(0.29 * 2.0**STEPS, 0.58)
-"""The numbers l: bands are narrowest near 1,000 audits of pages of which a tenth is stale."""
-WEIGHTS = np.array([*[0.02] * 7, 0.76, 0.1])
+GRID = 0.58 * 2.0 ** -np.arange(9.0)
+WEIGHTS = np.array([0.1, 0.76, *[0.02] * 7])
+"""The numbers l and their weights, for 1,000 audits of pages of which a tenth is stale."""
 
 
 class MeasuredFreshness(NamedTuple):
-    """The importance-weighted freshness, mean over the instants of n audits, by what they found.
+    """The importance-weighted freshness that audits found, mean over their instants.
 
     Attributes:
-        estimate: the measured freshness; nan without an answered audit.
-        low, high: its band of 95%, which holds for all numbers of audits at once, in [0, 1].
-        believed: the mean of the believed freshness at the same instants; nan without audits.
-        audits: their number, n.
-        missed: the number of those without an answer; they widen the band by missed / audits.
-        gain: width of the band without the beliefs, over that with them.
-        belief_gap: mean over the audits of believed less found freshness; nan as ``estimate``.
-        gap_low, gap_high: its band of 95%; the beliefs are wrong if it does not contain 0.
-        calibration: by the believed probability of a stale page, in tenths that have audits: its
-            mean, the share that was found stale, and the number of answered audits, (bins, 3).
+        estimate: the measured freshness, with its band of 95%, low and high; nan without answers.
+        believed: the mean of the believed freshness at the same instants.
+        audits, missed: number of audits, and of those without an answer.
+        gain: width of the band without beliefs over that with them.
+        belief_gap: believed less measured freshness, with its band of 95%, gap_low and gap_high.
+        calibration: by tenths of the believed probability of a stale page: its mean, the share that
+            was stale, and the number of answered audits, (bins, 3).
     """
 
     estimate: float
@@ -75,69 +64,51 @@ class MeasuredFreshness(NamedTuple):
 def measure_freshness(
     stale: ArrayLike, believed: ArrayLike, mean_belief: ArrayLike, missed: ArrayLike = False
 ) -> MeasuredFreshness:
-    """Return the freshness that n audits measured, in the order in which they were handed out.
+    """Return the freshness that n audits measured, in the order of their draws.
 
     Args:
-        stale: whether the page of each was stale, (n,); of any value where it was missed.
-        believed: the believed probability of that, (n,), 0 for all without beliefs.
-        mean_belief: the mean of it over ``DRAWS`` pages drawn at the same instant, (n,).
-        missed: whether the audit has no answer, (n,) or one for all.
+        stale: whether each page was stale, (n,); any value in [0, 1] where the audit was missed.
+        believed: the believed probability of that, (n,), 0 without beliefs.
+        mean_belief: the mean of it over ``DRAWS`` other pages, (n,).
+        missed: whether the audit has no answer, (n,).
 
-    Raises:
-        ValueError: an array is of another length, or not in [0, 1].
+    Raises ValueError if an array is of another length or not in [0, 1].
     """
     named = {"stale": stale, "believed": believed, "mean_belief": mean_belief, "missed": missed}
-    arrays = {name: np.atleast_1d(floats(name, x, flags=True)) for name, x in named.items()}
-    shape = arrays["stale"].shape
-    for name, array in arrays.items():
-        if (array.shape != shape and name != "missed") or not np.all((array >= 0) & (array <= 1)):
-            raise ValueError(f"{name} must be numbers in [0, 1] of shape {shape}, got {array}")
-    y, b, mean_b, lost = np.broadcast_arrays(*arrays.values())
-    no_answer = lost > 0.5
-    if not y.size:
+    arrays = [np.atleast_1d(floats(name, x, flags=True)) for name, x in named.items()]
+    for name, array in zip(named, arrays, strict=True):
+        if not np.all((array >= 0.0) & (array <= 1.0)):
+            raise ValueError(f"{name} must lie in [0, 1], got {array}")
+    y, b, mean_b, lost = np.broadcast_arrays(*arrays)
+    if y.size == 0:
         nothing = math.nan, 0.0, 1.0, math.nan, 0, 0, math.nan, math.nan, -1.0, 1.0
         return MeasuredFreshness(*nothing, np.zeros((0, 3)))
-    ends = np.where(no_answer, 0.0, y), np.where(no_answer, 1.0, y)
-    lowest, highest = (mean_b.mean() + x for x in _band(ends[0] - b, ends[1] - b, 1.0))
-    low, high = np.clip([1.0 - highest, 1.0 - lowest], 0.0, 1.0).tolist()
-    plain = np.ptp(np.clip(_band(*ends, 0.0), 0.0, 1.0))
-    gap_low, gap_high = _band(ends[0] - b, ends[1] - b, 0.0)
-    gap = float(np.mean((y - b)[~no_answer])) if not no_answer.all() else math.nan
-    belief = 1.0 - float(mean_b.mean())
-    return MeasuredFreshness(
-        *(float(np.clip(belief - gap, low, high)), low, high, belief),
-        *(y.size, int(no_answer.sum()), float(plain / (high - low))),
-        *(gap, gap_low, gap_high, _calibration(y[~no_answer], b[~no_answer])),
-    )
+    is_known, belief = lost < 0.5, float(mean_b.mean())
+    least, largest = np.where(is_known, y, 0.0), np.where(is_known, y, 1.0)
+    bounds = np.array(_band(least - b, largest - b, 1.0))
+    low, high = np.clip(1.0 - belief - bounds[::-1], 0.0, 1.0).tolist()
+    width = np.ptp(np.clip(_band(least, largest, 0.0), 0.0, 1.0))
+    y, b, bins = y[is_known], b[is_known], np.minimum(b[is_known] * BINS, BINS - 1).astype(int)
+    rows = [(b[bins == k].mean(), y[bins == k].mean(), (bins == k).sum()) for k in np.unique(bins)]
+    gap = float(np.mean(y - b)) if y.size else math.nan
+    measured = float(np.clip(1.0 - belief - gap, low, high)), low, high, 1.0 - belief
+    counts = is_known.size, is_known.size - y.size
+    gaps = float(width / (high - low)), gap, *_band(least - arrays[1], largest - arrays[1], 0.0)
+    return MeasuredFreshness(*measured, *counts, *gaps, np.array(rows, float).reshape(-1, 3))
 
 
 def _band(least: FloatArray, largest: FloatArray, draws: float) -> tuple[float, float]:
-    """Return the band of the mean of d, by the least and the largest that each d may be, (n,).
-
-    With ``draws`` 1 it is that of the mean of X less the mean of B.
-    """
-    down, up = _deviation(least, 1.0, draws), _deviation(largest, -1.0, draws)
-    return float(least.mean() - down), float(largest.mean() + up)
+    """Return the band of the mean mu of d, between arrays, (n,); with ``draws`` 1 of X less B."""
+    below, above = _deviation(least, 1.0, draws), _deviation(largest, -1.0, draws)
+    return float(least.mean()) - below, float(largest.mean()) + above
 
 
 def _deviation(d: FloatArray, sign: float, draws: float) -> float:
-    """Return by how much the mean of d may be above the mean of mu, or with sign -1 below it."""
-    count = np.arange(1, d.size + 1)
-    x = sign * (d - np.clip((np.cumsum(d) - d) / count, -0.5, 0.5))
+    """Return by how much the mean of d may be above that of mu, or with sign -1 below it."""
+    x = sign * (d - np.clip((np.cumsum(d) - d) / np.arange(1, d.size + 1), -0.5, 0.5))
     cost = np.array([rate * x.sum() - np.log1p(rate * x).sum() for rate in GRID])
-    cost += draws * d.size * GRID**2 / (8.0 * DRAWS)
+    cost += draws * d.size * GRID**2 / (8.0 * DRAWS) - np.log(WEIGHTS)
     bar = math.log(2.0 / ALPHA)
-
-    def excess(total: float) -> float:
-        return float(np.logaddexp.reduce(GRID * total - cost + np.log(WEIGHTS))) - bar
-
-    largest = float(np.min((bar - np.log(WEIGHTS) + cost) / GRID))
-    return float(brentq(excess, 0.0, 1.0 + largest)) / d.size
-
-
-def _calibration(stale: FloatArray, believed: FloatArray) -> FloatArray:
-    """Return the rows of ``MeasuredFreshness.calibration``."""
-    bins = np.minimum((believed * BINS).astype(np.int64), BINS - 1)
-    some: list[BoolArray] = [bins == k for k in np.unique(bins)]
-    rows = [[believed[which].mean(), stale[which].mean(), which.sum()] for which in some]
-    return np.array(rows, float).reshape(-1, 3)
+    largest = float(np.min((bar + cost) / GRID)) + 1.0
+    root = brentq(lambda total: np.logaddexp.reduce(GRID * total - cost) - bar, 0.0, largest)
+    return float(root) / d.size

@@ -230,8 +230,6 @@ class NaiveScheduler:
     def reset_clock(self, time):
         """Take the clock back: what waits has as long to wait as before."""
         by, self.time = self.time - time, time
-        for audit in self.pending():
-            audit.time -= by
         if time // self.cap_period < self.period:  # what it had spent is not known any more
             self.period, self.period_spend = time // self.cap_period, self.cap
         for page in self.pages.values():
@@ -465,26 +463,26 @@ class NaiveScheduler:
     # Audits
 
     def pending(self):
-        return [audit for audit in self.audits if audit.answer in ("open", "waiting")]
+        return [audit for audit in self.audits if audit.answer in ("open", "drawn")]
 
     def audit(self, count):
         """Hand out the pages that were drawn at random and wait."""
         for audit in self.pending():
-            if audit.time < self.time - self.timeout:
-                self.end_audit(audit, "missed")
+            if not self.time - self.timeout <= audit.time <= self.time:
+                self.answer(audit.page)
         while len(self.audits) < int(self.handed_out * self.audit_share + 1e-9):
             number = np.random.default_rng([self.seed, len(self.audits)]).random(513)
             (page,) = self.by_importance(number[:1])
             self.audits.append(Audit(page, self.time, number[1:]))
         for audit in self.pending():
-            if audit.page.copy is None and audit.answer == "waiting":
+            if audit.page.copy is None and audit.answer == "drawn":
                 self.answer(audit.page, True)
             elif audit.page.state == "sent":
                 self.begin_audit(audit)
         chosen = []
         for audit in self.pending():
             may = audit.page.state == "ready" and self.is_open(audit.page)
-            if audit.answer != "waiting" or not may:
+            if audit.answer != "drawn" or not may:
                 continue
             if len(chosen) == count or self.allowance <= 1.0 - 1e-9:
                 break
@@ -516,7 +514,7 @@ class NaiveScheduler:
         return 1.0 - math.exp(-level)
 
     def begin_audit(self, audit):
-        if audit.answer == "waiting":
+        if audit.answer == "drawn":
             drawn = self.by_importance(audit.numbers[:256])
             audit.mean_belief = sum(map(self.belief, drawn)) / 256.0
             audit.answer, audit.time, audit.belief = "open", self.time, self.belief(audit.page)
@@ -538,6 +536,6 @@ class Audit:
     page: Page
     time: float
     numbers: object
-    answer: str = "waiting"
+    answer: str = "drawn"
     belief: float = math.nan
     mean_belief: float = math.nan

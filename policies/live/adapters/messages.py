@@ -263,9 +263,9 @@ def _freshness(scheduler: Scheduler, message: Message) -> Message:
     limits = message["freshness"]
     if not isinstance(limits, dict):
         raise ValueError(f"freshness must be an object, as {{}}, got {limits!r:.80}")
-    for name, value in limits.items():
+    for name in limits:
         one_of("name in freshness", name, ("since", "until", "group"))
-        limits[name] = value if name == "group" or value is None else day_of(value)
+    limits = {k: x if k == "group" else day_of(x) for k, x in limits.items() if x is not None}
     return measured(scheduler, **limits)
 
 

@@ -17,7 +17,7 @@ from policies.live.scheduler.describing import description, stale, states_at, tr
 from policies.live.scheduler.pacing import Fetch, PacedScheduler
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.price import Price
-from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
+from policies.live.scheduler.states import GONE, NEW, OPEN, PARKED, READY, SENT, STATES, WAITING
 
 LISTED = READY, NEW, SENT, WAITING, PARKED, GONE
 """The states of pages that :meth:`CrawlScheduler.why` counts, in this order."""
@@ -28,16 +28,12 @@ class Asking(PacedScheduler):
 
     Attributes:
         price: the crawl value from which on :meth:`ask` grants a page.
+        audits: the audits, whose ``records()`` are the data of :meth:`freshness`; None without.
     """
 
     pages: PageTables
     price: Price
-
-    @property
-    def audits(self) -> Audits | None:
-        """The audits, whose ``records()`` are the raw data of :meth:`freshness`; None without."""
-        audits: Audits | None = self.pages.audits
-        return audits
+    audits: Audits | None
 
     # The best pages
 
@@ -48,40 +44,30 @@ class Asking(PacedScheduler):
         if count or not len(pages):  # pages that are gone are forgotten in time
             audited = self._audit(count)
             state, now = (*pages.arguments, pages.values.value), self.time
-            rows = rows[audited.size :]
+            rows = rows[len(audited) :]
             rows = rows[: ready(take)(*state, now, rows, self.pace.balance)]
             self._pay(rows)
-            rows = np.append(audited, rows) if audited.size else rows
+            rows = np.append(audited, rows) if audited else rows
             pages.forget()
         return pages.ids.ids(rows)
 
-    def _audit(self, count: int) -> IntArray:
+    def _audit(self, count: int) -> list[int]:
         """Hand out up to ``count`` pages that were drawn for audits; return their rows."""
-        pages, audits, rows = self.pages, self.audits, list[int]()
-        if audits is None or not count:
-            return np.zeros(0, np.int64)
-        audits.draw(self.time)
-        for row in audits.waiting():
-            if len(rows) == count or self.pace.balance < 0.0:
-                break
-            value = ready(value_now)(*pages.arguments, pages.values.value, self.time, row)
-            if not math.isnan(value):
-                self._hand_out(row)
+        state, rows = (*self.pages.arguments, self.pages.values.value), list[int]()
+        for row in self.audits.draw() if self.audits is not None and count else ():
+            allowed = len(rows) < count and self.pace.balance >= 0.0
+            if allowed and not math.isnan(ready(value_now)(*state, self.time, row)):
+                ready(hand_out)(*self.pages.arguments, self.time, row)
+                self._pay(np.array([row]))
                 rows.append(row)
-        return np.array(rows, np.int64)
-
-    def _hand_out(self, row: int) -> None:
-        """Hand out a page that may be fetched now."""
-        if self.audits is not None:
-            self.audits.begin(row)
-        ready(hand_out)(*self.pages.arguments, self.time, row)
-        self._pay(np.array([row]))
+        return rows
 
     def _pay(self, rows: IntArray) -> None:
         """Take the fetches of pages that were handed out of the bandwidth and the cap."""
         spending, choices = self.pace.spending, self.pages.choices
         if self.audits is not None:
             self.audits.fetches += rows.size
+            self.audits.note(rows.tolist(), OPEN)
         if spending is None:
             self.pace.taken += rows.size
             return
@@ -136,17 +122,13 @@ class Asking(PacedScheduler):
         pace.limit(pace.most_saved)
         if pace.is_used_up or pace.is_capped:
             return Fetch(None, pace.ask_again(self._next_chance))
-        if self.audits is not None:
-            self.audits.draw(pace.time)
+        is_drawn = self.audits is not None and row in self.audits.draw()
         value = float(ready(value_now)(*pages.arguments, pages.values.value, pace.time, row))
-        if math.isnan(value) or not (self._grants(value) or self._is_drawn(row)):
+        if math.isnan(value) or not (self._grants(value) or is_drawn):
             return Fetch(None, max(self._chance(row, value), pace.soon))
-        self._hand_out(row)
+        ready(hand_out)(*pages.arguments, pace.time, row)
+        self._pay(np.array([row]))
         return Fetch(page_id, pace.time)
-
-    def _is_drawn(self, row: int) -> bool:
-        """Return whether a page is drawn for an audit, and not handed out yet."""
-        return self.audits is not None and row in self.audits.waiting()
 
     def _grants(self, value: float) -> bool:
         """Return whether :meth:`ask` grants a page of a crawl value; inf: a page without a copy."""
@@ -176,18 +158,13 @@ class Asking(PacedScheduler):
         by the rates of changes and signals; ``state``; ``failures``; ``value``, its crawl value;
         ``due``, the time at which it may be fetched and its value reaches that of the pages
         fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for never); and
-        ``why``, the reason in words; ``cost``, of its next fetch, where fetches have costs; and
-        its ``group``, where pages have groups.
+        ``why``, the reason in words; and ``cost``, of its next fetch, where fetches have costs.
         """
         row = self.pages.row(page_id, gone=True)
         self.pages.allocate()
         has_price = self.price.log is not None and self.pages.values.apart
         price = math.exp(self.price.log or 0.0) if has_price else None
-        facts = description(self.pages, row, self._not_before_clock(time), price)
-        if self.pages.group.size:
-            facts["group"] = [*self.pages.groups][self.pages.group[row]]
-        facts["why"] += "; it is drawn for an audit" * self._is_drawn(row)
-        return facts
+        return description(self.pages, row, self._not_before_clock(time), price)
 
     def why(self) -> str:
         """Return a sentence that says why :meth:`next` has no page now, or that it has one."""
@@ -233,22 +210,17 @@ class Asking(PacedScheduler):
         }
 
     def freshness(
-        self, since: float | None = None, until: float | None = None, group: Any = None
+        self, since: float = -math.inf, until: float = math.inf, group: Any = None
     ) -> MeasuredFreshness:
         """Return the importance-weighted freshness that audits measured, with a band of 95%.
 
-        It is the mean over the instants of the audits, and counts pages without a copy as stale.
-        The band holds for all times ``until`` at once; ``since`` must not be chosen by the data.
-        Audits after the first without an answer yet do not count.
+        It is the mean over the instants of the audits from ``since`` to ``until``, of all pages or
+        of a ``group``; pages without a copy count as stale, and audits from the first on that has
+        no answer yet do not count. The band holds for all ``until`` at once; ``since`` must not
+        depend on what audits found.
 
-        Args:
-            since: time of the first audits, None for the first of the latest 100,000, all kept.
-            until: time of the last ones, None for all.
-            group: the label of the pages, None for all pages.
-
-        Raises:
-            ValueError: an unknown group; audits since then are not kept any more; ``audit_share``
-                is 0.
+        Raises ValueError for an unknown group, if ``since`` is before the latest 100,000 audits,
+        which are kept, and without ``audit_share``.
         """
         if self.audits is None:
             raise ValueError("audit_share must be > 0 for a measured freshness, got 0")

@@ -1,161 +1,137 @@
 """Audits: fetches of pages that are drawn at random by importance, whatever the policy chooses.
 
-After each 1 / share fetches that were handed out, a page is drawn among all that are not gone, by
-importance (all alike if none has any). It comes before all others at the next choice. A page
-without a copy is stale at once, without a fetch; the report of a fetch that is under way answers. A
-page that may not be fetched now waits until it may, and its beliefs are those of that time: where
-they are right, waiting does not bias what is measured. An audit is missed without an answer within
-the timeout after its draw, or after it is handed out; if its page fails, is gone or removed; and if
-its report has no ``changed``.
-
+After each 1 / share fetches a page is drawn among all that are not gone, by importance (all alike
+if none has any), and comes before all others. A page without a copy is stale at once, without a
+fetch; one that is handed out already is answered by its report. One that may not be fetched now
+waits until it may. Its beliefs are those of that time: where they are right, waiting does not bias
+what is measured. An audit is missed if its page fails, is gone or removed, if its report has no
+``changed``, and without an answer within the timeout of its draw, or of when it was handed out.
 Draw k has the random numbers of seed (seed, k): a scheduler that is restored makes the same audits.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from crawl_envs.types import FloatArray, IntArray
 from policies.estimators.measured_freshness import DRAWS, MeasuredFreshness, measure_freshness
 from policies.live.scheduler.describing import stale
 from policies.live.scheduler.pages import PageTables
-from policies.live.scheduler.states import SENT
+from policies.live.scheduler.states import DRAWN, MISSED, OPEN, SENT, STALE
 
-FRESH, STALE, MISSED, OPEN, WAITING = range(5)
-"""The answers of audits: open ones are handed out without an answer yet, waiting ones are not."""
 MAX_RECORDS = 100_000
 """Number of audits that are kept, the latest ones."""
-RECORD = np.dtype([("time", float), ("row", np.int64), ("group", np.int32), ("answer", np.int8)])
-RECORD = np.dtype(RECORD.descr + [(f"{x}_belief", float) for x in ("page", "mean", "group")])
-"""An audit: when it was handed out, its page's row and group, its answer, and the believed
-probability of a stale page: of the page, and means over further draws of all and of its group."""
+BELIEFS = [(f"{name}_belief", float) for name in ("page", "mean", "group")]
+RECORD = np.dtype([("time", float), ("row", int), ("group", np.int32), ("answer", int), *BELIEFS])
+"""An audit: the time of its draw, then of its fetch; the row and the group of its page; its answer;
+the belief that the page is stale, and the means over further draws of all and of its group."""
 
 
 class Audits:
     """The audits of a scheduler's pages: a share of the fetches, drawn with a seed."""
 
     def __init__(self, pages: PageTables, share: float, seed: int) -> None:
-        self.pages, self.share, self.seed = pages, share, seed
-        self.fetches = self.count = 0
+        self.pages, self.share, self.seed, self.fetches, self.count = pages, share, seed, 0, 0
         self._table, self._pending = np.zeros(0, RECORD), dict[int, int]()  # rows by slot
 
     def records(self) -> NDArray[Any]:
         """Return the records of the latest audits, in the order of their draws; see ``RECORD``."""
         return np.roll(self._table[: self.count], -self.count)
 
-    def waiting(self) -> list[int]:
-        """Return the rows of the pages that were drawn and are not handed out yet."""
-        answers, pending = self._table["answer"], self._pending.items()
-        return list(dict.fromkeys(row for slot, row in pending if answers[slot] == WAITING))
-
-    def draw(self, now: float) -> None:
-        """End the audits whose time is over, and draw the pages of those that are due now."""
-        choices, copies = self.pages.choices, self.pages.lazy.pages["last_crawl"]
-        latest, times = now - float(choices.lines["timeout"][0]), self._table["time"]
-        for slot in [slot for slot in self._pending if times[slot] < latest]:
-            self._end(slot, MISSED)
-        while self.count < int(self.fetches * self.share + 1e-9):
+    def draw(self) -> list[int]:
+        """Draw the pages of audits that are due; return the rows of those to hand out."""
+        due = int(self.fetches * self.share + 1e-9)
+        if not self._pending and self.count >= due:
+            return []
+        pages, choices, now = self.pages, self.pages.choices, self.pages.pace.time
+        first, times = now - float(choices.lines["timeout"][0]), self._table["time"]
+        self.note([x for k, x in self._pending.items() if not first <= times[k] <= now], MISSED)
+        while self.count < due:
             if self.count >= self._table.size < MAX_RECORDS:
                 self._table = np.resize(self._table, min(2 * self.count + 64, MAX_RECORDS))
-            (rows, sums, _), slot = self._weights(), self.count % MAX_RECORDS
-            row = int(rows[_places(sums, self._uniform(self.count)[:1], 0, rows.size)][0])
-            self._table[slot] = now, row, 0, WAITING, 0.0, 0.0, 0.0
+            slot, (rows, sums, _) = self.count % MAX_RECORDS, self._weights()
+            row = int(rows[_places(sums, self._uniform(self.count)[:1], 0, rows.size)[0]])
+            self._table[slot] = now, row, 0, DRAWN, 0.0, 0.0, 0.0
             self._pending[slot], self.count = row, self.count + 1
-        for row in self.waiting():
-            if np.isinf(copies[row]):
-                self.answer([row], [True])
-            elif choices.status[row] == SENT and choices.due[row] > now:
-                self.begin(row)
+        rows = np.array([*self._pending.values()], int)
+        self.note(rows[np.isinf(pages.lazy.pages["last_crawl"][rows])].tolist(), STALE)
+        self.note(rows[(choices.status[rows] == SENT) & (choices.due[rows] > now)].tolist(), OPEN)
+        answers, pending = self._table["answer"], self._pending.items()
+        return list(dict.fromkeys(row for slot, row in pending if answers[slot] == DRAWN))
 
-    def begin(self, row: int) -> None:
-        """Record that a page is handed out now."""
-        for slot in [slot for slot, drawn in self._pending.items() if drawn == row]:
-            if self._table["answer"][slot] == WAITING:
+    def measure(self, since: float, until: float, group: Any) -> MeasuredFreshness:
+        """Return the freshness of a window; see :meth:`CrawlScheduler.freshness`."""
+        records, codes = self.records(), self.pages.groups
+        if group is not None and group not in codes:
+            raise ValueError(f"group must be among {[*codes]}, got {group!r}")
+        if self.count > records.size and -np.inf < since < (first := records["time"][0]):
+            raise ValueError(f"since must be at least {first:g}, the first audit kept, got {since}")
+        records = records[(records["time"] >= since) & (records["time"] <= until)]
+        records = records if group is None else records[records["group"] == codes[group]]
+        records = records[np.cumsum(records["answer"] >= OPEN) == 0]
+        beliefs = (
+            records["page_belief"],
+            records["mean_belief" if group is None else "group_belief"],
+        )
+        return measure_freshness(records["answer"] == STALE, *beliefs, records["answer"] == MISSED)
+
+    def note(self, rows: list[int], answers: ArrayLike) -> None:
+        """Note the answers of fetches that ended now, or that pages are handed out, OPEN."""
+        for slot, row in [(k, row) for k, row in self._pending.items() if row in rows]:
+            if self._table["answer"][slot] == DRAWN:
                 self._believe(slot)
-                self._table["answer"][slot] = OPEN
-
-    def answer(self, rows: list[int], changed: Sequence[bool] | None = None) -> None:
-        """End the audits of pages by whether they had changed; None if that is not known."""
-        for slot in [slot for slot, row in self._pending.items() if row in rows]:
-            is_stale = changed is not None and changed[rows.index(self._pending[slot])]
-            self._end(slot, MISSED if changed is None else STALE if is_stale else FRESH)
-
-    def _end(self, slot: int, answer: int) -> None:
-        """Set the answer of a pending audit."""
-        if self._table["answer"][slot] == WAITING:
-            self._believe(slot)
-        self._table["answer"][slot] = answer
-        del self._pending[slot]
+            answer = np.broadcast_to(answers, len(rows))[rows.index(row)]
+            self._table["answer"][slot] = answer
+            if answer != OPEN:
+                del self._pending[slot]
 
     def _believe(self, slot: int) -> None:
-        """Record the time, and the group and the beliefs of a drawn page at that time."""
+        """Record the time, and a page's group and beliefs at that time."""
         (rows, sums, groups), row = self._weights(), self._pending[slot]
-        group = self.pages.group[row] if groups.size else 0
-        low, high = np.searchsorted(groups, [group, group + 1]) if groups.size else (0, rows.size)
+        group, now = self.pages.group[row], self.pages.pace.time
         number = slot + (self.count - 1 - slot) // MAX_RECORDS * MAX_RECORDS
         uniform = self._uniform(number)[1:].reshape(2, DRAWS)
-        places = _places(sums, uniform[0], 0, rows.size), _places(sums, uniform[1], low, high)
-        drawn = np.append(rows[np.concatenate(places)], row)
-        beliefs = stale(self.pages, drawn, self.pages.pace.time)
-        beliefs = np.zeros(drawn.size) if beliefs is None else beliefs
-        means = beliefs[:DRAWS].mean(), beliefs[DRAWS:-1].mean()
-        self._table[slot] = self.pages.pace.time, row, group, WAITING, beliefs[-1], *means
+        places = _places(sums, uniform[0], 0, rows.size)
+        within = _places(sums, uniform[1], *np.searchsorted(groups, [group, group + 1]))
+        believed = stale(self.pages, np.r_[rows[places], rows[within], row], now)
+        b = np.zeros(2 * DRAWS + 1) if believed is None else believed
+        self._table[slot] = now, row, group, 0, b[-1], b[:DRAWS].mean(), b[DRAWS:-1].mean()
 
     def _uniform(self, number: int) -> FloatArray:
         """Return the random numbers of a draw: for its page, and for two mean beliefs."""
         return np.random.default_rng([self.seed, number]).random(1 + 2 * DRAWS)
 
-    def _weights(self) -> tuple[IntArray, FloatArray, IntArray]:
+    def _weights(self) -> Any:
         """Return the rows of pages by group, the sums of importance before each, and the groups."""
         pages = self.pages
         if pages.drawn_from is None:
-            rows, groups = pages.living(), pages.group
-            rows = rows[np.argsort(groups[rows], kind="stable")] if groups.size else rows
+            rows = pages.living()
+            rows = rows[np.argsort(pages.group[rows], kind="stable")]
             weights = pages.columns["importance"][rows]
             sums = np.append(0.0, np.cumsum(weights if weights.any() else weights + 1.0))
-            pages.drawn_from = rows, sums, groups[rows] if groups.size else groups
+            pages.drawn_from = rows, sums, pages.group[rows]
         return pages.drawn_from
 
-    def measure(self, since: float | None, until: float | None, group: Any) -> MeasuredFreshness:
-        """Return the freshness of a window; see :meth:`CrawlScheduler.freshness`."""
-        records, beliefs = self.records(), "mean_belief" if group is None else "group_belief"
-        start, end = -math.inf if since is None else since, math.inf if until is None else until
-        if self.count > MAX_RECORDS and -math.inf < start < records["time"][0]:
-            first = f"the latest {MAX_RECORDS:,} audits begin at {records['time'][0]:g}"
-            raise ValueError(f"since must not be before the audits that are kept: {first}")
-        if group is not None and group not in self.pages.groups:
-            raise ValueError(f"group must be among {[*self.pages.groups]}, got {group!r}")
-        inside = (records["time"] >= start) & (records["time"] <= end)
-        if group is not None:
-            inside &= records["group"] == self.pages.groups[group]
-        records = records[inside]
-        records = records[np.cumsum(records["answer"] >= OPEN) == 0]
-        is_stale, missed = records["answer"] == STALE, records["answer"] == MISSED
-        return measure_freshness(is_stale, records["page_belief"], records[beliefs], missed)
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the state as arrays by name."""
+        numbers = np.array([self.share, self.seed, self.fetches, self.count])
+        return {"numbers": numbers, "records": self._table[: self.count]}
 
-    def turn_back(self, by: float) -> None:
-        """Move the times of pending audits back."""
-        self._table["time"][list(self._pending)] -= by
-
-    def state(self) -> tuple[dict[str, Any], NDArray[Any]]:
-        """Return values and the table of records for :meth:`restore`."""
-        names = "share", "seed", "fetches", "count"
-        return {name: getattr(self, name) for name in names}, self._table[: self.count]
-
-    def restore(self, values: dict[str, Any], table: NDArray[Any]) -> None:
-        """Load what :meth:`state` returned."""
-        vars(self).update(values)
-        self._table, order = table.copy(), np.roll(np.arange(table.size), -self.count)
-        order = order[table["answer"][order] >= OPEN]
-        self._pending = dict(zip(order.tolist(), table["row"][order].tolist(), strict=True))
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Load what :meth:`arrays` returned."""
+        self.share, self._table = float(arrays["numbers"][0]), arrays["records"]
+        self.seed, self.fetches, self.count = map(int, arrays["numbers"][1:])
+        slots = [k % MAX_RECORDS for k in range(self.count - self._table.size, self.count)]
+        open_slots = [k for k in slots if self._table["answer"][k] >= OPEN]
+        self._pending = {k: int(self._table["row"][k]) for k in open_slots}
 
 
 def _places(sums: FloatArray, uniform: FloatArray, low: int, high: int) -> IntArray:
     """Return the places in ``[low, high)`` of uniform numbers, by the sums of weights before."""
     numbers = sums[low] + uniform * (sums[high] - sums[low])
-    return np.clip(np.searchsorted(sums, numbers, side="right") - 1, low, high - 1)
+    places: IntArray = np.searchsorted(sums, numbers, side="right") - 1
+    return np.clip(places, low, high - 1)

@@ -18,6 +18,7 @@ from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.reading import Ids, as_ids, read
 from policies.live.scheduler.reports import fail, give_back
 from policies.live.scheduler.signal_log import count_signals
+from policies.live.scheduler.states import MISSED
 
 
 class Events(PacedScheduler):
@@ -130,12 +131,11 @@ class Events(PacedScheduler):
         if status == "gone":
             self._bury(rows, ends)
         elif status != "ok":
-            until, moments = (
-                arrays.get("retry_at", np.full(rows.size, math.nan)),
-                np.minimum(moments, latest),
-            )
+            until = arrays.get("retry_at", np.full(rows.size, math.nan))
+            moments = np.minimum(moments, latest)
             if pages.audits is not None:
-                pages.audits.answer(rows[moments > pages.choices.failure_time[rows]].tolist())
+                is_first = moments > pages.choices.failure_time[rows]
+                pages.audits.note(rows[is_first].tolist(), MISSED)
             failures = rows, moments, ends, until, status == "failed"
             state = *pages.arguments, pages.values.value
             ignored += int(ready(fail)(*state, *failures, self.time))
@@ -149,7 +149,7 @@ class Events(PacedScheduler):
         """Record new copies of pages, and return the number of ignored older copies."""
         pages, values = self.pages, self.pages.values
         if pages.audits is not None:
-            pages.audits.answer(rows.tolist(), changed)
+            pages.audits.note(rows.tolist(), MISSED if changed is None else changed)
         if changed is not None:
             learn(pages, rows, times, changed)
         if not values.apart:

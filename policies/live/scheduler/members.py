@@ -51,8 +51,8 @@ class Members(PacedScheduler):
             known: whether ids of existing pages are an error, or are skipped.
             importance: requests per unit of time or another weight, >= 0, (n,) or a number.
             host: the host of each page, any label, (n,) or one for all; None for no limits.
-            group: a label of each page, by which :meth:`CrawlScheduler.freshness` is asked, (n,) or
-                one for all; None or "" for none.
+            group: the label of each page for :meth:`CrawlScheduler.freshness`, (n,) or one for all;
+                None or "" for none.
             last_crawl: time of an existing copy, (n,) or a number; None or NaN without a copy.
             least_interval: least time from a copy to the next fetch, >= 0, (n,) or a number.
             cost: expected cost of a fetch of each page, > 0, in units of the bandwidth, (n,) or a
@@ -88,7 +88,8 @@ class Members(PacedScheduler):
             pages.learner.begin(fresh, arrays, names)
             if returning.size:
                 pages.write_learned(returning)
-        pages.set_groups(rows, visit_arrays.pop("group", None))
+        if "group" in visit_arrays:
+            pages.set_groups(rows, visit_arrays["group"])
         self._write_visits(rows, visit_arrays)
         give_costs(pages, rows, costs, rows[~is_back])
         pages.admit(rows[np.argsort(-arrays["importance"], kind="stable")])
@@ -110,13 +111,14 @@ class Members(PacedScheduler):
         pages, rows = self.pages, self.pages.rows(ids)
         arrays = read(columns, rows.size, pages.num_sources)
         intervals, costs = arrays.pop("least_interval", None), arrays.pop("cost", None)
-        if "group" in arrays:
-            pages.set_groups(rows, arrays.pop("group"))
+        groups = arrays.pop("group", None)
         unknown = [name for name in arrays if name not in pages.columns]
         if unknown:
             raise ValueError(f"{', '.join(unknown)} must be given when pages are added")
+        pages.drawn_from = None
+        if groups is not None:
+            pages.set_groups(rows, groups)
         if arrays:
-            pages.drawn_from = None
             changed = pages.columns_at(rows) | arrays
             pages.write(rows, changed, pages.parameters(changed))
             if pages.learner is not None and set(arrays) & set(LEARNED):
@@ -158,8 +160,7 @@ class Members(PacedScheduler):
         """
         labels, pages = as_ids(ids), self.pages
         _, rows = pages.known(labels)
-        gone = rows[pages.are_gone(rows)]
-        pages.drawn_from = None
+        gone, pages.drawn_from = rows[pages.are_gone(rows)], None
         pages.lazy.pages["counted"][gone] = 0.0
         if pages.learner is not None and gone.size:
             pages.write_learned(gone)

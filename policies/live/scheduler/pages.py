@@ -26,6 +26,7 @@ from policies.live.scheduler.states import (
     ABSENT,
     COST_FIELDS,
     GONE,
+    MISSED,
     NO_LIMIT,
     READY,
     SENT,
@@ -40,8 +41,8 @@ from policies.live.scheduler.states import (
 OPTIONAL_ARRAYS = {f"columns.{name}" for name in COLUMNS} | {
     f"learner.{name}" for name in PageLearner(1.0, 0).arrays()
 }
-OPTIONAL_ARRAYS |= {"audits.records", "pages.group"}
-OPTIONAL_ARRAYS |= {"search.rates", *(f"choices.{name}" for name in COST_FIELDS)}
+OPTIONAL_ARRAYS |= {"audits.numbers", "audits.records", "pages.group", "search.rates"}
+OPTIONAL_ARRAYS |= {*(f"choices.{name}" for name in COST_FIELDS)}
 """Names of the arrays of a saved state that only some schedulers have."""
 
 
@@ -70,13 +71,12 @@ class PageTables:
         hosts: numbers of hosts by label; ``host_limits`` are the limits of future hosts.
         gaps: by source, the time from which and until which signals were lost.
         learner: beliefs about the pages; None if nothing is learned.
-        audits: the audits of pages; None without.
-        drawn_from: what these draw from; None after changes of pages.
-        groups: codes of groups by label; ``group`` has those of pages, (rows,), if there are any.
+        audits: the audits of pages, None without; ``drawn_from``, what they draw from, or None.
+        groups: codes of groups by label; ``group`` has those of pages, (rows,).
     """
 
     audits: Any = None
-    drawn_from: tuple[IntArray, FloatArray, IntArray] | None = None
+    drawn_from: Any = None
 
     def __init__(self, policy: Any, num_sources: int, pace: Pace, learns: bool) -> None:
         self.pace = pace
@@ -85,11 +85,10 @@ class PageTables:
             raise ValueError("learn must be False but for index policies")
         self.columns: dict[str, FloatArray] = {}
         self.hosts: dict[Any, int] = {}
-        self.groups: dict[Any, int] = {"": 0}
-        self.group: IntArray = np.zeros(0, np.int64)
         self.host_limits: dict[str, float] = {"gap": 0.0, "most": NO_LIMIT}
         self.gaps: dict[int, tuple[float, float]] = {}
         self.num_sources, room = num_sources, self.ids.capacity
+        self.groups, self.group = dict[Any, int]({"": 0}), np.zeros(room, np.int32)
         self.learner = PageLearner(1.0, room, num_sources) if learns else None
         self.allocated = False
         lengths = {"m": room, "H": LEAST_ROOM, "Q": LEAST_ROOM + 1, "E": LEAST_ROOM}
@@ -155,8 +154,8 @@ class PageTables:
     ) -> None:
         """Mark pages whose fetches ended at ``ends`` as gone ``until`` a time, or as absent."""
         if self.audits is not None:
-            self.audits.answer(rows.tolist())
-        self.drawn_from = None
+            self.audits.note(rows.tolist(), MISSED)
+        self.drawn_from, self.group[rows] = None, 0
         times = np.full(rows.size, -np.inf) if ends is None else ends
         ready(dismiss)(*self.arguments, rows, times, until)
         self.allocated &= self.values.apart
@@ -198,8 +197,6 @@ class PageTables:
         choices.due[waits] = np.maximum(choices.retry_at, earliest)[waits]
         sort_heap(choices.due, choices.due_page, choices.due_place)
         sort_heap(choices.opening, choices.opening_host, choices.opening_place)
-        if self.audits is not None:
-            self.audits.turn_back(by)
         self.gaps = {k: (min(since, now), min(end, now)) for k, (since, end) in self.gaps.items()}
         self.restore(*self.state())
 
@@ -214,16 +211,11 @@ class PageTables:
             getattr(self.choices, name)[count : len(self.hosts)] = limit
         return np.array([self.hosts[name] for name in names], np.int64)
 
-    def set_groups(self, rows: IntArray, labels: NDArray[Any] | None) -> None:
-        """Set the groups of pages by label, (n,); None for that of pages without a label."""
-        self.drawn_from = None
-        if labels is not None and not self.group.size:
-            self.group = np.zeros(self.choices.status.size, np.int64)
-        for label in () if labels is None else dict.fromkeys(labels.tolist()):
+    def set_groups(self, rows: IntArray, labels: NDArray[Any]) -> None:
+        """Set the group of each page by its label, (n,)."""
+        for label in labels.tolist():
             self.groups.setdefault(label, len(self.groups))
-        if self.group.size:
-            codes = 0 if labels is None else [self.groups[label] for label in labels.tolist()]
-            self.group[rows] = codes
+        self.drawn_from, self.group[rows] = None, [self.groups[label] for label in labels.tolist()]
 
     # Columns and values
 
@@ -346,11 +338,10 @@ class PageTables:
             self.lazy = lazy_with_room(self.lazy, room, max(width, columns))
         self.arguments = choices_table(self.choices), lazy_table(self.lazy)
         if "m" in more:
+            self.group = np.append(self.group, np.zeros(room - rows, np.int32))
             for name, column in self.columns.items():
                 self.columns[name] = np.zeros((*column.shape[:-1], room))
                 self.columns[name][..., :rows] = column
-            if self.group.size:
-                self.group = np.append(self.group, np.zeros(room - rows, np.int64))
             if self.learner is not None:
                 self.learner.make_room(room)
 
@@ -370,12 +361,9 @@ class PageTables:
         }
         groups |= {"columns": self.columns, "ids": self.ids.arrays(), "search": search}
         groups["learner"] = {} if self.learner is None else self.learner.arrays()
-        groups["pages"] = {"group": self.group} if self.group.size else {}
-        if self.group.size:
-            values["groups"] = list(self.groups)
-        if self.audits is not None:
-            values["audits"], records = self.audits.state()
-            groups["audits"] = {"records": records}
+        if len(self.groups) > 1:
+            values["groups"], groups["pages"] = list(self.groups), {"group": self.group}
+        groups["audits"] = {} if self.audits is None else self.audits.arrays()
         arrays = {f"{key}.{name}": a for key, group in groups.items() for name, a in group.items()}
         return values, arrays
 
@@ -387,13 +375,13 @@ class PageTables:
             groups[group][field] = array.copy()
         self.hosts = {name: code for code, name in enumerate(values["hosts"])}
         self.host_limits = dict(values["host_limits"])
-        self.groups = {name: code for code, name in enumerate(values.get("groups", [""]))}
-        self.group = groups["pages"].get("group", self.group)
-        if self.audits is not None:
-            self.audits.restore(values["audits"], groups["audits"]["records"])
         self.gaps = {source: (since, until) for source, (since, until) in values["gaps"]}
         self.ids, self.columns = PageIds.from_arrays(groups["ids"]), groups["columns"]
         room = groups["choices"]["status"].size
+        self.groups = {name: code for code, name in enumerate(values.get("groups", [""]))}
+        self.group = groups["pages"].get("group", np.zeros(room, np.int32))
+        if self.audits is not None:
+            self.audits.restore(groups["audits"])
         self.choices = Choices(**new_choices({})._asdict() | groups["choices"])
         if groups["learner"]:
             self.learner = PageLearner.from_arrays(groups["learner"])

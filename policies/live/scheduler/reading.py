@@ -105,8 +105,7 @@ amounts = partial(numbers, least=0.0)
 """Read finite numbers >= 0 as (n,)."""
 READERS: dict[str, Callable[..., NDArray[Any]]] = {
     **dict.fromkeys(COLUMNS, column_of),
-    "host": labels,
-    "group": labels,
+    **dict.fromkeys(("host", "group"), labels),
     "last_crawl": partial(numbers, gaps=True),
     "least_interval": amounts,
     "times": numbers,

@@ -85,9 +85,8 @@ class CrawlScheduler(Members, Events, Asking):
         cap_period: length of the periods [k, k + 1) * cap_period, > 0.
         max_cost: largest cost of a fetch, > 0. If a report has a larger one, it counts in full, and
             as ``overcharged`` in :meth:`overview`.
-        audit_share: share of the fetches that are audits, in [0, 1]: of pages that are drawn at
-            random by importance, from which :meth:`freshness` is measured (:mod:`.audits`).
-        seed: seed of these draws, >= 0.
+        audit_share: share of the fetches, in [0, 1], of pages drawn at random by importance, which
+            measure :meth:`freshness` (:mod:`.audits`); ``seed``, >= 0, is that of the draws.
 
     Raises:
         ValueError: an argument is out of its range or of another type.
@@ -130,8 +129,8 @@ class CrawlScheduler(Members, Events, Asking):
         lines["skew"], lines["keep_gone"] = quantity("skew", skew), quantity("keep_gone", keep_gone)
         self.pages.choices.slack[:] = amounts("resolution", resolution, self.num_sources) + skew
         self.price = Price(self.pace, new_share)
-        audit_share, seed = share("audit_share", audit_share), whole("seed", seed, 0)
-        self.pages.audits = Audits(self.pages, audit_share, seed) if audit_share else None
+        audits = self.pages, share("audit_share", audit_share), whole("seed", seed, 0)
+        self.audits = self.pages.audits = Audits(*audits) if audit_share else None
         if spending is not None:
             begin_costs(self.pages, spending)
 
@@ -156,10 +155,10 @@ class CrawlScheduler(Members, Events, Asking):
         audit_share: float | None = None,
     ) -> None:
         """Change settings from a time on; another ``audit_share`` forgets the audits before."""
-        before = 0.0 if self.pages.audits is None else self.pages.audits.share
+        before = self.audits.share if self.audits else 0.0
         if audit_share is not None and share("audit_share", audit_share) != before:
-            audits = Audits(self.pages, audit_share, int(abs(time))) if audit_share else None
-            self.pages.audits = audits
+            audits = self.pages, audit_share, int(abs(time))
+            self.audits = self.pages.audits = Audits(*audits) if audit_share else None
         settings = {"timeout": timeout, "retry": retry}
         changes = {k: quantity(k, x, above=0.0) for k, x in settings.items() if x is not None}
         self.pace.change(time, bandwidth, burst, cap)
@@ -209,8 +208,7 @@ class CrawlScheduler(Members, Events, Asking):
         """
         values, arrays = state
         settings: Any = {"num_sources": values.get("num_sources"), "learn": values.get("learns")}
-        if "audits" in values:
-            settings["audit_share"] = values["audits"]["share"]
+        settings["audit_share"] = float(arrays.get("audits.numbers", [0.0])[0])
         name = values.get("policy")
         if policy is None and name not in POLICIES:
             raise ValueError(f"policy must be given where that of the state is {name!r}")

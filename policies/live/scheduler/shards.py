@@ -55,8 +55,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         durable: as for :class:`DurableScheduler`.
         balance: time between two exchanges of shares; None for half of that in which every page
             could be crawled once; ``inf`` for equal shares.
-        **settings: the other arguments of :class:`CrawlScheduler`, but not ``learn``, nor
-            ``keep_gone``.
+        **settings: the other arguments of :class:`CrawlScheduler` except ``learn``,
+            ``keep_gone`` and ``audit_share``.
 
     Raises:
         ValueError: as for :class:`CrawlScheduler`; an unknown backend; a folder of another number
@@ -78,13 +78,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         balance: float | None = None,
         **settings: Any,
     ) -> None:
-        for name in {"learn", "keep_gone"} & set(settings):
-            raise ValueError(f"{name} must be left out: shards do not learn")
-        if settings.get("audit_share"):
-            raise ValueError(
-                f"audit_share must be left out of shards, got {settings['audit_share']}: each "
-                "would measure its own pages; audit with a scheduler of its own for each part"
-            )
+        for name in {"learn", "keep_gone", "audit_share"} & set(settings):
+            raise ValueError(f"{name} must be left out: shards neither learn nor audit")
         first = CrawlScheduler(policy, bandwidth, **settings)  # each shard begins as it does
         super().__init__(Pace(bandwidth, first.time, first.burst))
         self._spendings: dict[int, dict[str, Any]] = {}

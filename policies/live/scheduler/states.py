@@ -32,6 +32,8 @@ from crawl_envs.types import FloatArray, IntArray
 
 ABSENT, READY, SENT, WAITING, PARKED, NEW, GONE = range(7)
 STATES = "absent", "ready", "sent", "waiting", "parked", "new", "gone"
+FRESH, STALE, MISSED, OPEN, DRAWN = range(5)
+"""The answers of audits; open ones are handed out and have none yet, drawn ones are not."""
 NO_LIMIT = int(np.iinfo(np.int32).max)
 LINE = 0
 """Number of the queue of new pages; queue h + 1 has the parked pages of host h."""

@@ -20,7 +20,7 @@ from crawl_envs.types import FloatArray
 from policies.estimators import MeasuredFreshness, measure_freshness
 from policies.live.logs.imputation import Changes
 from policies.live.scheduler import CrawlScheduler
-from policies.live.scheduler.audits import STALE
+from policies.live.scheduler.states import STALE
 from scripts.experiments.figures import Axis, Frame, Series, dots
 from scripts.experiments.measures import simulated_logs
 from scripts.present.experiment import Experiment, measure_settings
