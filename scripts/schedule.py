@@ -104,8 +104,8 @@ def main(options: ScheduleOptions) -> None:
         policy = "RoundRobin" if unrated else "GreedyNCIS" if signals else "Greedy"
     if options.live and options.recheck_gone is not None:
         raise ValueError("recheck-gone must be left out with --live: report a page to restore it")
-    of_live = "cap", "cap_period", "max_cost", "audit_share"
-    caps = {name: getattr(options, name) for name in of_live}
+    live = "cap", "cap_period", "max_cost", "audit_share"
+    caps = {name: getattr(options, name) for name in live}
     for name in {"port", "feed", "learn", "folder", "poll", *caps} & changed(options).keys():
         if not options.live:
             raise ValueError(f"{name} must be left out without --live")

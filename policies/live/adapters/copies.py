@@ -32,8 +32,7 @@ META = re.compile(rb"<meta\b[^>]{0,256}?\bcharset\s*=\s*[\"']?(?!utf-?16|utf-?32
 class Copy(NamedTuple):
     """The last copy of a page: validators (as Latin-1), hash, and its request as JSON (``parser``).
 
-    A part is None if it is not known. The callback of a page that is not ``processed`` sees its
-    next fetch in any case; the hash still says whether the page has changed.
+    A part is None if it is not known. A page that is not ``processed`` counts as new once more.
     """
 
     etag: str | None = None

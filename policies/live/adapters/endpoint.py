@@ -54,13 +54,7 @@ from policies.live.adapters.messages import (
     date_of,
     day_of,
 )
-from policies.live.adapters.overview import (
-    History,
-    feeds_of,
-    measured_on,
-    overview_of,
-    without_login,
-)
+from policies.live.adapters.overview import History, audits_on, feeds_of, overview_of, without_login
 from policies.live.scheduler.ids import LONGEST_TEXT
 
 JSON, SIGNALS = "application/json", "crawl_signals_total"
@@ -158,7 +152,7 @@ class Metrics:
         place = self.history.bin_at(time)
         if "expected" not in place:
             place["expected"] = self.scheduler.overview(time)["freshness"]
-            place["measured"] = measured_on(self.scheduler, time)
+            place["measured"] = audits_on(self.scheduler, time)
         return place
 
     def text(self) -> bytes:
@@ -166,7 +160,7 @@ class Metrics:
         values = self.scheduler.overview(day_of(self.now))
         if (spending := self.scheduler.pace.spending) is not None:
             values |= {"mean_cost": spending.mean, "cap": spending.cap}
-        if (day := measured_on(self.scheduler, day_of(self.now))) is not None:
+        if (day := audits_on(self.scheduler, day_of(self.now))) is not None:
             values |= {name: day[key] for name, key in MEASURED.items()}
         for name in OPTIONAL.keys() & values.keys() - self.gauges.keys():
             self.gauges[name] = Gauge(name, OPTIONAL[name], **self.about)

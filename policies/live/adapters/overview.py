@@ -55,7 +55,7 @@ def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
     with scheduler.lock:
         pages, rows, now = scheduler.pages, scheduler.pages.living(), max(now, scheduler.time)
         probability = stale(pages, rows, now)
-        facts, day = scheduler.overview(now), measured_on(scheduler, now)
+        facts, day = scheduler.overview(now), audits_on(scheduler, now)
         return {
             **facts,
             "measured": None if day is None else {"day": day, "all": measured(scheduler)},
@@ -72,7 +72,7 @@ def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
         }
 
 
-def measured_on(scheduler: Scheduler, now: float) -> dict[str, Any] | None:
+def audits_on(scheduler: Scheduler, now: float) -> dict[str, Any] | None:
     """Return what the latest audits measured on the day (UTC) so far; None without audits."""
     if scheduler.audits is None:
         return None

@@ -221,9 +221,7 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
         pace |= {"cap": options.cap} if caps else {}
     before = pages.audits.share if pages.audits else 0.0
     if before != options.audit_share:
-        logger.warning(
-            f"RECRAWL_AUDIT_SHARE is {options.audit_share:g} from now on, not {before:g}"
-        )
+        logger.warning(f"RECRAWL_AUDIT_SHARE is now {options.audit_share:g}, not {before:g}")
     pages.configure(now, bandwidth=options.bandwidth, **pace)
     if table is not None and new is None:  # those that are new in it
         page_tables.add_pages(pages, table, page_tables.living(table), now, known="skip")
@@ -273,9 +271,7 @@ def open_table(options: Options) -> Any:
     if table.cost is not None and not options.cost:
         raise ValueError("RECRAWL_COST must be set where RECRAWL_PAGES has a column cost")
     if options.most_interval and getattr(table, "most_interval", None) is not None:
-        raise ValueError(
-            "RECRAWL_MOST_INTERVAL must be unset where RECRAWL_PAGES has most_interval"
-        )
+        raise ValueError("RECRAWL_MOST_INTERVAL must be unset: RECRAWL_PAGES has most_interval")
     for feed, source in options.feeds.items():
         if table.sources and source >= len(table.sources):
             raise ValueError(

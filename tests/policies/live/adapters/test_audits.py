@@ -227,7 +227,7 @@ def test_audits_and_promises_of_an_older_folder_change_with_the_settings(
     assert loop.stats.get_value("recrawl/freshness") is None
     with caplog.at_level(logging.WARNING):
         loop = Loop(tmp_path, start=loop.now, RECRAWL_MOST_INTERVAL=600)
-    assert "RECRAWL_AUDIT_SHARE is 0.01 from now on, not 0" in caplog.text
+    assert "RECRAWL_AUDIT_SHARE is now 0.01, not 0" in caplog.text
     assert loop.scheduler.pages.audits.share == 0.01
     loop.scheduler.enqueue_request(Request("https://a.example/3"))
     loop.answer(loop.sent(), body="one")
