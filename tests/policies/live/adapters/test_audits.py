@@ -16,12 +16,13 @@ from scrapy import Request
 
 from crawl_envs.instances.traces import find, load
 from policies.live.adapters.copies import Copies, text_of
-from policies.live.adapters.endpoint import Metrics, endpoint
+from policies.live.adapters.endpoint import Metrics, endpoint, page_to_watch
 from policies.live.adapters.fetches import Answer, Fetches
 from policies.live.adapters.messages import answer_line
 from policies.live.adapters.outages import add_found
 from policies.live.scheduler import CrawlScheduler
 from scripts.live.replayed_web import ReplayedWeb
+from tests.browser import emulate, wait
 from tests.policies.live.adapters.own_site import serving
 from tests.policies.live.adapters.test_scrapy import Loop
 
@@ -293,3 +294,28 @@ def test_the_page_has_the_band_of_each_day_and_an_alarm_where_the_belief_is_off(
         assert widths[-1] < 0.5 * widths[0]
         metrics.now = DAY + 1.5  # of the next day there is no audit yet
         assert metrics.overview()["measured"]["day"]["estimate"] is None
+
+
+@pytest.mark.parametrize(("factor", "alarms"), [(1.0, 0), (4.0, 1)])
+def test_a_browser_shows_the_band_and_the_alarm(factor: float, alarms: int, driver: Any) -> None:
+    metrics = Metrics(scheduler := audited(most_interval=30.0))
+    metrics.now = crawl(scheduler, 900, factor)
+    with serving(page_to_watch(metrics)) as address:
+        for width, scheme in ((390, "dark"), (1280, "light")):
+            emulate(driver, width=width, scheme=scheme)
+            driver.get(address.replace("127.0.0.1", "localhost"))
+            wait(driver, "document.documentElement.dataset.ready === 'yes'")
+            assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+            alarm = driver.find_element("id", "alarm")
+            assert alarm.is_displayed() == bool(alarms)
+            assert alarm.text.startswith("The belief is off: " * alarms)
+            figures = driver.find_element("id", "figures").text
+            assert "measured freshness" in figures
+            assert "of 2 with a promised interval" in figures
+            assert len(driver.find_elements("css selector", "#freshness polygon")) == 1
+            assert len(driver.find_elements("css selector", "#freshness polyline")) == 3
+            bins = scheduler.freshness().calibration
+            assert len(driver.find_elements("css selector", "#calibration circle")) == len(bins)
+        driver.get("about:blank")
+    errors = [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+    assert [entry for entry in errors if "favicon" not in entry["message"]] == []
