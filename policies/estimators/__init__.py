@@ -24,7 +24,8 @@ Functions, arrays in, arrays out:
 
 :class:`CrawlHistories` stores the last crawls of every page.
 
-Public modules: change_rates, count_priors, gamma_beliefs, histories, moments, source_times.
+Public modules: change_rates, count_priors, gamma_beliefs, histories, measured_freshness, moments,
+source_times.
 """
 
 from policies.estimators.change_rates import RateFit, fit_change_rates

@@ -467,6 +467,8 @@ class NaiveScheduler:
 
     def audit(self, count):
         """Hand out the pages that were drawn at random and wait."""
+        if not self.present():
+            return []
         for audit in self.pending():
             if not self.time - self.timeout <= audit.time <= self.time:
                 self.answer(audit.page)

@@ -67,7 +67,7 @@ class Asking(PacedScheduler):
         spending, choices = self.pace.spending, self.pages.choices
         if self.audits is not None:
             self.audits.fetches += rows.size
-            self.audits.note(rows.tolist(), OPEN)
+            self.audits.note(rows, OPEN)
         if spending is None:
             self.pace.taken += rows.size
             return

@@ -49,7 +49,8 @@ class Audits:
             return []
         pages, choices, now = self.pages, self.pages.choices, self.pages.pace.time
         first, times = now - float(choices.lines["timeout"][0]), self._table["time"]
-        self.note([x for k, x in self._pending.items() if not first <= times[k] <= now], MISSED)
+        for row in [row for k, row in self._pending.items() if not first <= times[k] <= now]:
+            self.note(np.array([row]), MISSED)
         while self.count < due:
             if self.count >= self._table.size < MAX_RECORDS:
                 self._table = np.resize(self._table, min(2 * self.count + 64, MAX_RECORDS))
@@ -57,11 +58,14 @@ class Audits:
             row = int(rows[_places(sums, self._uniform(self.count)[:1], 0, rows.size)[0]])
             self._table[slot] = now, row, 0, DRAWN, 0.0, 0.0, 0.0
             self._pending[slot], self.count = row, self.count + 1
-        rows = np.array([*self._pending.values()], int)
-        self.note(rows[np.isinf(pages.lazy.pages["last_crawl"][rows])].tolist(), STALE)
-        self.note(rows[(choices.status[rows] == SENT) & (choices.due[rows] > now)].tolist(), OPEN)
-        answers, pending = self._table["answer"], self._pending.items()
-        return list(dict.fromkeys(row for slot, row in pending if answers[slot] == DRAWN))
+        answers = self._table["answer"]
+        for row in [row for slot, row in self._pending.items() if answers[slot] == DRAWN]:
+            if np.isinf(pages.lazy.pages["last_crawl"][row]):
+                self.note(np.array([row]), STALE)
+            elif choices.status[row] == SENT and choices.due[row] > now:
+                self.note(np.array([row]), OPEN)
+        drawn = [row for slot, row in self._pending.items() if answers[slot] == DRAWN]
+        return list(dict.fromkeys(drawn))
 
     def measure(self, since: float, until: float, group: Any) -> MeasuredFreshness:
         """Return the freshness of a window; see :meth:`CrawlScheduler.freshness`."""
@@ -79,41 +83,42 @@ class Audits:
         )
         return measure_freshness(records["answer"] == STALE, *beliefs, records["answer"] == MISSED)
 
-    def note(self, rows: list[int], answers: ArrayLike) -> None:
+    def note(self, rows: IntArray, answers: ArrayLike) -> None:
         """Note the answers of fetches that ended now, or that pages are handed out, OPEN."""
         for slot, row in [(k, row) for k, row in self._pending.items() if row in rows]:
             if self._table["answer"][slot] == DRAWN:
                 self._believe(slot)
-            answer = np.broadcast_to(answers, len(rows))[rows.index(row)]
+            answer = np.broadcast_to(answers, rows.size)[rows == row][0]
             self._table["answer"][slot] = answer
             if answer != OPEN:
                 del self._pending[slot]
 
     def _believe(self, slot: int) -> None:
         """Record the time, and a page's group and beliefs at that time."""
-        (rows, sums, groups), row = self._weights(), self._pending[slot]
-        group, now = self.pages.group[row], self.pages.pace.time
+        (rows, sums, starts), row, now = self._weights(), self._pending[slot], self.pages.pace.time
+        group = self.pages.group[row]
         number = slot + (self.count - 1 - slot) // MAX_RECORDS * MAX_RECORDS
-        uniform = self._uniform(number)[1:].reshape(2, DRAWS)
-        places = _places(sums, uniform[0], 0, rows.size)
-        within = _places(sums, uniform[1], *np.searchsorted(groups, [group, group + 1]))
-        believed = stale(self.pages, np.r_[rows[places], rows[within], row], now)
-        b = np.zeros(2 * DRAWS + 1) if believed is None else believed
-        self._table[slot] = now, row, group, 0, b[-1], b[:DRAWS].mean(), b[DRAWS:-1].mean()
+        numbers = self._uniform(number)[1:].reshape(2, DRAWS)
+        ranges = [(0, rows.size), starts[group : group + 2]][: len(self.pages.groups)]
+        places = [_places(sums, x, *ends) for x, ends in zip(numbers, ranges, strict=False)]
+        believed = stale(self.pages, np.append(rows[np.concatenate(places)], row), now)
+        b = np.zeros(2 * DRAWS) if believed is None else believed
+        self._table[slot] = now, row, group, 0, b[-1], b[:DRAWS].mean(), b[-DRAWS - 1 : -1].mean()
 
     def _uniform(self, number: int) -> FloatArray:
         """Return the random numbers of a draw: for its page, and for two mean beliefs."""
         return np.random.default_rng([self.seed, number]).random(1 + 2 * DRAWS)
 
     def _weights(self) -> Any:
-        """Return the rows of pages by group, the sums of importance before each, and the groups."""
+        """Return the rows of pages by group, the importance before each, and where groups start."""
         pages = self.pages
         if pages.drawn_from is None:
             rows = pages.living()
             rows = rows[np.argsort(pages.group[rows], kind="stable")]
             weights = pages.columns["importance"][rows]
             sums = np.append(0.0, np.cumsum(weights if weights.any() else weights + 1.0))
-            pages.drawn_from = rows, sums, pages.group[rows]
+            starts = np.searchsorted(pages.group[rows], np.arange(len(pages.groups) + 1))
+            pages.drawn_from = rows, sums, starts
         return pages.drawn_from
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -135,7 +135,7 @@ class Events(PacedScheduler):
             moments = np.minimum(moments, latest)
             if pages.audits is not None:
                 is_first = moments > pages.choices.failure_time[rows]
-                pages.audits.note(rows[is_first].tolist(), MISSED)
+                pages.audits.note(rows[is_first], MISSED)
             failures = rows, moments, ends, until, status == "failed"
             state = *pages.arguments, pages.values.value
             ignored += int(ready(fail)(*state, *failures, self.time))
@@ -149,7 +149,7 @@ class Events(PacedScheduler):
         """Record new copies of pages, and return the number of ignored older copies."""
         pages, values = self.pages, self.pages.values
         if pages.audits is not None:
-            pages.audits.note(rows.tolist(), MISSED if changed is None else changed)
+            pages.audits.note(rows, MISSED if changed is None else changed)
         if changed is not None:
             learn(pages, rows, times, changed)
         if not values.apart:

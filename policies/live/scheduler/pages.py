@@ -154,7 +154,7 @@ class PageTables:
     ) -> None:
         """Mark pages whose fetches ended at ``ends`` as gone ``until`` a time, or as absent."""
         if self.audits is not None:
-            self.audits.note(rows.tolist(), MISSED)
+            self.audits.note(rows, MISSED)
         self.drawn_from, self.group[rows] = None, 0
         times = np.full(rows.size, -np.inf) if ends is None else ends
         ready(dismiss)(*self.arguments, rows, times, until)

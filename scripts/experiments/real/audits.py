@@ -1,9 +1,8 @@
 """Test the band of the freshness that audits measure, on crawls whose true freshness is known.
 
-A scheduler makes 100,000 fetches of pages that change by a simulated law or as recorded, and one in
-a hundred is an audit. Pages are crawled every two days on average. The band is compared at every
-audit with the true running mean. Beliefs have the true rates of changes (in the record, those of
-its days), or three times or a third of them.
+A scheduler makes 100,000 fetches, a crawl of every page in two days on average, of which a
+hundredth are audits. At every audit the band is compared with the true running mean. Beliefs have
+the true rates of changes (in the record, those of its days), three times or a third of them.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
 from crawl_envs.types import FloatArray
-from policies.estimators import MeasuredFreshness, measure_freshness
+from policies.estimators import measure_freshness
 from policies.live.logs.imputation import Changes
 from policies.live.scheduler import CrawlScheduler
 from policies.live.scheduler.states import STALE
@@ -53,8 +52,7 @@ def changed_pages(
     days, order = 2.0 * fetches / trace.num_pages, rng.permutation(trace.num_pages)
     time = (trace.change_time + rng.random() * trace.days) % trace.days * (days / trace.days)
     changes = Changes(order[trace.change_page], time)
-    counts = np.bincount(changes.page, minlength=order.size)
-    return changes, (counts + 0.5) / days, days
+    return changes, (np.bincount(changes.page, minlength=order.size) + 0.5) / days, days
 
 
 def crawl(
@@ -64,14 +62,15 @@ def crawl(
     rng = np.random.default_rng([seed, LAWS.index(law)])
     changes, rate, days = changed_pages(rng, law, pages, fetches)
     weight, order = rng.pareto(tail, rate.size) + 1.0, np.argsort(changes.time, kind="stable")
-    bandwidth = fetches / days
-    scheduler = CrawlScheduler(
-        "Greedy", bandwidth, timeout=1.0, burst=2.0, audit_share=share, seed=seed
+    settings: dict[str, Any] = {"timeout": 1.0, "burst": 2.0, "audit_share": share, "seed": seed}
+    scheduler, stale = (
+        CrawlScheduler("Greedy", fetches / days, **settings),
+        np.zeros(rate.size, bool),
     )
-    ids, stale = np.arange(rate.size), np.zeros(rate.size, np.bool_)
-    scheduler.add(ids, importance=weight, change_rate=factor * rate, last_crawl=0.0)
+    columns = {"importance": weight, "change_rate": factor * rate}
+    scheduler.add(np.arange(rate.size), last_crawl=0.0, **columns)
     fresh, at_audits = [], list[float]()
-    times = BATCH / bandwidth * np.arange(1, fetches // BATCH + 1)
+    times = BATCH / (fetches / days) * np.arange(1, fetches // BATCH + 1)
     parts = np.split(order, np.searchsorted(changes.time[order], times))
     for time, part in zip(times, parts, strict=False):
         stale[changes.page[part]] = True
@@ -89,23 +88,25 @@ def audited(seed: int, **settings: Any) -> Mapping[str, float]:
     """Return whether the band of a crawl has the true freshness at every audit, and its width."""
     scheduler, truth, fresh = crawl(seed, 0.01, **settings)
     assert scheduler.audits is not None
-    records = scheduler.audits.records()
-    arrays = records["answer"] == STALE, records["page_belief"], records["mean_belief"]
-    means, is_inside = np.cumsum(truth) / np.arange(1, truth.size + 1), list[bool]()
+    records, is_inside = scheduler.audits.records(), list[bool]()
+    stale, believed, mean = (
+        records["answer"] == STALE,
+        records["page_belief"],
+        records["mean_belief"],
+    )
+    means = np.cumsum(truth) / np.arange(1, truth.size + 1)
     for count in range(1, truth.size + 1):
-        band = measure_freshness(*(array[:count] for array in arrays))
+        band = measure_freshness(stale[:count], believed[:count], mean[:count])
         is_inside.append(band.low <= means[count - 1] <= band.high)
-    last: MeasuredFreshness = scheduler.freshness()
-    variance = max(last.estimate * (1.0 - last.estimate), 1.0 / last.audits) / last.audits
-    _, _, fresh_without = crawl(seed, 0.0, **settings)
-    error = np.mean(arrays[2] + arrays[0] - arrays[1]) - (1.0 - means[-1])
-    spread = np.std(arrays[2] + arrays[0] - arrays[1]) / np.sqrt(last.audits)
+    found, last = mean + stale - believed, scheduler.freshness()
+    variance = max(last.estimate * (1.0 - last.estimate), 1.0 / last.audits)
     return {
         METRIC: float(all(is_inside)),
         WIDTH: (last.high - last.low) / 2.0,
-        NORMAL: 1.96 * float(np.sqrt(variance)),
+        NORMAL: 1.96 * float(np.sqrt(variance / last.audits)),
         **{GAIN: last.gain, ALARM: float(last.is_off), "freshness": float(means[-1])},
-        **{ERROR: float(error / spread), COST: fresh_without - fresh},
+        ERROR: float((found - 1.0 + truth).mean() / (np.std(found) / np.sqrt(last.audits))),
+        COST: crawl(seed, 0.0, **settings)[2] - fresh,
     }
 
 

@@ -26,6 +26,7 @@ from policies.live.scheduler.files import (
     write_records,
 )
 
+STALE, MISSED, OPEN = 1, 2, 3
 HOSTS = [f"host{k}" for k in range(3)]
 
 KNOWN = {"change_rate": 1.0, "recall": 0.3, "false_signal_rate": 0.2, "last_crawl": 0.0}
@@ -39,7 +40,7 @@ def begun(folder):
 
 
 def new_scheduler(policy="GreedyNCIS"):
-    return CrawlScheduler(policy, bandwidth=20.0, timeout=0.8)
+    return CrawlScheduler(policy, bandwidth=20.0, timeout=0.8, audit_share=0.3, seed=4)
 
 
 def calls(seed, count):
@@ -55,6 +56,7 @@ def calls(seed, count):
             host = rng.choice(HOSTS, 12) if rng.random() < 0.7 else None
             rates = {"change_rate": rng.random(12), "recall": 0.5, "false_signal_rate": 0.2}
             copies = np.where(rng.random(12) < 0.5, now - 1.0, np.nan)
+            rates["group"] = None if turn % 2 else ["a", "b", "c"] * 4
             yield "add", {"ids": ids, "host": host, "last_crawl": copies - 1.0, **rates}
         elif turn % 23 == 0:
             yield "remove", {"ids": [int(known[0])]}  # refused if it is removed already
@@ -80,7 +82,8 @@ def calls(seed, count):
         elif turn % 7 == 0:
             yield "next", {"time": now}
         elif turn % 4 == 0:
-            yield "report", {"ids": known, "times": now - rng.random(4) / 9.0}
+            changed = rng.random(4) < 0.5 if turn % 8 else None
+            yield "report", {"ids": known, "times": now - rng.random(4) / 9.0, "changed": changed}
         else:
             yield "next_batch", {"time": now + 1.0, "count": int(rng.choice([1, 2, 12]))}
             now += 1.0
@@ -109,6 +112,10 @@ def test_it_goes_on_after_every_start(tmp_path, policy):
             durable.close()
             durable = DurableScheduler(tmp_path)
     assert len(durable) == len(plain) > 100
+    assert same(state_of(durable.scheduler), state_of(plain))
+    assert {*plain.audits.records()["answer"].tolist()} >= {STALE, MISSED, OPEN}
+    for group in (None, "b"):
+        assert str(durable.freshness(group=group)) == str(plain.freshness(group=group))
     assert len(list(tmp_path.glob("journal-*"))) == len(list(tmp_path.glob("snapshot-*"))) == 1
     durable.close()
 
@@ -188,6 +195,8 @@ def same(one, other):
         "search.counted",
         "ids.keys",
         "columns.recall",
+        "audits.numbers",
+        "audits.records",
     )
     return all(np.array_equal(one.arrays[name], other.arrays[name]) for name in names)
 
