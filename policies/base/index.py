@@ -5,18 +5,22 @@ Where crawls have costs, it is the value per unit of cost.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crawl_envs.compiled.compiling import ready
+from crawl_envs.compiled.promises import no_promises
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Problem, Tracker
-from crawl_envs.types.arguments import real
+from crawl_envs.types.arguments import check_domain, floats, real
 from crawl_envs.types.compiled_policies import CompiledIndex
 from policies.base.live import is_complete
 from policies.base.policy import CrawlPolicy, Pages
+from policies.values.promises import promise_table
 from policies.values.ranking import (
     best_pages,
     counts_at_unknown_age,
@@ -47,25 +51,66 @@ class IndexPolicy(CrawlPolicy):
             if crawls have costs; None for the single best page.
         believed: a function that maps the problem to the one that the policy assumes, for example
             with estimated parameters; None for the problem as revealed.
+        most_interval: longest time from a page's copy to its next crawl, > 0, inf for none, (m,) or
+            one for all: pages that are due by it come before all others. The least bandwidth of the
+            episode counts, and hidden costs count as 1 (:mod:`policies.values.promises`).
+        most_rounds: instead, the same in units of m / R, with costs sum c / R.
 
     Raises:
-        ValueError: a threshold that is not a number, or in another form; when an episode starts,
-            missing parameters.
+        ValueError: a threshold that is not a number, or in another form; an interval not > 0; when
+            an episode starts, missing parameters, or promises that no schedule keeps.
     """
 
     reads_columns = True
     delay_window: float = 0.0
     threshold: float | None = None
     believed: Callable[[Problem], Problem] | None = None
+    promise: FloatArray | None = None
 
     def __init__(
         self,
         *,
         threshold: float | None = None,
         believed: Callable[[Problem], Problem] | None = None,
+        most_interval: ArrayLike | None = None,
+        most_rounds: ArrayLike | None = None,
     ) -> None:
         self.threshold = None if threshold is None else real("threshold", threshold)
         self.believed = believed
+        if most_interval is not None and most_rounds is not None:
+            raise ValueError(f"most_rounds must be None with most_interval, got {most_rounds!r}")
+        self.promise_name = "most_interval" if most_rounds is None else "most_rounds"
+        promise = most_interval if most_rounds is None else most_rounds
+        if promise is not None:
+            self.reads_columns = False  # which do not show the bandwidth
+            self.promise = floats(self.promise_name, promise)
+            check_domain(self.promise_name, self.promise[np.isfinite(self.promise)])
+            if not (self.promise > 0.0).all():
+                raise ValueError(f"{self.promise_name} must be > 0, inf for none, got {promise!r}")
+
+    def promises(self, problem: Problem) -> FloatArray:
+        """Return the table of promises to the pages of a problem, (m, 3), or (0, 3) without any.
+
+        In the form ``refresh`` slots last as long whatever is crawled: crawls cost 1, or with a
+        threshold nothing. Raises ValueError for promises that cannot be kept.
+        """
+        if self.promise is None or not np.isfinite(self.promise).any():
+            return no_promises()
+        bandwidth = min(problem.bandwidth, *(rate for _, rate in problem.bandwidth_steps), math.inf)
+        if self.promise.shape not in ((), (problem.num_pages,)) or not bandwidth > 0.0:
+            raise ValueError(
+                f"{self.promise_name} must be one for all pages or have shape "
+                f"({problem.num_pages},), and needs a known bandwidth, got shape "
+                f"{self.promise.shape} and bandwidth {bandwidth}"
+            )
+        cost, action = np.ones(problem.num_pages), self.form.action
+        if problem.cost is not None and action != "refresh":
+            cost = problem.cost
+        unit = cost.sum() / bandwidth if self.promise_name == "most_rounds" else 1.0
+        wait = (self.form.batch if action == "scores" else cost.max()) / bandwidth
+        cost = cost if self.threshold is None else 0.0 * cost
+        intervals = np.broadcast_to(self.promise * unit, cost.shape)
+        return promise_table(self.promise_name, intervals, cost, bandwidth, wait)
 
     @abstractmethod
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:
@@ -90,7 +135,7 @@ class IndexPolicy(CrawlPolicy):
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledIndex:
         """Return the compiled value and its table; ``slots`` and ``rng`` are not used."""
-        pages = problem.num_pages
+        pages, promises = problem.num_pages, self.promises(problem)
         if self.believed is not None:
             problem = self.believed(problem)
         self.require(problem)
@@ -110,7 +155,7 @@ class IndexPolicy(CrawlPolicy):
             )
         weight = self._signal_weight(problem) if self.uses_signals else ignore_signal
         weight = None if weight is None else ready(weight)
-        return CompiledIndex(ready(value), table, self.delay_window, weight)
+        return CompiledIndex(ready(value), table, self.delay_window, weight, promises)
 
     def start(self, pages: Pages) -> None:
         """Compute the table of an episode's pages, and the weights of the signals so far."""
@@ -172,7 +217,7 @@ class SignalPolicy(IndexPolicy):
         delay_window: signals that arrive within this time of a crawl of their page (or of time 0,
             when every page counts as crawled) are not counted (Busa-Fekete et al., Appendix C).
             It needs logs, and is exact from the episode's start on.
-        **settings: ``threshold`` and ``believed``, as for :class:`IndexPolicy`.
+        **settings: as for :class:`IndexPolicy`.
     """
 
     uses_signals = True

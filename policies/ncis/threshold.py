@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray, IntArray, Problem, Tracker
-from crawl_envs.types.arguments import real
+from crawl_envs.types.arguments import amounts
 from crawl_envs.types.compiled_policies import CompiledThresholds, ThresholdRule
 from crawl_envs.types.evidence import signal_evidence, signal_time
 from policies import solvers
@@ -41,7 +42,7 @@ class ThresholdNCIS(CrawlPolicy):
     freshness at the measured crawl rate.
 
     Args:
-        floor: least crawl rate of each page, in crawls per unit time, >= 0.
+        floor: least crawl rate of each page, in crawls per unit time, >= 0, (m,), or a number.
 
     Raises:
         ValueError: when an episode starts, as for :func:`policies.solvers.ncis`, or where
@@ -51,8 +52,8 @@ class ThresholdNCIS(CrawlPolicy):
     needs = SIGNAL_MODEL
     acts = ()
 
-    def __init__(self, *, floor: float = 0.0) -> None:
-        self.floor = real("floor", floor, least=0.0)
+    def __init__(self, *, floor: ArrayLike = 0.0) -> None:
+        self.floor = amounts("floor", floor)
 
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledThresholds:
         """Return the rules of ``problem``, one per step of its bandwidth; ``slots`` is not used.

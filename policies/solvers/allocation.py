@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray, Instance, Problem
-from crawl_envs.types.arguments import page_arrays
+from crawl_envs.types.arguments import check_domain, page_arrays, per_page
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,18 @@ def source_parameters(problem: Instance | Problem) -> tuple[FloatArray, ...]:
         for share, rate in zip(np.atleast_2d(recall), np.atleast_2d(false_rate), strict=True)
     ]
     return importance, change_rate, *(np.stack(arrays) for arrays in zip(*sources, strict=True))
+
+
+def checked_floor(floor: ArrayLike, cost: FloatArray, bandwidth: float) -> FloatArray:
+    """Return least crawl rates of pages, (m,); ValueError if the bandwidth does not pay them."""
+    floors = per_page("floor", floor, cost.size)
+    check_domain("floor", floors)
+    if not floors @ cost <= bandwidth * (1.0 + 1e-12):
+        raise ValueError(
+            f"floor must cost at most the bandwidth, {bandwidth:g}, got crawl rates that cost "
+            f"{floors @ cost:g}; a floor of all pages can be {bandwidth / cost.sum():g}"
+        )
+    return floors
 
 
 def normalised(importance: FloatArray) -> FloatArray:

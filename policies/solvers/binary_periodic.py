@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,14 +11,18 @@ from numpy.typing import ArrayLike
 from crawl_envs.compiled.compiling import compiled
 from crawl_envs.types import BoolArray, FloatArray
 from crawl_envs.types.arguments import page_arrays, quantity
-from policies.solvers.allocation import Allocation, normalised
+from policies.solvers.allocation import Allocation, checked_floor, normalised
 from policies.solvers.crawl_cost import columns_and_cost, in_crawls
 from policies.solvers.multiplier import BLOCK, allocate
 from policies.values.lambert import fast_interval, pieces
 
 
 def binary_periodic(
-    importance: ArrayLike, change_rate: ArrayLike, bandwidth: float, cost: ArrayLike | None = None
+    importance: ArrayLike,
+    change_rate: ArrayLike,
+    bandwidth: float,
+    cost: ArrayLike | None = None,
+    floor: ArrayLike = 0.0,
 ) -> Allocation:
     """Return crawl rates that maximise freshness for pages crawled at even intervals.
 
@@ -32,6 +37,7 @@ def binary_periodic(
         change_rate: changes per unit time, >= 0, shape (m,), or a scalar.
         bandwidth: cost of all crawls per unit time, > 0.
         cost: c, the cost of a crawl of each page, > 0, shape (m,), or a scalar; None for 1.
+        floor: least crawl rate of each page, >= 0, shape (m,), or a scalar.
 
     Returns:
         Rates that spend the bandwidth (all zero when no page of any importance changes), with
@@ -39,11 +45,24 @@ def binary_periodic(
 
     Raises:
         ValueError: an argument is negative or not finite, a cost is 0, all importance is zero,
-            shapes disagree.
+            shapes disagree, the floors cost more than the bandwidth.
     """
     weight, change, costs = columns_and_cost(cost, importance=importance, change_rate=change_rate)
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
-    return in_crawls(solve_periodic(normalised(weight), change * costs, bandwidth), costs)
+    floors = checked_floor(floor, costs, bandwidth)
+    weight, change, least = normalised(weight), change * costs, floors * costs
+    held = np.zeros(weight.size, np.bool_)
+    while True:  # pages below their floors stay there, as less bandwidth for the others costs more
+        rest = bandwidth - float(least[held].sum())
+        free = np.where(held | (rest <= bandwidth * 1e-12), 0.0, weight)
+        allocation = solve_periodic(free, change, rest)
+        below = ~held & (allocation.rates < least)
+        if not below.any():
+            break
+        held |= below
+    rates = np.where(held, least, allocation.rates)
+    allocation = replace(allocation, rates=rates, objective=_share_fresh(weight, change, rates))
+    return in_crawls(allocation, costs, floors)
 
 
 def solve_periodic(weight: FloatArray, change_rate: FloatArray, bandwidth: float) -> Allocation:

@@ -40,10 +40,12 @@ def columns_and_cost(cost: ArrayLike | None, **columns: ArrayLike) -> tuple[Floa
     return page_arrays(**arrays, cost=costs)
 
 
-def in_crawls(allocation: Allocation, cost: FloatArray | None, floor: float = 0.0) -> Allocation:
+def in_crawls(
+    allocation: Allocation, cost: FloatArray | None, floor: FloatArray | float = 0.0
+) -> Allocation:
     """Return a solution in crawls per unit time, given one whose rates are spending per unit time.
 
-    Rates are divided by ``cost``, (m,), and are at least ``floor``, in spite of rounding.
+    Rates are divided by ``cost``, (m,), and are at least ``floor`` in spite of rounding.
     Thresholds are multiplied by ``cost``. A cost of None is 1.
     """
     if cost is None:

@@ -10,7 +10,7 @@ import numpy as np
 from numba import types
 
 from crawl_envs.compiled.compiling import SIGNAL_WEIGHT, VALUE, compiled, ready
-from crawl_envs.compiled.promises import value_of
+from crawl_envs.compiled.promises import DUE, value_of
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiled_policies import UNDEFINED, CompiledIndex
 
@@ -59,15 +59,6 @@ def page_values(
         if alive[page]:
             values[page] = value_of(value, parameters, promises, page, elapsed[page], signals[page])
     return values
-
-
-@compiled(types.int64(types.float64[::1]))
-def first_undefined(values: FloatArray) -> int:
-    """Return the index of the first page whose value is NaN; -1 if no value is NaN."""
-    for page in range(values.size):
-        if math.isnan(values[page]):
-            return page
-    return -1
 
 
 @compiled(
@@ -167,19 +158,18 @@ def best_pages(
     value = pointer(index.value) if elapsed.size < MAX_POINTER_PAGES else index.value
     arguments = (value, index.parameters, index.promises, elapsed, signals, alive)
     several = form == "scores" and batch > 1
-    threshold = threshold if form == "refresh" else None
-    if not several and threshold is None:
+    bar = math.inf if threshold is None else min(threshold, DUE)
+    if not several and (form != "refresh" or threshold is None):
         page = ready(best_page)(*arguments)
         if page < 0:
             raise ValueError(UNDEFINED.format(-1 - page))
         return np.array([page])
     values = ready(page_values)(*arguments)
-    undefined = ready(first_undefined)(values)
-    if undefined >= 0:
-        raise ValueError(UNDEFINED.format(undefined))
+    if np.isnan(values).any():
+        raise ValueError(UNDEFINED.format(np.isnan(values).argmax()))
     if several:
         return largest_pages(values, alive, batch)
-    return np.flatnonzero(alive & (values >= threshold))
+    return np.flatnonzero(alive & (values >= bar))
 
 
 def largest_pages(values: FloatArray, alive: BoolArray, count: int) -> IntArray:

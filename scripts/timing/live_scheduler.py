@@ -81,7 +81,7 @@ def scheduler_tasks(pages: int) -> Tasks:
     policy: Any = family()
     form = policy.compile(instance.problem(), 0, np.random.default_rng(0))
     elapsed = np.random.default_rng(2).random(pages) / CRAWLS_PER_PAGE
-    state = elapsed, np.floor(elapsed), np.ones(pages, np.bool_)
+    state = form.promises, elapsed, np.floor(elapsed), np.ones(pages, np.bool_)
     return {
         "scheduler": (crawl.play, crawl.batch),
         "dense search": (repeated(ready(best_page), form.value, form.parameters, *state), 1),

@@ -36,6 +36,7 @@ class Page:
     )  # expected costs of fetches before, without report
     begin: float = -math.inf  # reports of earlier times are of these
     reported: float = -math.inf  # the time of the latest fetch that was reported
+    longest: float = math.inf  # its most_interval
 
 
 @dataclass
@@ -77,10 +78,14 @@ class NaiveScheduler:
         self.spend, self.fetches, self.next_lookup = 0.0, 0, 1
         self.uses_costs, self.mean_known = cap < math.inf, max_cost or 1.0
         self.value, self.bandwidth, self.timeout = value, bandwidth, timeout
+        self.promised = bandwidth * (1.0 - audit_share) * (1.0 + 1e-9)
         self.new_share, self.credit, self.allowance, self.time = new_share, 0.0, 0.0, 0.0
         self.retry, self.slack = retry or timeout, slack
         self.pages, self.hosts, self.line, self.waiting = {}, {}, [], {}
         self.limits = 0.0, math.inf
+        self.promises = False  # there was one
+        self.rate, self.share, self.wait, self.wait_cost, self.fetched = 0.0, 0.0, 0.0, 0.0, 0
+        self.late_fetches, self.most_late = 0, 0.0
 
     def add(self, pages):
         pages = list(pages)
@@ -90,6 +95,52 @@ class NaiveScheduler:
             assert key not in self.pages
             self.pages[key] = page
             self.make_ready(key)
+
+    def more_needed(self, longest, costs, keys=()):
+        """Return the bandwidth that a change of promises needs more, None if it is too much."""
+        costs = [self.mean_cost() if math.isnan(cost) else cost for cost in costs]
+        more = sum(cost / interval for cost, interval in zip(costs, longest, strict=True))
+        more -= sum(self.pages[key].cost / self.pages[key].longest for key in keys)
+        if self.promises and self.rate + more > self.promised:
+            self.rate = self.needed()
+        return None if more > 0.0 and self.rate + more > self.promised else more
+
+    def promise(self, keys, longest, more):
+        """Set the longest intervals of pages."""
+        if not self.promises and min(longest) < math.inf:
+            self.promises, self.wait_cost = True, self.mean_cost()
+        for key, interval in zip(keys, longest, strict=True):
+            self.pages[key].longest = float(interval)
+        self.rate += more
+        self.renew_lead()
+
+    def needed(self):
+        """Return the cost per unit of time that all promises need."""
+        return sum(self.pages[key].cost / self.pages[key].longest for key in self.present())
+
+    def renew_lead(self, cost=0.0, fetches=0):
+        """Let the lead follow a choice; what all promises need is counted now and then."""
+        if self.promises:
+            cost += self.mean_cost() if fetches and self.audit_share else 0.0
+            self.wait_cost, self.fetched = max(self.wait_cost, cost), self.fetched + fetches
+            if fetches and self.fetched >= len(self.pages):
+                self.wait_cost, self.fetched = max(cost, self.wait_cost / 2.0), 0
+                self.rate = self.needed()
+            self.wait = 2.0 ** math.ceil(math.log2(self.wait_cost)) / self.promised
+            self.share = min(math.ceil(256.0 * self.rate / self.promised) / 256.0, 1.0)
+
+    def is_due(self, page):
+        """Return whether a page is due by its promise."""
+        if page.longest == math.inf:
+            return False
+        limit = self.limit(page)
+        lead = self.share * limit + self.wait
+        return self.time - page.copy >= max(limit - lead, 0.0)
+
+    @staticmethod
+    def limit(page):
+        """Return a page's longest interval, less its own small part."""
+        return page.longest * (1.0 - 2.0**-10 * math.fmod(page.row * 0.6180339887498949, 1.0))
 
     def host(self, page):
         return self.hosts.get(page.host)
@@ -159,6 +210,7 @@ class NaiveScheduler:
             for page in self.pages.values():
                 if page.state != "gone" and not page.costs:
                     page.cost = self.expected(page)
+            self.rate = self.needed()
 
     def spend_at(self, time):
         """Return what is reserved of the cap in the period of a time."""
@@ -245,11 +297,12 @@ class NaiveScheduler:
                 self.make_ready(key)
         for host in self.hosts.values():
             host.opens, host.held = host.opens - by, host.held - by
+        self.renew_lead()
 
     def come_back(self, key, columns, host, copy):
         page = self.pages[key]
         page.parameters, page.host, page.copy, page.least = columns, host, copy, 0.0
-        page.fails, page.retry_at = 0, -math.inf
+        page.fails, page.retry_at, page.longest = 0, -math.inf, math.inf
         self.make_ready(key)
 
     def move(self, key, new, host=None):
@@ -362,10 +415,13 @@ class NaiveScheduler:
         self.host(self.pages[key]).parked.append(key)
 
     def choose(self):
-        """New pages are owed a share of what is handed out, up to one fetch."""
+        """Pages come first that are due; new ones are owed a share of all, up to one fetch."""
         credit = self.credit + self.new_share * bool(self.line)
-        key = self.next_new() if credit >= 1.0 else None
-        credit = min(credit, 1.0) - (key is not None)
+        key, fresh = self.next_ready() if self.line and self.promises else None, None
+        key = key if key is not None and self.is_due(self.pages[key]) else None
+        if key is None and credit >= 1.0:
+            key = fresh = self.next_new()
+        credit = min(credit, 1.0) - (fresh is not None)
         for other in (self.next_ready, self.next_new):
             key = other() if key is None else key
         self.credit = self.credit if key is None else credit
@@ -382,9 +438,11 @@ class NaiveScheduler:
     def next_ready(self):
         def rank(key):
             page = self.pages[key]
+            if self.is_due(page):
+                return 1, -page.copy - self.limit(page), -page.row
             importance = page.parameters["importance"] / page.cost
             columns = {**page.parameters, "importance": importance}
-            return self.value(columns, self.time - page.copy, self.counts(page)), -page.row
+            return 0, self.value(columns, self.time - page.copy, self.counts(page)), -page.row
 
         ready = [key for key, page in self.pages.items() if page.state == "ready"]
         for key in sorted(ready, key=rank, reverse=True):
@@ -440,10 +498,14 @@ class NaiveScheduler:
                 break
             self.hand_out(key)
             chosen.append(key)
+        self.renew_lead(sum(self.pages[key].paid for key in chosen), len(chosen))
         return chosen
 
     def hand_out(self, key):
         page = self.pages[key]
+        if page.copy is not None and page.copy + page.longest < self.time:
+            self.late_fetches += 1
+            self.most_late = max(self.most_late, self.time - page.copy - page.longest)
         page.state, page.sent, page.lost = "sent", self.time, self.time + self.timeout
         if self.host(page):
             self.host(page).busy += 1

@@ -39,7 +39,8 @@ names may be left out. An audit counts as ``missed`` if it is reported without `
 
 ``cost`` in ``report`` is what the fetches cost, such as their bytes, one number or a list; in
 ``add`` and ``update`` it is what a fetch of the page is expected to cost. ``bandwidth`` is then
-cost per day.
+cost per day. ``most_interval`` in ``add`` and ``update`` is the longest time from a page's copy to
+its next fetch.
 
 ``status`` is ``ok``, ``failed`` (with ``retry_at`` for a Retry-After), ``interrupted`` (nothing is
 known of the fetch, as after a crash) or ``gone``. ``limit`` with null is for all hosts. ``hold``

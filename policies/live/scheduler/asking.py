@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawl_envs.compiled.compiling import ready
+from crawl_envs.compiled.promises import DUE
 from crawl_envs.types import IntArray
 from policies.estimators.measured_freshness import MeasuredFreshness
 from policies.live.scheduler.audits import Audits
 from policies.live.scheduler.choices import hand_out, take, value_now
-from policies.live.scheduler.describing import description, stale, states_at, troubles
+from policies.live.scheduler.describing import description, promises_at, stale, states_at, troubles
 from policies.live.scheduler.pacing import Fetch, PacedScheduler
+from policies.live.scheduler.page_promises import renew_promises
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.price import Price
 from policies.live.scheduler.states import GONE, NEW, OPEN, PARKED, READY, SENT, STATES, WAITING
@@ -48,6 +50,7 @@ class Asking(PacedScheduler):
             rows = rows[: ready(take)(*state, now, rows, self.pace.balance)]
             self._pay(rows)
             rows = np.append(audited, rows) if audited else rows
+            renew_promises(pages, rows)
             pages.forget()
         return pages.ids.ids(rows)
 
@@ -65,14 +68,13 @@ class Asking(PacedScheduler):
     def _pay(self, rows: IntArray) -> None:
         """Take the fetches of pages that were handed out of the bandwidth and the cap."""
         spending, choices = self.pace.spending, self.pages.choices
+        spend = rows.size if spending is None else float(choices.paid_cost[rows].sum())
         if self.audits is not None:
             self.audits.fetches += rows.size
             self.audits.note(rows, OPEN)
-        if spending is None:
-            self.pace.taken += rows.size
-            return
-        spend = float(choices.paid_cost[rows].sum())
         self.pace.taken += spend
+        if spending is None:
+            return
         spending.hand_out(rows.size, spend, self.time)
         choices.sent_period[rows] = spending.period
 
@@ -99,7 +101,8 @@ class Asking(PacedScheduler):
         bandwidth is left (:class:`policies.live.scheduler.price.Price`), so that the bandwidth
         goes to the pages of the largest values. ``burst`` must be at least the time of one fetch,
         and should be the time of 20. With a policy that allocates rates, a page is granted when
-        it is due. A granted page counts as handed out: its fetch must be reported.
+        it is due; so is, with any, one that is due by its promise. A granted page counts as handed
+        out: its fetch must be reported.
 
         Args:
             time: the time of the question.
@@ -124,10 +127,12 @@ class Asking(PacedScheduler):
             return Fetch(None, pace.ask_again(self._next_chance))
         is_drawn = self.audits is not None and row in self.audits.draw()
         value = float(ready(value_now)(*pages.arguments, pages.values.value, pace.time, row))
-        if math.isnan(value) or not (self._grants(value) or is_drawn):
+        is_granted = is_drawn or DUE <= value < math.inf
+        if math.isnan(value) or not (is_granted or self._grants(value)):
             return Fetch(None, max(self._chance(row, value), pace.soon))
         ready(hand_out)(*pages.arguments, pace.time, row)
         self._pay(np.array([row]))
+        renew_promises(pages, np.array([row]))
         return Fetch(page_id, pace.time)
 
     def _grants(self, value: float) -> bool:
@@ -158,7 +163,7 @@ class Asking(PacedScheduler):
         by the rates of changes and signals; ``state``; ``failures``; ``value``, its crawl value;
         ``due``, the time at which it may be fetched and its value reaches that of the pages
         fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for never); and
-        ``why``, the reason in words; and ``cost``, of its next fetch, where fetches have costs.
+        ``why``, in words; where they are used ``cost``, ``most_interval`` and its ``deadline``.
         """
         row = self.pages.row(page_id, gone=True)
         self.pages.allocate()
@@ -177,6 +182,8 @@ class Asking(PacedScheduler):
             reason = f"the bandwidth is used up until {ask_again:g}"
         elif counts[READY] + counts[NEW]:
             reason = "there is a page to fetch"
+        for name, number in promises_at(self.pages, self.pages.living(), self.time).items():
+            states += f", {number:g} {name}"
         return f"{reason}; pages: {states}"
 
     def overview(self, time: float | None = None) -> dict[str, Any]:
@@ -189,7 +196,9 @@ class Asking(PacedScheduler):
         than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the cost of the fetches that
         may be made now. Where fetches have costs also ``spend``, their total cost; with a cap also
         ``period_spend``, reserved of it in this period, ``cap_left``, and ``overcharged``, the
-        number of reports of a cost above ``max_cost``.
+        number of reports of a cost above ``max_cost``. With promises also ``promised`` and
+        ``overdue`` pages, ``promised_share`` of the bandwidth (above 1 not all can be kept), past
+        ``late_fetches`` and ``most_late``, the longest time by which one was.
         """
         pages, now = self.pages, self._not_before_clock(time)
         pages.allocate()
@@ -207,6 +216,7 @@ class Asking(PacedScheduler):
             "held": int(np.count_nonzero(pages.choices.held > now)),
             "allowance": min(self.allowance, self.most_saved),
             **({} if spending is None else spending.overview(now)),
+            **promises_at(pages, rows, now),
         }
 
     def freshness(

@@ -1,7 +1,7 @@
 """Compiled choices of a live scheduler: which pages are fetched next.
 
 Ready pages are found by :mod:`crawl_envs.compiled.lazy_argmax`, new ones wait in line. A share of
-the fetches goes to new pages while there are any.
+the fetches goes to new pages while there are any. Pages that are due by promises come before both.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from crawl_envs.compiled.lazy_argmax import (
     remove,
     value_at,
 )
+from crawl_envs.compiled.promises import DUE
 from crawl_envs.types import IntArray
 from policies.live.scheduler.states import (
     ABSENT,
@@ -285,11 +286,16 @@ def choose(
     choices: Choices, lazy: LazyArgmax, value: Any, now: float, ranked: IntArray, span: IntArray
 ) -> int:
     """Return the page to fetch next, or -1; new pages get their share of all fetches."""
-    lines, page = choices.lines[0], -1
+    lines, page, new = choices.lines[0], -1, -1
     credit = lines.credit + (lines.new_share if lines.num_new > 0 else 0.0)
-    if credit >= 1.0:
-        page = next_new(choices, lazy, now)
-    credit = min(credit, 1.0) - (page >= 0)
+    if lazy.promises.shape[0] > 0 and lines.num_new > 0:
+        page = next_ready(choices, lazy, value, now, ranked, span)
+        if page >= 0 and value_at(lazy, value, page, now) < DUE:
+            span[0] -= ranked.shape[0] > 0  # it stays the next one
+            page = -1
+    if page < 0 and credit >= 1.0:
+        page = new = next_new(choices, lazy, now)
+    credit = min(credit, 1.0) - (new >= 0)
     if page < 0:
         page = next_ready(choices, lazy, value, now, ranked, span)
     if page < 0:
@@ -301,8 +307,12 @@ def choose(
 
 @inlined()
 def send(choices: Choices, lazy: LazyArgmax, page: int, now: float) -> None:
-    """Mark a page as handed out now, and count the fetch for the limits of its host."""
+    """Mark a page as handed out now; count the fetch for its host's limits, and if it is late."""
     host = choices.host[page]
+    if choices.promises.shape[0] > 0:
+        late = now - (lazy.pages[page].last_crawl + choices.most_interval[page])
+        choices.promises[0].late_fetches += late > 0.0
+        choices.promises[0].most_late = max(choices.promises[0].most_late, late)
     if host >= 0:
         choices.busy[host] += 1
         choices.opens[host] = max(choices.opens[host], now + choices.gap[host])
@@ -358,7 +368,7 @@ def take(
         spend += pay(choices, page, now)
         pages[number] = page
         number += 1
-    if last >= 0:
+    if last >= 0 and value_at(lazy, value, last, now) < DUE:
         choices.lines[0].level = value_at(lazy, value, last, now)
     return number
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from policies.live.scheduler.choices import is_free
+from policies.live.scheduler.page_promises import bandwidth_of, rates_at
 from policies.live.scheduler.page_values import evidence_of
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
@@ -45,6 +46,14 @@ def description(
         facts["stale"] = None if probability is None else float(probability[0])
         facts["value"] = _value(pages, row, now)
         facts["due"] = _due(pages, row, facts["due"], price)
+    if choices.promises.size:
+        facts["deadline"] = float(page["last_crawl"] + choices.most_interval[row])
+        columns["most_interval"] = float(choices.most_interval[row])
+        begin = float(page["last_crawl"] + pages.lazy.promises[row, 0])
+        if begin < math.inf and begin <= max(now, facts["due"]):
+            facts["due"] = max(earliest, min(begin, facts["due"]))
+            since = f"it is due by its promise {'since' if begin <= now else 'at'} {begin:g}"
+            facts["why"] = since if why.startswith("it is due") else why
     if pages.uses_costs:
         columns["cost"] = float(pages.choices.cost[row])
     return {**columns, "least_interval": float(choices.least[row]), **facts}
@@ -123,6 +132,17 @@ def troubles(
         "starved": ages > STARVED * rows.size / rate,
         "late": np.isfinite(ages) & (probability is not None and probability > LATE),
     }
+
+
+def promises_at(pages: PageTables, rows: IntArray, now: float) -> dict[str, Any]:
+    """Return how promises of pages are kept; see :meth:`CrawlScheduler.overview`; {} without."""
+    if not pages.choices.promises.size:
+        return {}
+    longest, ages = pages.choices.most_interval[rows], now - pages.lazy.pages["last_crawl"][rows]
+    facts = {"promised": np.isfinite(longest).sum(), "overdue": (ages > longest).sum()}
+    facts |= {"promised_share": rates_at(pages, rows).sum() / bandwidth_of(pages)}
+    facts |= {name: pages.choices.promises[0][name] for name in ("late_fetches", "most_late")}
+    return {name: number.item() for name, number in facts.items()}
 
 
 def _due(pages: PageTables, row: int, earliest: float, price: float | None) -> float:

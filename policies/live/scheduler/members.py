@@ -17,6 +17,7 @@ from policies.live.scheduler.learning import LEARNED
 from policies.live.scheduler.pacing import PacedScheduler
 from policies.live.scheduler.page_costs import give_costs
 from policies.live.scheduler.page_learning import first_columns
+from policies.live.scheduler.page_promises import checked_promises, promise
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.reading import Ids, as_ids, check_names, host_labels, read
 from policies.live.scheduler.reports import reopen, revive
@@ -39,6 +40,7 @@ class Members(PacedScheduler):
         group: ArrayLike | None = None,
         last_crawl: ArrayLike | None = None,
         least_interval: ArrayLike = 0.0,
+        most_interval: ArrayLike = math.nan,
         cost: ArrayLike | None = None,
         **columns: ArrayLike,
     ) -> int:
@@ -55,6 +57,8 @@ class Members(PacedScheduler):
                 None or "" for none.
             last_crawl: time of an existing copy, (n,) or a number; None or NaN without a copy.
             least_interval: least time from a copy to the next fetch, >= 0, (n,) or a number.
+            most_interval: longest time from a copy to the next fetch, > 0, (n,) or a number; NaN
+                for that of the scheduler, ``inf`` for none. A gone page keeps it.
             cost: expected cost of a fetch of each page, > 0, in units of the bandwidth, (n,) or a
                 number; None or NaN if it is not known (:mod:`.page_costs`).
             **columns: ``change_rate``, ``recall``, ``false_signal_rate``, ``complete``, as for
@@ -62,11 +66,11 @@ class Members(PacedScheduler):
 
         Raises:
             ValueError: an id is there already or twice in the call, a column is unknown, missing,
-                out of its range or of another length. Nothing is added then.
+                out of range or of another length, or promises need too much. Nothing is added then.
         """
         labels, pages = as_ids(ids), self.pages
         visits = {"host": host, "last_crawl": last_crawl, "least_interval": least_interval}
-        visits |= {"cost": cost, "group": group}
+        visits |= {"cost": cost, "most_interval": most_interval, "group": group}
         columns = {"importance": importance, **columns}
         arrays = read({**visits, **columns}, labels.size, pages.num_sources)
         if one_of("known", known, ("raise", "skip")) == "skip":
@@ -79,6 +83,7 @@ class Members(PacedScheduler):
         arrays = {**first_columns(pages, labels.size), **arrays}
         check_names(arrays, pages.values.needs, pages.columns)
         parameters = pages.parameters(arrays)
+        promises = checked_promises(pages, np.zeros(0, np.int64), visit_arrays | {"cost": costs})
         rows, is_back = pages.place(labels)
         pages.write(rows, arrays, parameters)
         if pages.learner is not None:
@@ -92,6 +97,7 @@ class Members(PacedScheduler):
             pages.set_groups(rows, visit_arrays["group"])
         self._write_visits(rows, visit_arrays)
         give_costs(pages, rows, costs, rows[~is_back])
+        promise(pages, rows, *promises)
         pages.admit(rows[np.argsort(-arrays["importance"], kind="stable")])
         return int(rows.size)
 
@@ -107,9 +113,10 @@ class Members(PacedScheduler):
         lines["latest_copy"] = np.maximum(lines["latest_copy"], latest)
 
     def update(self, /, ids: Ids, **columns: ArrayLike) -> None:
-        """Change columns, ``least_interval``, ``cost`` or ``group``; errors as :meth:`add`."""
+        """Change columns, intervals, costs or groups of pages; errors as for :meth:`add`."""
         pages, rows = self.pages, self.pages.rows(ids)
         arrays = read(columns, rows.size, pages.num_sources)
+        promises = checked_promises(pages, rows, arrays)
         intervals, costs = arrays.pop("least_interval", None), arrays.pop("cost", None)
         groups = arrays.pop("group", None)
         unknown = [name for name in arrays if name not in pages.columns]
@@ -128,8 +135,8 @@ class Members(PacedScheduler):
             give_costs(pages, rows, costs)
         if intervals is not None:
             pages.choices.least[rows] = intervals
-        if pages.values.apart or intervals is not None:
-            pages.admit(rows)
+        promise(pages, rows, *promises)
+        pages.admit(rows)
 
     def remove(self, ids: Ids) -> None:
         """Remove pages; ValueError for unknown ids, and nothing is removed then."""

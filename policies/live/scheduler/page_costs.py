@@ -15,6 +15,7 @@ from numba import types
 
 from crawl_envs.compiled.compiling import compiled, ready
 from crawl_envs.types import FloatArray, IntArray
+from policies.live.scheduler.page_promises import count_promises
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.spending import Spending
 from policies.live.scheduler.states import (
@@ -171,3 +172,4 @@ def look_up(pages: PageTables) -> None:
     if rows.size:
         write_costs(pages, rows)
         pages.admit(rows, only_ready=True)
+    count_promises(pages)

@@ -24,10 +24,10 @@ from policies.live.scheduler.reports import dismiss
 from policies.live.scheduler.signal_log import signals_until, weigh
 from policies.live.scheduler.states import (
     ABSENT,
-    COST_FIELDS,
     GONE,
     MISSED,
     NO_LIMIT,
+    OPTIONAL_FIELDS,
     READY,
     SENT,
     WAITING,
@@ -37,12 +37,13 @@ from policies.live.scheduler.states import (
     sort_heap,
     with_room,
 )
+from policies.values.promises import Lead
 
 OPTIONAL_ARRAYS = {f"columns.{name}" for name in COLUMNS} | {
     f"learner.{name}" for name in PageLearner(1.0, 0).arrays()
 }
 OPTIONAL_ARRAYS |= {"audits.numbers", "audits.records", "pages.group", "search.rates"}
-OPTIONAL_ARRAYS |= {*(f"choices.{name}" for name in COST_FIELDS)}
+OPTIONAL_ARRAYS |= {*(f"choices.{name}" for name in OPTIONAL_FIELDS)}
 """Names of the arrays of a saved state that only some schedulers have."""
 
 
@@ -71,10 +72,13 @@ class PageTables:
         hosts: numbers of hosts by label; ``host_limits`` are the limits of future hosts.
         gaps: by source, the time from which and until which signals were lost.
         learner: beliefs about the pages; None if nothing is learned.
+        most_interval: longest interval of pages that are added without one.
+        lead: how long before their deadlines pages are due.
         audits: the audits of pages, None without; ``drawn_from``, what they draw from, or None.
         groups: codes of groups by label; ``group`` has those of pages, (rows,).
     """
 
+    most_interval, lead = np.inf, Lead(0.0, 0.0, 0.0)
     audits: Any = None
     drawn_from: Any = None
 
@@ -333,6 +337,7 @@ class PageTables:
         more["Q"] = more.get("H", sizes["H"]) + 1
         if self.uses_costs:
             more |= {"P": more.get("m", sizes["m"]), "G": more["Q"]}
+        more |= {"D": more.get("m", sizes["m"])} if choices.promises.size else {}
         self.choices = with_room(choices, more)
         if "m" in more or width > columns:
             self.lazy = lazy_with_room(self.lazy, room, max(width, columns))
@@ -349,6 +354,7 @@ class PageTables:
         """Return values and arrays by name for :meth:`restore`; the arrays are no copies."""
         values: dict[str, Any] = {"policy": self.values.name, "hosts": list(self.hosts)}
         values |= {"host_limits": self.host_limits, "gaps": list(self.gaps.items())}
+        values |= {"most_interval": self.most_interval} if self.most_interval < np.inf else {}
         pages = self.lazy.pages
         search = {"last_crawl": pages["last_crawl"], "counted": pages["counted"]}
         if not self.values.apart:
@@ -357,7 +363,7 @@ class PageTables:
             search["rates"] = self.lazy.parameters[:, 0]  # costs have changed since
         choices = self.choices._asdict().items()
         groups: dict[str, Mapping[str, NDArray[Any]]] = {
-            "choices": {name: a for name, a in choices if a.size or name not in COST_FIELDS}
+            "choices": {name: a for name, a in choices if a.size or name not in OPTIONAL_FIELDS}
         }
         groups |= {"columns": self.columns, "ids": self.ids.arrays(), "search": search}
         groups["learner"] = {} if self.learner is None else self.learner.arrays()
@@ -390,7 +396,8 @@ class PageTables:
         if rows.size:
             parameters = self.values.table(self.columns_at(rows), self.pace.bandwidth)
         width, start = parameters.shape[1], self.pace.time
-        self.lazy = new_lazy_argmax(np.zeros((room, width)), room, start, grows=True)
+        promises = np.full((self.choices.most_interval.size, 3), np.inf)
+        self.lazy = new_lazy_argmax(np.zeros((room, width)), room, start, True, promises)
         self.lazy.parameters[rows], self.allocated = parameters, bool(rows.size)
         search = groups["search"]
         if "carried" in search and rows.size:
@@ -400,4 +407,5 @@ class PageTables:
         for name in ("last_crawl", "counted"):
             self.lazy.pages[name] = search[name]
         self.arguments = choices_table(self.choices), lazy_table(self.lazy)
+        self.lead = PageTables.lead
         self.admit(rows, only_ready=True)

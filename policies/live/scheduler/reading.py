@@ -27,11 +27,11 @@ def as_ids(ids: Ids) -> NDArray[Any]:
 
 
 def numbers(
-    name: str, value: ArrayLike, count: int, *_: int, least: float = -math.inf, gaps: bool = False
+    name: str, value: ArrayLike, count: int, *_: int, least: float = -math.inf, gaps: int = 0
 ) -> FloatArray:
-    """Read finite numbers, each at least ``least``, as (n,); ``gaps`` allows NaN for no number."""
+    """Read finite numbers >= ``least`` as (n,); ``gaps`` of 1 allows NaN for none, 2 also inf."""
     array = floats(name, value)
-    wrong = np.isinf(array) if gaps else ~np.isfinite(array)
+    wrong = np.isinf(array) & (gaps < 2) if gaps else ~np.isfinite(array)
     if array.shape not in ((), (count,)) or wrong.any():
         raise ValueError(f"{name} must be a finite number or {count} of them, got {array}")
     if least > -math.inf and (array < least).any():
@@ -92,12 +92,12 @@ def outcomes(name: str, value: Any, count: int, *_: int) -> BoolArray:
     return truths(name, value, (count,))
 
 
-def costs(name: str, value: ArrayLike, count: int, *_: int) -> FloatArray:
+def costs(name: str, value: ArrayLike, count: int, *_: int, gaps: int = 1) -> FloatArray:
     """Read the cost of each page, > 0, or one for all, as (n,); NaN where it is not known."""
-    array = numbers(name, value, count, gaps=True)
+    array = numbers(name, value, count, gaps=gaps)
     if (array <= 0.0).any():
         raise ValueError(f"{name} must be > 0, or NaN where it is not known, got {array.min()}")
-    check_domain(name, array[~np.isnan(array)])
+    check_domain(name, array[np.isfinite(array)])
     return array
 
 
@@ -106,11 +106,12 @@ amounts = partial(numbers, least=0.0)
 READERS: dict[str, Callable[..., NDArray[Any]]] = {
     **dict.fromkeys(COLUMNS, column_of),
     **dict.fromkeys(("host", "group"), labels),
-    "last_crawl": partial(numbers, gaps=True),
+    "last_crawl": partial(numbers, gaps=1),
     "least_interval": amounts,
+    "most_interval": partial(costs, gaps=2),
     "times": numbers,
     "ended": numbers,
-    "retry_at": partial(numbers, gaps=True),
+    "retry_at": partial(numbers, gaps=1),
     "source": sources,
     "changed": outcomes,
     "cost": costs,

@@ -17,6 +17,7 @@ from policies.live.scheduler.members import Members
 from policies.live.scheduler.pacing import Pace
 from policies.live.scheduler.page_costs import begin_costs
 from policies.live.scheduler.page_learning import forget, mean_interval
+from policies.live.scheduler.page_promises import renew_promises
 from policies.live.scheduler.pages import OPTIONAL_ARRAYS, PageTables
 from policies.live.scheduler.price import Price
 from policies.live.scheduler.reading import amounts, as_ids
@@ -85,6 +86,9 @@ class CrawlScheduler(Members, Events, Asking):
         cap_period: length of the periods [k, k + 1) * cap_period, > 0.
         max_cost: largest cost of a fetch, > 0. If a report has a larger one, it counts in full, and
             as ``overcharged`` in :meth:`overview`.
+        most_interval: longest time from a copy to the next fetch, of pages added without one. Pages
+            that are due by it come first (:mod:`policies.values.promises`), so none is late except
+            by failures, limits of hosts, ``least_interval``, the cap or late calls.
         audit_share: share of the fetches, in [0, 1], of pages drawn at random by importance, which
             measure :meth:`freshness` (:mod:`.audits`); ``seed``, >= 0, is that of the draws.
 
@@ -111,6 +115,7 @@ class CrawlScheduler(Members, Events, Asking):
         cap: float | None = None,
         cap_period: float | None = None,
         max_cost: float | None = None,
+        most_interval: float | None = None,
         audit_share: float = 0.0,
         seed: int = 0,
     ) -> None:
@@ -128,6 +133,8 @@ class CrawlScheduler(Members, Events, Asking):
         lines["new_share"] = share("new_share", new_share, above=True)
         lines["skew"], lines["keep_gone"] = quantity("skew", skew), quantity("keep_gone", keep_gone)
         self.pages.choices.slack[:] = amounts("resolution", resolution, self.num_sources) + skew
+        if most_interval is not None:
+            self.pages.most_interval = quantity("most_interval", most_interval, above=0.0)
         self.price = Price(self.pace, new_share)
         audits = self.pages, share("audit_share", audit_share), whole("seed", seed, 0)
         self.audits = self.pages.audits = Audits(*audits) if audit_share else None
@@ -156,9 +163,7 @@ class CrawlScheduler(Members, Events, Asking):
     ) -> None:
         """Change settings from a time on; another ``audit_share`` forgets the audits before."""
         before = self.audits.share if self.audits else 0.0
-        if audit_share is not None and share("audit_share", audit_share) != before:
-            audits = self.pages, audit_share, int(abs(time))
-            self.audits = self.pages.audits = Audits(*audits) if audit_share else None
+        audit_share = before if audit_share is None else share("audit_share", audit_share)
         settings = {"timeout": timeout, "retry": retry}
         changes = {k: quantity(k, x, above=0.0) for k, x in settings.items() if x is not None}
         self.pace.change(time, bandwidth, burst, cap)
@@ -169,6 +174,9 @@ class CrawlScheduler(Members, Events, Asking):
         if "retry" in changes:
             lines["retry"] = changes["retry"]
         lines["most_retry"] = np.maximum(lines["most_retry"], lines["retry"])
+        if audit_share != before:
+            audits = self.pages, audit_share, int(abs(time))
+            self.audits = self.pages.audits = Audits(*audits) if audit_share else None
 
     def reset_clock(self, time: float) -> None:
         """Set a wrong clock back to a time; ValueError if the time is not before the clock.
@@ -185,6 +193,7 @@ class CrawlScheduler(Members, Events, Asking):
             forget(self.pages, time)
         self.price.turn_back(by)
         self.pages.turn_back(by)
+        renew_promises(self.pages)
 
     def warm(self) -> None:
         """Compile the code that calls need and evaluate all pages, so that later calls are fast."""
@@ -208,6 +217,7 @@ class CrawlScheduler(Members, Events, Asking):
         """
         values, arrays = state
         settings: Any = {"num_sources": values.get("num_sources"), "learn": values.get("learns")}
+        settings["most_interval"] = values.get("most_interval")
         settings["audit_share"] = float(arrays.get("audits.numbers", [0.0])[0])
         name = values.get("policy")
         if policy is None and name not in POLICIES:
@@ -222,4 +232,5 @@ class CrawlScheduler(Members, Events, Asking):
         scheduler.pace.restore(values)
         scheduler.price.restore(values["price"])
         scheduler.pages.restore(values, arrays)
+        renew_promises(scheduler.pages)
         return scheduler

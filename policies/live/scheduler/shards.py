@@ -55,8 +55,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         durable: as for :class:`DurableScheduler`.
         balance: time between two exchanges of shares; None for half of that in which every page
             could be crawled once; ``inf`` for equal shares.
-        **settings: the other arguments of :class:`CrawlScheduler` except ``learn``,
-            ``keep_gone`` and ``audit_share``.
+        **settings: the other arguments of :class:`CrawlScheduler`, but not ``learn``, ``keep_gone``
+            or ``audit_share``, nor, as the shards' shares change, ``most_interval`` of any page.
 
     Raises:
         ValueError: as for :class:`CrawlScheduler`; an unknown backend; a folder of another number
@@ -78,8 +78,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         balance: float | None = None,
         **settings: Any,
     ) -> None:
-        for name in {"learn", "keep_gone", "audit_share"} & set(settings):
-            raise ValueError(f"{name} must be left out: shards neither learn nor audit")
+        for name in {"learn", "keep_gone", "most_interval", "audit_share"} & set(settings):
+            raise ValueError(f"{name} must be left out: only one CrawlScheduler has it")
         first = CrawlScheduler(policy, bandwidth, **settings)  # each shard begins as it does
         super().__init__(Pace(bandwidth, first.time, first.burst))
         self._spendings: dict[int, dict[str, Any]] = {}
@@ -404,6 +404,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         ``where`` has the shard of each entry, (n,). One shard is called even if n is 0, so that
         the other arguments are checked.
         """
+        if "most_interval" in arrays:
+            raise ValueError("most_interval must be left out: shards make no promises")
         order = np.argsort(where.astype(np.int16), kind="stable")
         sorted_arrays = {name: array[..., order] for name, array in arrays.items()}
         ends = np.concatenate([[0], np.cumsum(np.bincount(where, minlength=self._sizes.size))])

@@ -69,6 +69,11 @@ SETTINGS = np.dtype(
     ]
 )
 
+# the cost per unit of time that promises need, the longest of them, and the largest cost of one
+# choice, of late; fetches since these were counted; fetches after their deadlines, and the latest
+PROMISE_NAMES = "rate", "longest", "wait_cost", "fetches", "late_fetches", "most_late"
+PROMISES = np.dtype([(name, np.float64) for name in PROMISE_NAMES])
+
 
 class Choices(NamedTuple):
     """The tables of the states of m pages and H hosts."""
@@ -125,17 +130,20 @@ class Choices(NamedTuple):
     # sums and numbers of all costs so far, and of those of host h at h + 1
     cost_sums: Annotated[FloatArray, np.float64, "G"]
     cost_counts: Annotated[IntArray, np.int64, "G"]
+    # where there are promises: longest interval of each page, inf for none; what is common to all
+    most_interval: Annotated[FloatArray, np.float64, "D"]
+    promises: Annotated[Records, PROMISES, "L"]
 
 
 FIELDS = fields_of(Choices)
-COST_FIELDS = {field.name for field in FIELDS if {*field.axes} & {"P", "G"}}
-"""Names of the tables that are empty where no costs are used."""
+OPTIONAL_FIELDS = {field.name for field in FIELDS if {*field.axes} & {*"PGDL"}}
+"""Names of the tables that are empty where no costs, or no promises, are used."""
 CHOICES = StateType("Choices", FIELDS)
 INITIAL = {
     **dict.fromkeys(("host", "first", "opening_place", "due_place", "newest"), -1),
     **dict.fromkeys(("opens", "held", "retry_at", "failure_time", "sent_period"), -math.inf),
     **dict.fromkeys(("reported", "lost_until"), -math.inf),
-    **dict.fromkeys(("opening", "due"), math.inf),
+    **dict.fromkeys(("opening", "due", "most_interval"), math.inf),
     "most": NO_LIMIT,
     "cost": 1.0,
 }

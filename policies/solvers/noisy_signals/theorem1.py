@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.types import FloatArray, Instance, IntArray, Problem
-from crawl_envs.types.arguments import check_domain, quantity
+from crawl_envs.types.arguments import quantity
 from crawl_envs.types.evidence import signal_evidence
-from policies.solvers.allocation import Allocation, normalised, source_parameters
+from policies.solvers.allocation import Allocation, checked_floor, normalised, source_parameters
 from policies.solvers.binary_periodic import solve_periodic
 from policies.solvers.crawl_cost import columns_and_cost, in_crawls
 from policies.solvers.multiplier import root
@@ -44,7 +44,7 @@ def ncis(
     problem: Instance | Problem,
     bandwidth: float | None = None,
     *,
-    floor: float = 0.0,
+    floor: ArrayLike = 0.0,
     cost: ArrayLike | None = None,
 ) -> Allocation:
     r"""Return optimal thresholds of continuous crawling with noisy signals (Theorem 1).
@@ -79,7 +79,7 @@ def ncis(
     Args:
         problem: an instance, or a problem that reveals the parameters of its pages.
         bandwidth: cost of all crawls per unit time, > 0; that of ``problem`` by default.
-        floor: least crawl rate of each page, >= 0 and in the supported domain.
+        floor: least crawl rate of each page, >= 0, in the supported domain, (m,) or a scalar.
         cost: c, the cost of a crawl of each page, > 0, shape (m,), or a scalar; None for that of
             ``problem`` if it has one, else 1.
 
@@ -89,7 +89,7 @@ def ncis(
 
     Raises:
         ValueError: the change rates are unknown, all importance is zero, the bandwidth is not
-            positive, the floor is negative or more than the bandwidth allows, a cost is not > 0.
+            positive, a floor is negative, all cost more than the bandwidth, a cost is not > 0.
     """
     weight, change_rate, recall, false_rate = source_parameters(problem)
     recall = np.where(recall < SILENT, 0.0, recall)
@@ -99,19 +99,20 @@ def ncis(
     weight, costs = columns_and_cost(cost, importance=weight)
     weight = normalised(weight)
     change_rate, false_rate = change_rate * costs, false_rate * costs
-    floor = _checked_floor(floor, float(costs.sum()), bandwidth)
+    floors = checked_floor(floor, costs, bandwidth)
+    least = floors * costs
     useful = np.flatnonzero((weight > 0.0) & (change_rate > 0.0))
     columns = [array[..., useful] for array in (weight, change_rate, recall, false_rate)]
     pages = _pages(*columns)
-    available = bandwidth - floor * float(np.delete(costs, useful).sum())
-    solution = _spend(pages, floor * costs[useful], available)
+    available = bandwidth - float(np.delete(least, useful).sum())
+    solution = _spend(pages, least[useful], available)
     levels = pages.levels(solution.state, solution.rates)
-    waiting = 1.0 / (floor * costs) if floor > 0.0 else math.inf
+    waiting = np.divide(1.0, least, out=np.full(len(least), math.inf), where=least > 0.0)
     thresholds, evidence, probabilities, signals = (
         _place(array, useful, np.full(len(weight), default))
         for array, default in zip(levels, (waiting, math.inf, 1.0, math.inf), strict=True)
     )
-    rates = _place(solution.rates, useful, floor * costs)
+    rates = _place(solution.rates, useful, least)
     if problem.recall is not None and problem.recall.ndim > 1:
         signals = _signals_needed(evidence, signal_evidence(change_rate, recall, false_rate))
         signals[:, np.isinf(evidence) & ((rates == 0.0) | (weight == 0.0))] = math.inf
@@ -127,7 +128,7 @@ def ncis(
         signals=signals,
         evidence=evidence,
     )
-    return in_crawls(allocation, costs, floor)
+    return in_crawls(allocation, costs, floors)
 
 
 def _pages(*parameters: FloatArray) -> Pages:
@@ -149,16 +150,6 @@ def _signals_needed(evidence: FloatArray, single: FloatArray) -> FloatArray:
         number = np.maximum(np.ceil((evidence - margin) / single), 1.0)
     certain = np.isinf(single)
     return np.where(certain, 1.0, np.where(single > 0.0, number, math.inf))
-
-
-def _checked_floor(floor: float, total_cost: float, bandwidth: float) -> float:
-    if not (math.isfinite(floor) and 0.0 <= floor * total_cost <= bandwidth * (1.0 + 1e-12)):
-        raise ValueError(
-            f"floor must lie in [0, bandwidth / cost of all pages = {bandwidth / total_cost:g}], "
-            f"got {floor!r}"
-        )
-    check_domain("floor", floor)
-    return float(floor)
 
 
 def _place(values: FloatArray, useful: IntArray, array: FloatArray) -> FloatArray:

@@ -69,12 +69,19 @@ def operate(table, value, operation, page, time):
     return -1
 
 
+def current_value(lazy, page, age, counted):
+    """Return a page's value, or the larger one that it has when it is due by a promise."""
+    if lazy.promises.size and age >= lazy.promises[page, 0]:
+        return 1e200 * (lazy.promises[page, 1] + lazy.promises[page, 2] * age)
+    return value(lazy.parameters, page, age, counted)
+
+
 def dense(lazy, time):
     """Return the page of the largest value, after evaluating all."""
     best, largest = -1, -math.inf
     elapsed, counted = (time - lazy.pages["last_crawl"]).tolist(), lazy.pages["counted"].tolist()
     for page in np.flatnonzero(lazy.pages["place"] != ABSENT).tolist():
-        current = value(lazy.parameters, page, elapsed[page], counted[page])
+        current = current_value(lazy, page, elapsed[page], counted[page])
         if current > largest:
             best, largest = page, current
     return best
@@ -85,7 +92,8 @@ def oversleeps(lazy, time):
     late = []
     for page, record in enumerate(lazy.pages):
         if record["place"] != ABSENT and lazy.wake[page] >= time:
-            current = value(lazy.parameters, page, time - record["last_crawl"], record["counted"])
+            age = time - record["last_crawl"]
+            current = current_value(lazy, page, age, record["counted"])
             bar = lazy.levels["bar"][record["level"] - 1]
             if not (current < bar or math.isnan(current)):
                 late.append(page)
@@ -104,13 +112,21 @@ def compiled_value():
     num_pages=st.sampled_from([1, 7, 60, 400]),
     start=st.sampled_from([0.0, 2e4]),
     grows=st.booleans(),
+    promised=st.sampled_from([None, 1, 3, 1000]),
 )
-def test_every_choice_is_a_page_of_the_largest_value(kind, seed, num_pages, start, grows):
+def test_every_choice_is_a_page_of_the_largest_value(kind, seed, num_pages, start, grows, promised):
+    """``promised`` is the number of different promises, None for none; some pages have none."""
     rng = np.random.default_rng(seed)
-    lazy = new_lazy_argmax(parameters_of(rng, num_pages + 2, kind), num_pages, start, grows)
+    pace, promises = 10.0 ** rng.uniform(-4, 0), None
+    if promised:
+        some = rng.choice([rng.uniform(5.0, 500.0) * pace for _ in range(promised)], num_pages)
+        due, scale = some * rng.choice([0.0, 0.5, 0.9]), 512.0 * pace
+        due[rng.random(num_pages) < 0.2] = math.inf
+        promises = np.stack([due, 2.0 - some / scale, np.full(num_pages, 1.0 / scale)], axis=1)
+    parameters = parameters_of(rng, num_pages + 2, kind)
+    lazy = new_lazy_argmax(parameters, num_pages, start, grows, promises)
     lazy.pages["last_crawl"] = start
     table, time = lazy_table(lazy), start
-    pace = 10.0 ** rng.uniform(-4, 0)
     for page in range(num_pages):
         operate(table, value, ADD, page, time)
     for turn in range(300):

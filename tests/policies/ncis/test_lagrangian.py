@@ -134,7 +134,14 @@ def test_sign_is_that_of_whittles_index_less_the_price_and_the_order_another():
     indices = []
     for name in ("GreedyNCIS", "LagrangianIndex"):
         form = policies.make(name).compile(problem, 0, rng)
-        seen = ready(form.value), form.parameters, elapsed, signals, np.ones(200, np.bool_)
+        seen = (
+            ready(form.value),
+            form.parameters,
+            form.promises,
+            elapsed,
+            signals,
+            np.ones(200, np.bool_),
+        )
         indices.append(ready(page_values)(*seen))
     whittle, lagrangian = indices
     clear = abs(whittle / price - 1.0) > 1e-9

@@ -185,6 +185,9 @@ def test_a_floor_crawls_every_page():
     rollout = simulate(instance, policies.ThresholdNCIS(floor=0.05), 4000.0, seed=1)
     assert np.all(rollout.crawl_counts >= 0.05 * 4000.0 * 0.9)
     assert rollout.ledger.crawls / 4000.0 == pytest.approx(4.0, rel=0.02)
+    unused = solvers.ncis(instance).rates == 0.0
+    some = simulate(instance, policies.ThresholdNCIS(floor=0.1 * unused), 4000.0, seed=1)
+    np.testing.assert_allclose(some.crawl_counts[unused] / 400.0, 1.0, atol=0.15)
 
 
 def rule_of(bandwidth, floor=0.0, **model):
@@ -283,7 +286,7 @@ def test_what_it_refuses():
     with pytest.raises(ValueError, match="env must be a crawl environment"):
         policies.make("ThresholdNCIS", gymnasium.make("CartPole-v1"))
     instance = INSTANCES["noisy"]
-    with pytest.raises(ValueError, match="floor must lie in"):
+    with pytest.raises(ValueError, match="floor must cost at most"):
         simulate(instance, policies.ThresholdNCIS(floor=1.0), 1.0)
     with pytest.raises(ValueError, match=r"bandwidth must give at most 1e\+08 crawls"):
         simulate(drawn(2, 0, bandwidth=1e10), policies.ThresholdNCIS(), 1.0)

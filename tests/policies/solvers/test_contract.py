@@ -236,7 +236,7 @@ def test_bad_input(problem, importance, change, budget, message):
 
 NOISY = Instance([1.0] * 10, 1.0, 0.5, 0.1, bandwidth=5.0)
 TWO_SOURCES = Instance([1.0] * 4, 1.0, np.full((2, 4), 0.3), 0.1, bandwidth=2.0)
-HALF = r"floor must lie in \[0, bandwidth / cost of all pages = 0.5\], got "
+DEAR = r"floor must cost at most the bandwidth, {}, got crawl rates that cost {}"
 HOLISTIC = HolisticCurves([1.0, 2.0])
 
 
@@ -249,8 +249,16 @@ HOLISTIC = HolisticCurves([1.0, 2.0])
             partial(solvers.ncis, NOISY, bandwidth=math.nan),
             "bandwidth must be finite and > 0, got nan",
         ),
-        *((partial(solvers.ncis, NOISY, floor=f), f"{HALF}{f}") for f in (-0.1, 0.6, math.nan)),
-        (partial(solvers.ncis, TWO_SOURCES, floor=1.0), f"{HALF}1.0"),
+        *((partial(solvers.ncis, NOISY, floor=f), f"and >= 0, got {f}") for f in (-0.1, math.nan)),
+        (
+            partial(solvers.ncis, NOISY, floor=0.6),
+            DEAR.format(2, "2.4; a floor of all pages can be 0.5"),
+        ),
+        (partial(solvers.ncis, NOISY, floor=[0.6, 0.5, 0.5, 0.5]), DEAR.format(2, 2.1)),
+        (partial(solvers.ncis, NOISY, floor=[0.1] * 3), r"floor must .* shape \(4,\)"),
+        (partial(solvers.ncis, TWO_SOURCES, floor=1.0), DEAR.format(2, 4)),
+        (partial(solvers.binary_periodic, [1, 2], 1.0, 1.0, floor=[0.2, 0.9]), DEAR.format(1, 1.1)),
+        (partial(solvers.binary_periodic, [1, 2], 1.0, 1.0, floor=-1.0), "floor must be finite"),
         *(
             (
                 partial(solvers.ncis, given.problem("importance")),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog, minimize_scalar
+from scipy.optimize import linprog, minimize, minimize_scalar
 from scipy.special import gammainc
 
 from crawl_envs import Instance
@@ -209,13 +209,16 @@ def test_nothing_to_crawl():
     assert (result.multiplier, result.objective, result.converged) == (0.0, 1.0, True)
 
 
+@pytest.mark.parametrize("per_page", [False, True])
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.999, 1.0])
-def test_floor(share):
+def test_floor(share, per_page):
     instance = noisy(6, 40, 10.0)
-    floor = share * 10.0 / 40
+    floor = np.full(40, share * 10.0 / 40)
+    if per_page:
+        floor *= np.random.default_rng(0).permutation(np.linspace(0.0, 2.0, 40))
     result = solvers.ncis(instance, floor=floor)
     assert result.converged
-    assert result.rates.min() >= floor * (1 - 1e-12)
+    assert np.all(result.rates >= floor)
     assert result.rates.sum() == pytest.approx(10.0, rel=1e-9)
     known = {
         "change_rate": instance.change_rate,
@@ -230,6 +233,33 @@ def test_floor(share):
     psi = values.cycle_length(result.thresholds, **known)
     np.testing.assert_allclose(result.rates[timed] * psi[timed], 1.0, rtol=1e-7)
     assert result.objective <= solvers.ncis(instance).objective + 1e-12
+
+
+def test_floors_per_page_against_a_general_optimiser():
+    floor = np.array([0.0, 0.5, 0.0, 0.6])
+    model = [0.9, 1.1, 0.5, 0.8], [0.6, 0.2, 0.5, 0.4], [0.2, 0.3, 0.1, 0.4]
+    instance = Instance([3.0, 0.3, 1.0, 0.1], *model, bandwidth=2.4)
+    cycles = pages_of(instance)
+
+    def rates(log_iota):
+        return np.array(
+            [1.0 / cycle(math.exp(x), page)[0] for x, page in zip(log_iota, cycles, strict=True)]
+        )
+
+    def lost(log_iota):
+        both = [cycle(math.exp(x), page) for x, page in zip(log_iota, cycles, strict=True)]
+        return -sum(mu * w / psi for mu, (psi, w) in zip(shares(instance), both, strict=True))
+
+    limits = (
+        {"type": "eq", "fun": lambda x: rates(x).sum() - 2.4},
+        {"type": "ineq", "fun": lambda x: rates(x) - floor},
+    )
+    best = minimize(lost, np.log(np.full(4, 1.5)), constraints=limits, method="SLSQP", tol=1e-12)
+    result = solvers.ncis(instance, floor=floor)
+    assert best.success
+    assert result.objective == pytest.approx(-best.fun, abs=1e-7)
+    np.testing.assert_allclose(result.rates, rates(best.x), atol=1e-3)
+    np.testing.assert_allclose(result.rates[[1, 3]], [0.5, 0.6], rtol=1e-9)
 
 
 def test_floor_holds_for_pages_that_no_signal_would_lead_to():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from policies import solvers
 from policies.values import lambert
@@ -72,3 +73,45 @@ def test_freshness_by_hand():
     assert solvers.periodic_freshness([1.0, 1.0, 2.0], [2.0, 1.0, 0.0], [1.0, 0.0, 0.0]) == (
         pytest.approx((half + 2.0) / 4.0)
     )
+
+
+@pytest.mark.parametrize("costs", [None, [1.0, 2.0, 0.5, 1.0, 3.0, 1.0]])
+@pytest.mark.parametrize("share", [0.3, 0.97])
+def test_floors_per_page_against_a_general_optimiser(share, costs):
+    """With a page of no importance, one that never changes, and floors that raise others."""
+    importance = np.array([5.0, 1.0, 0.2, 0.0, 2.0, 1.0])
+    change_rate = np.array([0.4, 3.0, 2.0, 1.0, 0.5, 0.0])
+    cost = np.ones(6) if costs is None else np.array(costs)
+    floor = np.array([0.0, 0.3, 1.0, 0.2, 0.1, 0.4])
+    bandwidth = floor @ cost / share
+    result = solvers.binary_periodic(importance, change_rate, bandwidth, costs, floor=floor)
+
+    def lost(rates):
+        return -solvers.periodic_freshness(importance, change_rate, np.maximum(rates, 0.0))
+
+    best = minimize(
+        lost,
+        floor + (bandwidth - floor @ cost) / cost.sum(),
+        bounds=[(low, None) for low in floor],
+        constraints={"type": "eq", "fun": lambda rates: rates @ cost - bandwidth},
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    assert result.converged
+    assert np.all(result.rates >= floor)
+    assert result.rates @ cost == pytest.approx(bandwidth, rel=1e-12)
+    assert result.objective == pytest.approx(-best.fun, abs=1e-9)
+    np.testing.assert_allclose(result.rates, best.x, atol=1e-4)
+    assert (result.rates[[2, 3, 5]] == floor[[2, 3, 5]]).all()
+
+
+def test_floors_may_take_all_of_the_bandwidth_or_be_below_every_rate():
+    importance, change_rate = [1.0, 2.0, 3.0], [1.0, 2.0, 0.5]
+    result = solvers.binary_periodic(importance, change_rate, 0.6, floor=[0.1, 0.2, 0.3])
+    np.testing.assert_allclose(result.rates, [0.1, 0.2, 0.3], rtol=1e-12)
+    free = solvers.binary_periodic(importance, change_rate, 3.0)
+    low = solvers.binary_periodic(importance, change_rate, 3.0, floor=free.rates / 2.0)
+    np.testing.assert_array_equal(low.rates, free.rates)
+    assert (low.objective, low.multiplier) == (free.objective, free.multiplier)
+    with pytest.raises(ValueError, match="floor must cost at most the bandwidth, 0"):
+        solvers.binary_periodic(importance, change_rate, 0.5, floor=[0.1, 0.2, 0.3])

@@ -58,8 +58,10 @@ def value_of(name):
 class Both:
     """A scheduler and its twin, which must answer alike."""
 
-    def __init__(self, policy, bandwidth, sources, costs=None, audit_share=0.0, **limits):
-        slack, self.costs = [0.0, 0.3][:sources], costs
+    def __init__(
+        self, policy, bandwidth, sources, costs=None, promises=False, audit_share=0.0, **limits
+    ):
+        slack, self.costs, self.promises = [0.0, 0.3][:sources], costs, promises
         settings = {"timeout": 1.5, "retry": 0.4, "audit_share": audit_share, "seed": 7}
         settings |= {"cap": 30.0, "cap_period": 2.5, "max_cost": 4.0} if costs == "cap" else {}
         self.scheduler = CrawlScheduler(
@@ -69,6 +71,7 @@ class Both:
             num_sources=sources,
             resolution=slack,
             keep_gone=1e9,
+            most_interval=40.0 if promises else None,
             **settings,
         )
         self.scheduler.limit_hosts(**limits)
@@ -106,8 +109,16 @@ class Both:
         new = {} if back else {"known": "skip", "least_interval": least}
         costs = self.some_costs(rng, count)
         new |= {"cost": costs} if self.costs else {}
-        added = self.scheduler.add(every, host=hosts, last_crawl=copies, **columns, **new)
-        assert added == len(ids)
+        longest = self.some_promises(rng, count)
+        columns["most_interval"], visits = longest, {"host": hosts, "last_crawl": copies, **new}
+        usual = np.where(np.isnan(longest), 40.0 if self.promises else math.inf, longest)
+        more = self.naive.more_needed(usual[: len(ids)], costs[: len(ids)])
+        if more is None:
+            with pytest.raises(ValueError, match="most_interval must leave u"):
+                self.scheduler.add(every, **visits, **columns)
+            more, usual = 0.0, np.full(count, math.inf)
+            columns["most_interval"] = usual
+        assert self.scheduler.add(every, **visits, **columns) == len(ids)
         rows = self.scheduler.pages.ids.rows(np.asarray(ids))
         pages = []
         for k, key in enumerate(ids):
@@ -126,6 +137,17 @@ class Both:
             page.begin = self.naive.time
         self.naive.add(pages)
         self.naive.give_costs(ids, costs[: len(ids)])
+        if ids:
+            self.naive.promise(ids, usual[: len(ids)], more)
+
+    def some_promises(self, rng, count):
+        """Draw longest intervals; inf is none, NaN that of the scheduler."""
+        longest = np.where(rng.random(count) < 0.2, math.nan, rng.uniform(4.0, 30.0, count))
+        return np.where(rng.random(count) < (0.5 if self.promises else 1.1), math.inf, longest)
+
+    def restart(self, rng):
+        self.scheduler = CrawlScheduler.from_state(self.scheduler.state())
+        self.naive.renew_lead()
 
     def remove(self, rng):
         for key in rng.choice(self.naive.present(), size=1):
@@ -173,19 +195,35 @@ class Both:
         key = rng.choice(self.naive.present())
         if rng.random() < 0.3 and self.costs:
             cost = self.some_costs(rng, 1)
+            longest = [self.naive.pages[key].longest]
+            more = self.naive.more_needed(longest, cost, [key])
+            if more is None:
+                with pytest.raises(ValueError, match="most_interval must leave u"):
+                    self.scheduler.update([key], cost=cost)
+                return
             self.scheduler.update([key], cost=cost)
             self.naive.begin_costs(cost)
             self.naive.give_costs([key], cost)
+            self.naive.promise([key], longest, more)
             self.naive.set_least(key, self.naive.pages[key].least)  # its wait may be over
             return
         if rng.random() < 0.5:
             self.scheduler.update([key], importance=2.0)
+            longest = [self.naive.pages[key].longest]
+            self.naive.promise([key], longest, 0.0)
             self.naive.pages[key].parameters["importance"] = 2.0
             self.naive.set_least(key, self.naive.pages[key].least)
             return
-        least = float(rng.choice([0.0, 0.5, 3.0]))
-        self.scheduler.update([key], least_interval=least)
-        self.naive.set_least(key, least)
+        least, page = float(rng.choice([0.0, 0.5, 3.0])), self.naive.pages[key]
+        some = {} if rng.random() < 0.5 else {"most_interval": self.some_promises(rng, 1)}
+        longest = np.nan_to_num(
+            some.get("most_interval", [page.longest]), nan=40.0, posinf=math.inf
+        )
+        more = self.naive.more_needed(longest, [page.cost], [key])
+        if more is not None:
+            self.scheduler.update([key], least_interval=least, **some)
+            self.naive.promise([key], longest, more)
+            self.naive.set_least(key, least)
 
     def hold(self, rng):
         name, until = f"host{rng.integers(4)}", self.time + rng.uniform(-0.5, 1.0)
@@ -272,6 +310,14 @@ class Both:
             assert tables.choices.cost[rows] == pytest.approx(costs, rel=1e-12)
             assert spending.spend == pytest.approx(self.naive.spend, rel=1e-12, abs=1e-12)
             assert spending.spend_at(self.naive.time) == self.naive.spend_at(self.naive.time)
+        facts, late = self.scheduler.overview(), self.naive.late_fetches
+        if self.naive.promises:
+            assert facts["late_fetches"] == late
+            assert facts["most_late"] == pytest.approx(self.naive.most_late, rel=1e-9)
+            living = [pages[key] for key in self.naive.present()]
+            assert facts["promised"] == sum(page.longest < math.inf for page in living)
+            used = self.naive.needed() / self.naive.bandwidth
+            assert facts["promised_share"] == pytest.approx(used, rel=1e-8, abs=1e-12)
         if self.scheduler.audits is not None:
             records, audits = self.scheduler.audits.records(), self.naive.audits
             assert [ANSWERS[k] for k in records["answer"]] == [audit.answer for audit in audits]
@@ -314,7 +360,8 @@ KINDS = {
     "report": 0.2,
     "fail": 0.1,
     "repeat": 0.1,
-    "next": 0.25,
+    "next": 0.24,
+    "restart": 0.01,
 }
 
 
@@ -325,16 +372,19 @@ KINDS = {
     sources=st.sampled_from([1, 2]),
     limits=st.sampled_from([{}, {"gap": 0.4}, {"most": 1}, {"gap": 0.2, "most": 2}]),
     costs=st.sampled_from([None, "costs", "cap"]),
+    promises=st.booleans(),
     audit_share=st.sampled_from([0.0, 0.15, 0.7]),
 )
-def test_every_answer_is_that_of_the_twin(seed, policy, sources, limits, costs, audit_share):
-    play(seed, policy, sources, limits, costs, audit_share=audit_share)
+def test_every_answer_is_that_of_the_twin(
+    seed, policy, sources, limits, costs, promises, audit_share
+):
+    play(seed, policy, sources, limits, costs, promises=promises, audit_share=audit_share)
 
 
-def play(seed, policy, sources, limits, costs, turns=120, audit_share=0.0):
+def play(seed, policy, sources, limits, costs, turns=120, promises=False, audit_share=0.0):
     """Return the number of fetches of a scheduler and its twin, which must answer alike."""
     rng = np.random.default_rng(seed)
-    both = Both(policy, 10.0, sources, costs, audit_share, **limits)
+    both = Both(policy, 10.0, sources, costs, promises, audit_share, **limits)
     for _ in range(turns):
         both.time += rng.choice(
             [0.0, rng.exponential(0.1), rng.exponential(1.0)], p=[0.2, 0.7, 0.1]

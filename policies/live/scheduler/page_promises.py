@@ -1,0 +1,97 @@
+"""Promises of a scheduler: the bandwidth that they need, and when pages are due by them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crawl_envs.compiled.lazy_argmax import lazy_table
+from crawl_envs.types import FloatArray, IntArray
+from policies.live.scheduler.pages import PageTables
+from policies.live.scheduler.states import choices_table, with_room
+from policies.values.promises import lead_of, promise_rows
+
+
+def bandwidth_of(pages: PageTables) -> float:
+    """Return the bandwidth that promises may take, up to rounding."""
+    audited = 0.0 if pages.audits is None else pages.audits.share
+    return float(pages.pace.bandwidth * (1.0 - audited) * (1.0 + 1e-9))
+
+
+def rates_at(pages: PageTables, rows: IntArray) -> FloatArray:
+    """Return the cost per unit of time that the promises of pages need, (n,)."""
+    costs = pages.choices.cost[rows] if pages.uses_costs else 1.0
+    return np.asarray(costs / pages.choices.most_interval[rows])
+
+
+def count_promises(pages: PageTables) -> None:
+    """Sum what the promises of all pages that are not gone need."""
+    if pages.choices.promises.size:
+        pages.choices.promises["rate"] = rates_at(pages, pages.living()).sum()
+
+
+def checked_promises(
+    pages: PageTables, rows: IntArray, arrays: dict[str, FloatArray]
+) -> tuple[FloatArray, float]:
+    """Return longest intervals, (n,), and what more they need, of new pages or those of rows."""
+    choices, bandwidth = pages.choices, bandwidth_of(pages)
+    old = choices.most_interval[rows] if choices.promises.size else np.full(rows.size, np.inf)
+    longest = np.nan_to_num(
+        arrays.pop("most_interval", old), nan=pages.most_interval, posinf=np.inf
+    )
+    least = arrays.get("least_interval", choices.least[rows])
+    if (early := longest < least).any():
+        got = f"{least[early][0]:g}, got {longest[early][0]:g}"
+        raise ValueError(f"most_interval must be at least least_interval, {got}")
+    present = choices.cost[rows] if pages.uses_costs else np.ones(rows.size)
+    costs = np.nan_to_num(arrays.get("cost", present), nan=pages.pace.mean_cost)
+    more = float((costs / longest).sum() - (present / old).sum())
+    if choices.promises["rate"].sum() + more > bandwidth:
+        count_promises(pages)
+    rate = float(choices.promises["rate"].sum())
+    if more > 0.0 and rate + more > bandwidth:
+        raise ValueError(
+            "most_interval must leave u = sum(cost / most_interval) / bandwidth at most 1, got "
+            f"{(rate + more) / bandwidth:.4g}: promise longer intervals or fewer pages, or give a "
+            f"bandwidth of {rate + more:.6g} for promises, not {bandwidth:.6g}"
+        )
+    return longest, more
+
+
+def promise(pages: PageTables, rows: IntArray, longest: FloatArray, more: float) -> None:
+    """Set what :func:`checked_promises` returned; the caller must then admit the pages."""
+    if not pages.choices.promises.size:
+        if np.isinf(longest).all():
+            return
+        room = pages.choices.status.size
+        pages.choices = with_room(pages.choices, {"D": room, "L": 1})
+        pages.lazy = pages.lazy._replace(promises=np.full((room, 3), np.inf))
+        pages.arguments = choices_table(pages.choices), lazy_table(pages.lazy)
+        pages.choices.promises["wait_cost"] = pages.pace.mean_cost
+    lines = pages.choices.promises[0]
+    pages.choices.most_interval[rows] = longest
+    lines["rate"] += more
+    lines["longest"] = longest[np.isfinite(longest)].max(initial=lines["longest"])
+    renew_promises(pages)
+    pages.lazy.promises[rows] = promise_rows(longest, rows, pages.lead)
+
+
+def renew_promises(pages: PageTables, chosen: IntArray | None = None) -> None:
+    """Let the lead follow a choice; after as many fetches as pages, also costs and gone pages."""
+    if not pages.choices.promises.size:
+        return
+    lines, bandwidth = pages.choices.promises[0], bandwidth_of(pages)
+    fetches, cost = 0 if chosen is None else chosen.size, 0.0
+    if chosen is not None and fetches:
+        cost = float(pages.choices.paid_cost[chosen].sum()) if pages.uses_costs else fetches
+        cost += 0.0 if pages.audits is None else pages.pace.mean_cost
+    lines["wait_cost"], lines["fetches"] = max(lines["wait_cost"], cost), lines["fetches"] + fetches
+    if fetches and lines["fetches"] >= len(pages.ids):
+        lines["wait_cost"], lines["fetches"] = max(cost, 0.5 * lines["wait_cost"]), 0.0
+        count_promises(pages)
+    wait = 2.0 ** np.ceil(np.log2(lines["wait_cost"])) / bandwidth
+    lead = lead_of(lines["rate"] / bandwidth, wait, lines["longest"])
+    if lead != pages.lead:
+        pages.lead, intervals = lead, pages.choices.most_interval
+        rows = np.flatnonzero(np.isfinite(intervals))
+        pages.lazy.promises[rows] = promise_rows(intervals[rows], rows, lead)
+        pages.admit(rows, only_ready=True)
