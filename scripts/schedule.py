@@ -92,6 +92,11 @@ class ScheduleOptions:
     cap: Annotated[float | None, Option(help="Hard limit of spend, in the unit of costs.")] = None
     cap_period: Annotated[float, Option(help="Days of a period of --cap.")] = 1.0
     max_cost: Annotated[float | None, Option(help="Largest cost of a fetch, for --cap.")] = None
+    most_interval: Annotated[float | None, Option(help="Longest age of a copy, in days.")] = None
+    audit_share: Annotated[
+        float,
+        Option(min=0.0, max=1.0, help="With --live, share of fetches that measure freshness."),
+    ] = 0.01
     folder: Annotated[Path | None, Option(help="Folder of the state of a live scheduler.")] = None
     out: Annotated[Path | None, Option(help="Folder.", show_default="runs/schedule-TABLE")] = None
 
@@ -107,16 +112,19 @@ def main(options: ScheduleOptions) -> None:
         policy = "RoundRobin" if unrated else "GreedyNCIS" if signals else "Greedy"
     if options.live and options.recheck_gone is not None:
         raise ValueError("recheck-gone must be left out with --live: report a page to restore it")
-    caps = {name: getattr(options, name) for name in ("cap", "cap_period", "max_cost")}
+    live = "cap", "cap_period", "max_cost", "audit_share"
+    caps = {name: getattr(options, name) for name in live}
     for name in {"port", "feed", "learn", "folder", "poll", *caps} & changed(options).keys():
         if not options.live:
             raise ValueError(f"{name} must be left out without --live")
     if options.live and options.goal:
         raise ValueError("goal must be left out with --live: it writes promised.csv for --live")
     start = schedules.first_day(table, options.start)
-    caps = caps if caps.keys() & changed(options).keys() else {}
+    audits = {"audit_share": caps.pop("audit_share") if options.live else 0.0}
+    settings = caps if caps.keys() & changed(options).keys() else {}
+    settings = {**settings, **audits, "most_interval": options.most_interval}
     limits = options.limit or []
-    schedule = planning.Schedule(table, policy, options.bandwidth, start, limits, caps)
+    schedule = planning.Schedule(table, policy, options.bandwidth, start, limits, settings)
     if options.live:
         feeds = live_answers.Polled(options.feed or [], options.poll)
         live_answers.answer(schedule, options.folder, feeds, learn=options.learn, port=options.port)

@@ -40,7 +40,7 @@ def answer(
     scheduler, table = None, None
     if folder is not None and DurableScheduler.holds(folder):
         resumes = f"resuming {folder}: its pages, signals, policy and bandwidth replace these"
-        resumes += "; so does its cap" * bool(wanted.caps)
+        resumes += "; so do its cap and its promises"
         typer.echo(resumes, err=True)
     else:
         scheduler, table = wanted.scheduler(learn=learn, feeds=count), wanted.table
@@ -53,6 +53,8 @@ def answer(
         assert loop is not None
         if scheduler is None:
             messages.take_back(loop, messages.day_of(None))
+            share = loop.audits.share if loop.audits else 0.0
+            typer.echo(f"{share:g} of the fetches are audits: audit_share changes it", err=True)
         planning.limit_hosts(loop, wanted.limits)
         with polling(loop, feeds, folder) as polls:
             if table is not None:

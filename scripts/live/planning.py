@@ -66,7 +66,7 @@ class Schedule(NamedTuple):
         bandwidth: fetches per day; with costs, their cost per day.
         start: the first day.
         limits: limits of hosts, texts that :func:`limit_hosts` accepts.
-        caps: ``cap``, ``cap_period`` and ``max_cost`` of a live scheduler, if it has a cap.
+        more: further arguments of the scheduler, such as ``cap`` and ``audit_share``.
     """
 
     table: PageTable | None
@@ -74,7 +74,7 @@ class Schedule(NamedTuple):
     bandwidth: float
     start: float
     limits: Sequence[str] = ()
-    caps: Mapping[str, Any] = {}
+    more: Mapping[str, Any] = {}
 
     def scheduler(
         self, ids: IntArray | None = None, learn: bool = False, feeds: int = 0
@@ -104,7 +104,7 @@ class Schedule(NamedTuple):
                 f"feed must be given with --learn, or once for each source of the table, which has "
                 f"{counted(sources, 'source')}, got {feeds}"
             )
-        about: dict[str, Any] = {"num_sources": max(sources, feeds, 1), "learn": learn, **self.caps}
+        about: dict[str, Any] = {"num_sources": max(sources, feeds, 1), "learn": learn, **self.more}
         if self.policy == "RoundRobin":
             about["new_share"] = 1.0  # a page without a copy is next
         if feeds:

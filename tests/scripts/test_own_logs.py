@@ -419,6 +419,7 @@ def test_a_live_scheduler_answers_lines(estimated: Path, tmp_path: Path) -> None
     answer, named_page = [json.loads(line) for line in done(again).stdout.splitlines()]
     assert named_page["signals"] == table.signals[0, named]  # and not again those of the table
     assert "its pages, signals, policy and bandwidth replace these" in again.stderr
+    assert "0.01 of the fetches are audits: audit_share changes it" in again.stderr
     assert len(answer["fetch"]) == 2
     assert set(answer["fetch"]).isdisjoint(answers[0]["fetch"])
 
@@ -452,7 +453,7 @@ def test_a_live_scheduler_keeps_a_cap_of_the_spend(tmp_path: Path) -> None:
     folder: list[object] = ["--folder", tmp_path / "state"]
     for _ in range(2):
         result = done(CliRunner().invoke(schedule.app, spelled(live + limits + folder), input=""))
-    assert "so does its cap" in result.stderr
+    assert "so do its cap and its promises" in result.stderr
 
 
 def test_a_feed_tells_pages_and_signals(tmp_path: Path) -> None:
@@ -506,6 +507,16 @@ TWO = ("--feed", "f", "--feed", "g")
         (schedule.app, ["--bandwidth", 1], "PAGES must be given"),
         (schedule.app, ["PAGES", "--bandwidth", 0], "bandwidth must be"),
         (schedule.app, ["PAGES", "--bandwidth", 1, "--start", "2026-03-02"], "start must be"),
+        (
+            schedule.app,
+            ["PAGES", "--bandwidth", 1, "--audit-share", 0.1],
+            "audit_share must be left",
+        ),
+        (
+            schedule.app,
+            ["PAGES", "--bandwidth", 1, "--most-interval", 0.5],
+            "most_interval must leave",
+        ),
         (schedule.app, ["PAGES", "--bandwidth", 1, "--feed", "f"], "feed must be left out"),
         (schedule.app, ["PAGES", "--bandwidth", 1, "--live", *TWO], "feed must be given with"),
         (schedule.app, ["PAGES", "--bandwidth", 1, "--until", "-1"], "until must be a number of"),

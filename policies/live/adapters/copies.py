@@ -32,13 +32,19 @@ META = re.compile(rb"<meta\b[^>]{0,256}?\bcharset\s*=\s*[\"']?(?!utf-?16|utf-?32
 class Copy(NamedTuple):
     """The last copy of a page: validators (as Latin-1), hash, and its request as JSON (``parser``).
 
-    A part is None if it is not known.
+    A part is None if it is not known. A page that is not ``processed`` counts as new once more.
     """
 
     etag: str | None = None
     modified: str | None = None
     digest: str | None = None
     parser: str | None = None
+    processed: bool = True
+
+    @property
+    def unprocessed(self) -> Copy:
+        """The copy whose next fetch counts as new; the server answers it in full."""
+        return Copy(None, None, self.digest, self.parser, self.digest is None)
 
     @property
     def conditions(self) -> dict[str, bytes]:
@@ -104,7 +110,7 @@ class Copies:
     def adopt(self, parsers: Mapping[str, str]) -> None:
         """Store the requests (``parser``) of pages without one; their next fetch counts as new."""
         new = {url: text for url, text in parsers.items() if self[url].parser is None}
-        self.put({url: Copy(parser=text) for url, text in new.items()})
+        self.put({url: self[url].unprocessed._replace(parser=text) for url, text in new.items()})
 
     def remove(self, url: str) -> None:
         """Remove the copy of a page from memory and the file."""

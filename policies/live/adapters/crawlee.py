@@ -36,10 +36,10 @@ from crawlee.request_loaders import RequestManager
 from crawlee.storage_clients.models import ProcessedRequest
 
 from crawl_envs.types.arguments import quantity
-from policies.live.adapters.copies import Copies, Copy, text_of
-from policies.live.adapters.fetches import Answer, Fetches, host_of
+from policies.live.adapters.copies import Copies, text_of
+from policies.live.adapters.fetches import Answer, Fetches
 from policies.live.adapters.messages import SECONDS_PER_DAY, Scheduler, day_of
-from policies.live.adapters.outages import bring_back
+from policies.live.adapters.outages import add_found, bring_back
 from policies.live.adapters.watching import Watch, listen
 
 WAIT = 1.0 / SECONDS_PER_DAY
@@ -148,9 +148,9 @@ class ScheduledRequests(RequestManager):
             raise ContextPipelineInterruptedError(f"{page} is unchanged")
 
     def found(
-        self, request: Request, status: int, text: bytes | str = b"", cost: float | None = None
+        self, request: Request, status: int, text: bytes | str | None = None, cost: Any = None
     ) -> None:
-        """Record a fetch by hand: its status, the text to compare with the copy, and its cost."""
+        """Record a fetch by hand: its status, the text to compare, if it is known, and its cost."""
         answer = self.answers.get(request.url, Answer())
         cost = answer.cost if cost is None else quantity("cost", cost)
         self.answers[request.url] = answer._replace(status=status, content=text, cost=cost)
@@ -178,7 +178,7 @@ class ScheduledRequests(RequestManager):
         _, copy = self.fetches.end(page, answer, now)
         self.fetches.causes.append((page, f"answered {answer.status or 'nothing'}"))
         if copy is not before:
-            self.copies.put({page: copy if handled else Copy(parser=copy.parser)})
+            self.copies.put({page: copy if handled else copy.unprocessed})
         return _processed(request, True)
 
     async def add_request(
@@ -196,8 +196,7 @@ class ScheduledRequests(RequestManager):
         parsers = {_page(request): _parser(request) for request in reversed(added)}
         self.copies.adopt(parsers)
         urls = list(reversed(parsers))
-        hosts = [host_of(url) for url in urls]
-        self.scheduler.add(urls, known="skip", host=hosts, **self.columns)
+        add_found(self.scheduler, urls, self.columns)
         starts = {_page(request) for request in added if request.crawl_depth == 0}
         bring_back(self.scheduler, [*starts])
         self.ask_again = -math.inf

@@ -1,17 +1,18 @@
 """Serve a scheduler over HTTP, for programs that hold copies of pages and ask which are due.
 
-=================  =========================================================================
-request            answer
-=================  =========================================================================
-``GET /due?url=``  whether a page is due, why, how likely its copy is stale, and the next date;
-                   it changes nothing
-``POST /``         lines of :mod:`policies.live.adapters.messages`: an answer in a line for each
-``GET /health``    200 if the scheduler answers
-``GET /metrics``   counters and gauges in the text format of Prometheus
-``GET /``          a page to watch: freshness, fetches, budget, hosts, feeds, trust in sources,
-                   the next pages, and pages that fail, are gone, starved or late
-``GET /overview``  the data of that page
-=================  =========================================================================
+==================  ========================================================================
+request             answer
+==================  ========================================================================
+``GET /due?url=``   whether a page is due, why, how likely its copy is stale, and the next date;
+                    it changes nothing
+``POST /``          lines of :mod:`policies.live.adapters.messages`: an answer in a line for each
+``GET /freshness``  what audits measured, as ``freshness`` of these lines; ``?since=&until=&group=``
+``GET /health``     200 if the scheduler answers
+``GET /metrics``    counters and gauges in the text format of Prometheus
+``GET /``           a page to watch: believed and measured freshness, fetches, budget, hosts,
+                    feeds, trust in sources, the next pages, and pages that need attention
+``GET /overview``   the data of that page
+==================  ========================================================================
 
 ``due`` keeps no budget; ``ask`` does, and answers the id of the page. A bad message changes nothing
 and is answered by 400 and an ``error``. So is a body of more than 10,000 lines or 16 MiB; a list
@@ -45,6 +46,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from policies.live.adapters.messages import (
+    AUDITED,
     MAX_BYTES,
     Message,
     Scheduler,
@@ -52,7 +54,7 @@ from policies.live.adapters.messages import (
     date_of,
     day_of,
 )
-from policies.live.adapters.overview import History, feeds_of, overview_of, without_login
+from policies.live.adapters.overview import History, audits_on, feeds_of, overview_of, without_login
 from policies.live.scheduler.ids import LONGEST_TEXT
 
 JSON, SIGNALS = "application/json", "crawl_signals_total"
@@ -61,6 +63,10 @@ MAX_LINES = 10_000
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 COSTS = {"spend": "Cost of the fetches handed out.", "mean_cost": "Mean cost of a fetch."}
 COSTS |= {"period_spend": "Spend in this period of the cap.", "cap": "Largest spend of a period."}
+MEASURED = {"freshness_measured": "estimate"} | AUDITED
+OPTIONAL = COSTS | dict.fromkeys(MEASURED, "Of the audits of this day (UTC), as GET /freshness.")
+PROMISES = "promised", "overdue", "late_fetches", "most_late"
+OPTIONAL |= dict.fromkeys(PROMISES, "Of the promised longest intervals; see overview.")
 PAGE = Path(__file__).with_name("overview.html")
 ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
 HEADERS = {"Content-Security-Policy": ALLOWED + "connect-src 'self'; frame-ancestors 'none'"}
@@ -92,7 +98,7 @@ class Metrics:
         self.ignored = Counter("signals_ignored", "Signals that were not new.", **about)
         self.pages = Gauge("pages", "Pages by state.", ["state"], **about)
         self.gauges = {
-            "freshness": Gauge("freshness_expected", "Expected share of fresh copies.", **about),
+            "freshness": Gauge("freshness_expected", "Believed share of fresh copies.", **about),
             "allowance": Gauge("allowance", "Fetches or cost that may be spent now.", **about),
             "bandwidth": Gauge("bandwidth", "Fetches or cost per day.", **about),
             "clamped": Gauge("clamped", "Calls whose time was before the clock.", **about),
@@ -142,10 +148,11 @@ class Metrics:
         return fetches if spending is None else spending.spend - self.first_spend
 
     def _bin(self, time: float) -> dict[str, Any]:
-        """Return the history's bin of a time, and fill in the expected freshness at that time."""
+        """Return the history's bin of a time, and fill in the freshness at that time."""
         place = self.history.bin_at(time)
         if "expected" not in place:
             place["expected"] = self.scheduler.overview(time)["freshness"]
+            place["measured"] = audits_on(self.scheduler, time)
         return place
 
     def text(self) -> bytes:
@@ -153,8 +160,10 @@ class Metrics:
         values = self.scheduler.overview(day_of(self.now))
         if (spending := self.scheduler.pace.spending) is not None:
             values |= {"mean_cost": spending.mean, "cap": spending.cap}
-        for name in COSTS.keys() & values.keys() - self.gauges.keys():
-            self.gauges[name] = Gauge(name, COSTS[name], **self.about)
+        if (day := audits_on(self.scheduler, day_of(self.now))) is not None:
+            values |= {name: day[key] for name, key in MEASURED.items()}
+        for name in OPTIONAL.keys() & values.keys() - self.gauges.keys():
+            self.gauges[name] = Gauge(name, OPTIONAL[name], **self.about)
         for state, count in values["states"].items():
             self.pages.labels(state).set(count)
         for name, gauge in self.gauges.items():
@@ -177,7 +186,8 @@ class Metrics:
     def _look(self) -> dict[str, Any]:
         now = day_of(self.now)
         data = overview_of(self.scheduler, now)
-        self.history.bin_at(now)["expected"] = data["freshness"]
+        day = (data["measured"] or {}).get("day")
+        self.history.bin_at(now).update(expected=data["freshness"], measured=day)
         for number, source in enumerate(data["sources"]):
             labels = {"source": str(number)}
             source["signals"] = int(self.registry.get_sample_value(SIGNALS, labels) or 0)
@@ -256,7 +266,17 @@ def page_to_watch(
     async def overview(request: Request) -> Response:
         return _answer(metrics.overview())
 
+    async def freshness(request: Request) -> Response:
+        items, limits = request.query_params.multi_items(), dict[str, Any]()
+        for name, text in items:
+            is_number = name != "group" and text.replace(".", "", 1).isdecimal()
+            limits[name] = float(text) if is_number else text
+        if len(limits) < len(items):
+            return _answer({"error": f"names must differ, got {items!r:.80}"})
+        return _answer(answer_line(metrics.scheduler, json.dumps({"freshness": limits})))
+
     pages = {"/": page, "/overview": overview, "/health": health, "/metrics": measured}
+    pages["/freshness"] = freshness
     names: Any = {"allowed_hosts": [*LOCAL_HOSTS, *hosts], "www_redirect": False}
     trusted = [Middleware(TrustedHostMiddleware, **names), Middleware(same_origin)]
     return Starlette(routes=[*map(Route, pages, pages.values()), *routes], middleware=trusted)

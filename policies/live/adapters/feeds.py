@@ -30,7 +30,6 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from policies.live.adapters.copies import Copy, digest, without_user
-from policies.live.adapters.fetches import host_of
 from policies.live.adapters.listings import (
     MAX_BYTES,
     MAX_ENTRIES,
@@ -40,7 +39,7 @@ from policies.live.adapters.listings import (
     sitemaps_of,
 )
 from policies.live.adapters.messages import Scheduler, day_of
-from policies.live.adapters.outages import bring_back
+from policies.live.adapters.outages import add_found, bring_back
 
 LATE = 1.0 / 24.0
 """Days by which a new entry may be dated before the last poll, as a cache may hold it back."""
@@ -129,8 +128,7 @@ def tell(
     for some in (new[first : first + AT_ONCE] for first in range(0, len(new), AT_ONCE)):
         urls, added = list(dict.fromkeys(url for url, _ in some)), 0
         if columns is not None:
-            hosts = [host_of(url) for url in urls]
-            added = scheduler.add(urls, known="skip", host=hosts, **columns)
+            added = add_found(scheduler, urls, columns)
         if added < len(urls):
             bring_back(scheduler, urls, wait=True)
         if dated := [(url, day) for url, day in some if not math.isnan(day)]:

@@ -30,7 +30,7 @@ class Answer(NamedTuple):
         etag: its header ``ETag``.
         modified: its header ``Last-Modified``.
         retry_after: its header ``Retry-After``.
-        content: the content to compare with the last copy, for a status 2xx.
+        content: the content to compare with the last copy, for a status 2xx, None if not known.
         url: the URL that answered, if it is not the page's, as after a redirect.
         cost: what the fetch cost, such as its bytes or seconds; None if it is not known.
     """
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
     etag: str | None = None
     modified: str | None = None
     retry_after: str | None = None
-    content: str | bytes = b""
+    content: str | bytes | None = b""
     url: str = ""
     cost: float | None = None
 
@@ -54,9 +54,15 @@ class Answer(NamedTuple):
         """Whether the page was answered: by a status 2xx or 304."""
         return self.status == 304 or 200 <= self.status < 300
 
+    def changed(self, before: Copy) -> bool | None:
+        """Return whether an answer 2xx or 304 differs from the last copy; None if not known."""
+        if before.digest is None or self.status == 304:
+            return None if before.digest is None else False
+        return None if self.content is None else digest(self.content) != before.digest
+
     def is_news(self, before: Copy) -> bool:
-        """Return whether an answer 2xx or 304 differs from the last copy, or no copy was seen."""
-        return self.status != 304 and digest(self.content) != before.digest
+        """Return whether a callback sees an answer 2xx or 304: it is new or has changed."""
+        return self.status != 304 and (not before.processed or self.changed(before) is not False)
 
 
 class Fetches:
@@ -114,13 +120,14 @@ class Fetches:
             until = max(self.respect(page, answer, now), self.outages.next_turn(host, page, now))
             self.scheduler.report([page], sent, "failed", retry_at=until, **about)
             return "failed", before
-        is_news = answer.is_news(before)
-        changed = None if before.digest is None else [is_news]
-        self.scheduler.report([page], sent, changed=changed, **about)
+        changed = answer.changed(before)
+        self.scheduler.report([page], sent, changed=None if changed is None else [changed], **about)
         if answer.status == 304:
             return "not_modified", before
-        outcome = "unchanged" if not is_news else "new" if changed is None else "changed"
-        return outcome, Copy(answer.etag, answer.modified, digest(answer.content), before.parser)
+        is_new = changed is None or not before.processed
+        outcome = "new" if is_new else "changed" if changed else "unchanged"
+        content = None if answer.content is None else digest(answer.content)
+        return outcome, Copy(answer.etag, answer.modified, content, before.parser)
 
     def respect(self, url: str, answer: Answer, now: float) -> float:
         """Return the time until which an answer's ``Retry-After`` asks to wait, else ``now``.
@@ -141,9 +148,9 @@ class Fetches:
         return until
 
     def see_again(self, page: str) -> None:
-        """Forget a page's last content, so that its callback sees the next fetch in any case."""
+        """Let a page's callback see its next fetch in any case."""
         if page and page in self.scheduler:
-            self.copies.put({page: Copy(parser=self.copies[page].parser)})
+            self.copies.put({page: self.copies[page].unprocessed})
 
 
 def leave_alone(scheduler: Scheduler, url: str, until: float) -> None:

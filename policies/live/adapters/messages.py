@@ -18,10 +18,12 @@ a line of input                                                   the line of ou
 ``{"report": ["u"], "time": 1.6, "status": "failed"}``            ``{"ignored": 0}``
 ``{"next": 10, "time": 1.7}``                                     ``{"fetch": ["u"], ..}``
 ``{"bandwidth": 500, "time": 2}``                                 ``{"bandwidth": 500}``
+``{"audit_share": 0.01}``                                         ``{"audit_share": 0.01}``
 ``{"reset_clock": 1.4}``                                          ``{"clock": 1.4}``
 ``{"ask": "u", "time": 1.7}``                                     ``{"url": "u", "fetch": ..}``
 ``{"due": "u"}``                                                  ``{"url": "u", "due": true, ..}``
 ``{"describe": "u"}``                                             ``{"url": "u", "state": ..}``
+``{"freshness": {"since": 1.0, "group": "news"}}``                ``{"estimate": 0.9, ..}``
 ================================================================  ==========================
 
 ``next`` also answers ``ask_again``: the time at which the answer may change, null if that needs a
@@ -31,6 +33,9 @@ clock, as which it counts. ``ask`` is for programs that hold a page and ask whet
 or the policy needs none. ``due`` changes nothing. It answers whether the page is due, ``why``, the
 probability that its copy is ``stale``, and ``next``, the date at which it is due if nothing
 happens, null for never. ``signal`` answers ``unknown``, the urls of unknown pages.
+
+``freshness`` answers what audits measured, :class:`policies.estimators.MeasuredFreshness`; all its
+names may be left out. An audit counts as ``missed`` if it is reported without ``changed``.
 
 ``cost`` in ``report`` is what the fetches cost, such as their bytes, one number or a list; in
 ``add`` and ``update`` it is what a fetch of the page is expected to cost. ``bandwidth`` is then
@@ -84,6 +89,8 @@ MAX_AHEAD = 1.0
 """Most days by which the time of a message may be ahead of the machine's clock."""
 START = [-math.inf]
 """A list with the latest start of the machine, in seconds since 1970, that its clocks showed."""
+AUDITED = {"freshness_low": "low", "freshness_high": "high", "audits": "audits"}
+AUDITED |= {"audits_missed": "missed", "belief_gap": "belief_gap", "belief_off": "is_off"}
 logger = logging.getLogger(__name__)
 
 Scheduler = CrawlScheduler | DurableScheduler
@@ -252,6 +259,23 @@ def _describe(scheduler: Scheduler, message: Message) -> Message:
     return {"url": page} | {k: None if x == math.inf else x for k, x in facts.items()}
 
 
+def _freshness(scheduler: Scheduler, message: Message) -> Message:
+    limits = message["freshness"]
+    if not isinstance(limits, dict):
+        raise ValueError(f"freshness must be an object, as {{}}, got {limits!r:.80}")
+    for name in limits:
+        one_of("name in freshness", name, ("since", "until", "group"))
+    limits = {k: x if k == "group" else day_of(x) for k, x in limits.items() if x is not None}
+    return measured(scheduler, **limits)
+
+
+def measured(scheduler: Scheduler, **limits: Any) -> dict[str, Any]:
+    """Return what audits measured as values of JSON, None for NaN; ``limits`` as in freshness."""
+    facts = scheduler.freshness(**limits)
+    values = facts._asdict() | {"is_off": facts.is_off, "calibration": facts.calibration.tolist()}
+    return {k: None if isinstance(x, float) and math.isnan(x) else x for k, x in values.items()}
+
+
 def date_of(day: float) -> str | None:
     """Convert days since 1970 to a date and time in ISO 8601; None if there is no such date."""
     try:
@@ -311,9 +335,10 @@ def _next(scheduler: Scheduler, message: Message) -> Message:
     return {"fetch": [], "ask_again": _finite(ask_again), "why": scheduler.why()} | clock
 
 
-def _bandwidth(scheduler: Scheduler, message: Message) -> Message:
-    scheduler.configure(clock_time(scheduler, message), bandwidth=message["bandwidth"])
-    return {"bandwidth": message["bandwidth"]}
+def _configure(scheduler: Scheduler, message: Message) -> Message:
+    settings = {k: message[k] for k in ("bandwidth", "audit_share") if k in message}
+    scheduler.configure(clock_time(scheduler, message), **settings)
+    return settings
 
 
 def _reset_clock(scheduler: Scheduler, message: Message) -> Message:
@@ -353,8 +378,10 @@ CALLS = {
     "ask": Call(_ask),
     "due": Call(_due),
     "describe": Call(_describe),
+    "freshness": Call(_freshness, ()),
     "signal": Call(_signal, ("time", "source")),
     "report": Call(_report, ("time", "status", "changed", "retry_at", "ended", "cost")),
     "next": Call(_next),
-    "bandwidth": Call(_bandwidth),
+    "bandwidth": Call(_configure),
+    "audit_share": Call(_configure),
 }

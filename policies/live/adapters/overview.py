@@ -13,7 +13,7 @@ from numba import types
 from crawl_envs.compiled.compiling import VALUE, compiled, ready
 from crawl_envs.compiled.lazy_argmax import lazy_at, value_at
 from crawl_envs.types import FloatArray, IntArray
-from policies.live.adapters.messages import Scheduler, date_of
+from policies.live.adapters.messages import Scheduler, date_of, measured
 from policies.live.scheduler.describing import description, stale, troubles
 from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, WAITING
 
@@ -26,8 +26,9 @@ UNITS = ("days", 1.0), ("hours", 1.0 / 24.0), ("minutes", MINUTE), ("seconds", M
 
 
 class History:
-    """A history in bins of time: fetches by outcome (``outcomes``) and ``expected`` freshness.
+    """A history in bins of time: fetches by outcome (``outcomes``) and freshness.
 
+    ``expected`` is the freshness that is believed, ``measured`` that of the day so far, by audits.
     When there are ``BINS`` bins, their width in days doubles.
     """
 
@@ -54,9 +55,10 @@ def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
     with scheduler.lock:
         pages, rows, now = scheduler.pages, scheduler.pages.living(), max(now, scheduler.time)
         probability = stale(pages, rows, now)
-        facts = scheduler.overview(now)
+        facts, day = scheduler.overview(now), audits_on(scheduler, now)
         return {
             **facts,
+            "measured": None if day is None else {"day": day, "all": measured(scheduler)},
             "bandwidth": scheduler.bandwidth,
             "saved": facts.pop("allowance"),
             "most_saved": scheduler.most_saved,
@@ -68,6 +70,15 @@ def overview_of(scheduler: Scheduler, now: float) -> dict[str, Any]:
             "next": _next(pages, rows, now),
             "first": _troubled(pages, rows, probability, now, scheduler.pace.fetch_rate),
         }
+
+
+def audits_on(scheduler: Scheduler, now: float) -> dict[str, Any] | None:
+    """Return what the latest audits measured on the day (UTC) so far; None without audits."""
+    if scheduler.audits is None:
+        return None
+    day, times = float(np.floor(now)), scheduler.audits.records()["time"]
+    facts = measured(scheduler, since=max([day, *times[:1].tolist()]))
+    return {"since": day, **facts, "calibration": None}  # it needs more audits than of a day
 
 
 def _sources(pages: Any, rows: IntArray) -> list[dict[str, Any]]:

@@ -24,6 +24,9 @@ setting                      meaning and default
 ``RECRAWL_HOST_GAP``         seconds between two fetches of a host, ``DOWNLOAD_DELAY``; a longer
                              Crawl-delay of its robots.txt replaces it (Scrapy >= 2.18)
 ``RECRAWL_LEAST_INTERVAL``   least seconds from a copy of a page to its next fetch, 0
+``RECRAWL_MOST_INTERVAL``    longest seconds from a copy of a page to its next fetch, none
+``RECRAWL_AUDIT_SHARE``      share of the fetches that are audits, 0.01; 0 for none. An audit is a
+                             fetch of a page drawn at random by importance: it measures freshness
 ``RECRAWL_NEW_SHARE``        share of the fetches for new pages while there are some, 0.5
 ``RECRAWL_RETRY``            seconds from a first failure to the next fetch, 3600; they double
 ``RECRAWL_MAX_RETRY_AFTER``  longest wait for a ``Retry-After``, in seconds, 86400

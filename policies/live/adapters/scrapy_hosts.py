@@ -15,10 +15,12 @@ from scrapy.settings import BaseSettings
 from twisted.internet.defer import Deferred
 
 from policies.live.adapters.fetches import host_of, leave_alone
+from policies.live.adapters.messages import AUDITED, measured
 from policies.live.adapters.scrapy_settings import SECOND
 from policies.live.scheduler import DurableScheduler
 
 logger = logging.getLogger(__name__)
+STATS = {"freshness": "estimate"} | AUDITED
 
 
 class Hosts:
@@ -134,7 +136,7 @@ class Report:
 
     def __init__(self, pages: DurableScheduler, crawler: Crawler) -> None:
         self.pages, self.crawler, self.counts = pages, crawler, dict[str, int]()
-        self.due = pages.time + 600.0 * SECOND
+        self.since, self.due = pages.time, pages.time + 600.0 * SECOND
 
     def write(self, now: float) -> None:
         """Update the stats at most once in ten minutes, and warn if counts of troubles changed."""
@@ -147,6 +149,13 @@ class Report:
         for name, count in counts.items():
             what = "hosts" if name == "held" else "pages"
             self.crawler.stats.set_value(f"recrawl/{name}_{what}", count)
+        names = "promised", "overdue", "late_fetches", "most_late"
+        values = {name: overview[name] for name in names if name in overview}
+        if self.pages.audits is not None:
+            facts = measured(self.pages, since=self.since)
+            values |= {name: facts[key] for name, key in STATS.items()}
+        for name, value in values.items():
+            self.crawler.stats.set_value(f"recrawl/{name}", value)
         if any(counts.values()) and counts != self.counts:
             words = ", ".join(f"{count} {name}" for name, count in counts.items())
             logger.warning(f"pages that need attention: {words}")

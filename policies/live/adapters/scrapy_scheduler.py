@@ -21,11 +21,11 @@ from twisted.python.failure import Failure
 from crawl_envs.types.arguments import quantity
 from policies.live.adapters.copies import SETTLED, Copies
 from policies.live.adapters.feeds import Polls
-from policies.live.adapters.fetches import Answer, Fetches, host_of
+from policies.live.adapters.fetches import Answer, Fetches
 from policies.live.adapters.listings import MAX_BYTES
 from policies.live.adapters.messages import SECONDS_PER_DAY, day_of
 from policies.live.adapters.moves import Moves
-from policies.live.adapters.outages import bring_back
+from policies.live.adapters.outages import add_found, bring_back
 from policies.live.adapters.scrapy_costs import Costs
 from policies.live.adapters.scrapy_hosts import Hosts, Report, Turns, forget_robots
 from policies.live.adapters.scrapy_requests import (
@@ -102,8 +102,7 @@ class RecrawlScheduler:
             raise
         self.fetches = Fetches(self.pages, copies, now, options.max_retry_after * SECOND)
         every = options.poll * SECOND
-        columns = {"least_interval": options.least_interval * SECOND}
-        self.polls = Polls(options.feeds, folder, every, now, columns, spelled)
+        self.polls = Polls(options.feeds, folder, every, now, options.intervals, spelled)
         max_cost = math.inf if options.cap is None else self.pages.pace.spending.max_cost
         self.costs = Costs(self.crawler, options.cost, max_cost, self.fetches.sent)
         self.robots_until = now + options.robots * SECOND
@@ -247,12 +246,9 @@ class RecrawlScheduler:
         new_pages, self.new_pages = self.new_pages, {}
         ruled = {url for url in new_pages if self._ruled(url) and url in self.pages}  # old
         self.copies.adopt({url: text for url, (text, _) in new_pages.items() if url not in ruled})
-        hosts = [host_of(url) for url in new_pages]
         importance = [weight for _, weight in new_pages.values()]
-        interval = self.options.least_interval * SECOND
-        columns: Any = {"importance": importance, "host": hosts, "least_interval": interval}
-        added = self.pages.add([*new_pages], known="skip", **columns)
-        self.count("added", added)
+        columns = {"importance": importance, **self.options.intervals}
+        self.count("added", add_found(self.pages, [*new_pages], columns))
         bring_back(self.pages, self.starts)
         self.starts = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from policies.live.adapters.copies import text_of, without_user
 from policies.live.adapters.messages import SECONDS_PER_DAY
 from policies.live.scheduler import CrawlScheduler, DurableScheduler
 
+logger = logging.getLogger(__name__)
 SECOND = 1.0 / SECONDS_PER_DAY
 ANY_URLS = ("http://q.invalid", "https://z.invalid/?~")
 """Example URLs; a rule that matches all of them matches every URL."""
@@ -46,6 +48,8 @@ class Options(NamedTuple):
     pages: str | None = None
     rules: Sequence[tuple[re.Pattern[str], str]] = ()
     least_interval: float = 0.0
+    most_interval: float | None = None
+    audit_share: float = 0.01
     new_share: float = 0.5
     validators: bool = True
     poll: float = 3600.0
@@ -58,6 +62,12 @@ class Options(NamedTuple):
     cap: float | None = None
     cap_period: float | None = None
     max_cost: float | None = None
+
+    @property
+    def intervals(self) -> dict[str, float]:
+        """The least and, if it is set, the longest interval of pages, in days."""
+        both = {"least_interval": self.least_interval, "most_interval": self.most_interval}
+        return {name: x * SECOND for name, x in both.items() if x is not None}
 
 
 def decoded(value: Any) -> Any:
@@ -87,7 +97,8 @@ POSITIVE: Reader = "a number > 0", lambda value: quantity("it", float(value), ab
 AMOUNT: Reader = "a number >= 0", lambda value: quantity("it", float(value))
 READERS: dict[str, Reader] = {
     **dict.fromkeys(("bandwidth", "retry", "poll", "robots"), POSITIVE),
-    **dict.fromkeys(("cap", "cap_period", "max_cost"), POSITIVE),
+    **dict.fromkeys(("cap", "cap_period", "max_cost", "most_interval"), POSITIVE),
+    "audit_share": ("in [0, 1]", lambda value: share("it", float(value))),
     "cost": ("bytes or seconds", lambda value: one_of("it", value, ("bytes", "seconds"))),
     **dict.fromkeys(("host_gap", "keep_gone", "skew", "least_interval", "max_retry_after"), AMOUNT),
     "feeds": ("{URL: number of a source of signals, from 0 on}", feeds_of),
@@ -185,6 +196,7 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
         "burst": 10.0 * SECOND if options.cost else saved,
         "timeout": timeout_of(settings),
         "retry": options.retry * SECOND,
+        "audit_share": options.audit_share,
     }
     sources = max(options.feeds.values(), default=0) + 1
     fixed: dict[str, Any] = {
@@ -207,14 +219,28 @@ def open_pages(options: Options, settings: BaseSettings, now: float) -> DurableS
     if options.cost or caps:
         unit.write_text(costs)
         pace |= {"cap": options.cap} if caps else {}
+    before = pages.audits.share if pages.audits else 0.0
+    if before != options.audit_share:
+        logger.warning(f"RECRAWL_AUDIT_SHARE is now {options.audit_share:g}, not {before:g}")
     pages.configure(now, bandwidth=options.bandwidth, **pace)
     if table is not None and new is None:  # those that are new in it
         page_tables.add_pages(pages, table, page_tables.living(table), now, known="skip")
-    rows, interval = pages.pages.living(), options.least_interval * SECOND
-    rows = rows[pages.pages.choices.least[rows] != interval]
-    if rows.size:
-        pages.update(pages.pages.ids.ids(rows), least_interval=interval)
+    set_intervals(pages, options.intervals)
     return pages
+
+
+def set_intervals(pages: DurableScheduler, intervals: Mapping[str, float]) -> None:
+    """Set the intervals of all pages; warn of promises that cannot be kept."""
+    choices, living = pages.pages.choices, pages.pages.living()
+    for name, interval in intervals.items():
+        before = choices.least if name == "least_interval" else choices.most_interval
+        before = before[living] if before.size else np.full(living.size, math.inf)
+        rows = living[before != interval]
+        try:
+            if rows.size:
+                pages.update(pages.pages.ids.ids(rows), **{name: interval})
+        except ValueError as error:
+            logger.warning(f"RECRAWL_MOST_INTERVAL is not that of {rows.size} pages: {error}")
 
 
 def check_fixed(pages: DurableScheduler, options: Options, fixed: Mapping[str, Any]) -> None:
@@ -241,9 +267,11 @@ def open_table(options: Options) -> Any:
     except (OSError, ValueError) as error:
         raise ValueError(f"RECRAWL_PAGES: {error}") from None
     for note in table.notes:
-        logging.getLogger(__name__).warning(f"RECRAWL_PAGES: {note}")
+        logger.warning(f"RECRAWL_PAGES: {note}")
     if table.cost is not None and not options.cost:
         raise ValueError("RECRAWL_COST must be set where RECRAWL_PAGES has a column cost")
+    if options.most_interval and getattr(table, "most_interval", None) is not None:
+        raise ValueError("RECRAWL_MOST_INTERVAL must be unset: RECRAWL_PAGES has most_interval")
     for feed, source in options.feeds.items():
         if table.sources and source >= len(table.sources):
             raise ValueError(

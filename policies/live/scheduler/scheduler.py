@@ -159,8 +159,11 @@ class CrawlScheduler(Members, Events, Asking):
         timeout: float | None = None,
         retry: float | None = None,
         cap: float | None = None,
+        audit_share: float | None = None,
     ) -> None:
-        """Change settings from a time on; see :class:`CrawlScheduler` for them."""
+        """Change settings from a time on; another ``audit_share`` forgets the audits before."""
+        before = self.audits.share if self.audits else 0.0
+        audit_share = before if audit_share is None else share("audit_share", audit_share)
         settings = {"timeout": timeout, "retry": retry}
         changes = {k: quantity(k, x, above=0.0) for k, x in settings.items() if x is not None}
         self.pace.change(time, bandwidth, burst, cap)
@@ -171,6 +174,9 @@ class CrawlScheduler(Members, Events, Asking):
         if "retry" in changes:
             lines["retry"] = changes["retry"]
         lines["most_retry"] = np.maximum(lines["most_retry"], lines["retry"])
+        if audit_share != before:
+            audits = self.pages, audit_share, int(abs(time))
+            self.audits = self.pages.audits = Audits(*audits) if audit_share else None
 
     def reset_clock(self, time: float) -> None:
         """Set a wrong clock back to a time; ValueError if the time is not before the clock.

@@ -52,7 +52,8 @@ def changed_pages(
     days, order = 2.0 * fetches / trace.num_pages, rng.permutation(trace.num_pages)
     time = (trace.change_time + rng.random() * trace.days) % trace.days * (days / trace.days)
     changes = Changes(order[trace.change_page], time)
-    return changes, (np.bincount(changes.page, minlength=order.size) + 0.5) / days, days
+    counts = np.bincount(changes.page, minlength=order.size)
+    return changes, np.asarray((counts + 0.5) / days), days
 
 
 def crawl(
@@ -67,7 +68,7 @@ def crawl(
         CrawlScheduler("Greedy", fetches / days, **settings),
         np.zeros(rate.size, bool),
     )
-    columns = {"importance": weight, "change_rate": factor * rate}
+    columns: dict[str, Any] = {"importance": weight, "change_rate": factor * rate}
     scheduler.add(np.arange(rate.size), last_crawl=0.0, **columns)
     fresh, at_audits = [], list[float]()
     times = BATCH / (fetches / days) * np.arange(1, fetches // BATCH + 1)

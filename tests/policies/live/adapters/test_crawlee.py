@@ -281,6 +281,27 @@ def test_outcomes_are_reported(
     assert scheduler.describe("https://a.example/")["state"] == state
 
 
+def test_audits_are_answered_also_after_a_handler_failed(tmp_path: Path) -> None:
+    scheduler = scheduler_of(100.0, audit_share=1.0)
+
+    async def steps() -> None:
+        manager = ScheduledRequests(scheduler, tmp_path)
+        await manager.add_requests(["https://a.example/"])
+        failed, done = RequestState.ERROR, RequestState.DONE
+        for text, state in (("a", failed), ("a", done), ("b", done), (None, done), ("b", done)):
+            request = None
+            while request is None:
+                request = await manager.fetch_next_request()
+            manager.found(request, 200, text)
+            request.state = state
+            await manager.mark_request_as_handled(request)
+
+    asyncio.run(asyncio.wait_for(steps(), 20.0))
+    assert scheduler.audits is not None
+    # after the first: the same, another text, an unknown one, and one after an unknown one
+    assert scheduler.audits.records()["answer"].tolist()[:4] == [0, 1, 2, 2]
+
+
 @pytest.mark.parametrize("retries", [0, 1])
 def test_a_handler_that_failed_sees_the_page_again(
     retries: int, site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -58,6 +58,42 @@ def test_outcomes(before: Copy, answer: Answer, outcome: str, after: Copy | None
         )
 
 
+@pytest.mark.parametrize(
+    ("before", "answer", "outcome", "changed"),
+    [
+        (COPY, Answer(304), "not_modified", [False]),
+        (COPY, Answer(200, content="one"), "unchanged", [False]),
+        (COPY, Answer(200, content="two"), "changed", [True]),
+        (COPY, Answer(200, content=None), "new", None),
+        (COPY.unprocessed, Answer(200, content="one"), "new", [False]),
+        (COPY.unprocessed, Answer(200, content="two"), "new", [True]),
+        (Copy().unprocessed, Answer(200, content="one"), "new", None),
+        (COPY, Answer(500), "failed", None),
+    ],
+)
+def test_whether_a_page_changed_is_reported_also_when_its_callback_sees_it_again(
+    before: Copy, answer: Answer, outcome: str, changed: list[bool] | None
+) -> None:
+    scheduler, reports = CrawlScheduler("RoundRobin", 1e6, start=NOW), list[Any]()
+    scheduler.add([PAGE], last_crawl=NOW - 1.0)
+    scheduler.watchers.append(lambda call, named, _: reports.append(named.get("changed")))
+    fetches = Fetches(scheduler, {PAGE: before}, NOW)  # type: ignore[arg-type]
+    fetches.begin(PAGE, NOW + SECOND)
+    assert fetches.end(PAGE, answer, NOW + SECOND)[0] == outcome
+    assert reports[-1] == changed
+    assert before.unprocessed.conditions == {}  # a server answers it in full
+
+
+def test_a_page_that_gets_its_first_link_keeps_its_hash(tmp_path: Path) -> None:
+    copies = Copies(tmp_path / "copies")
+    copies.put({PAGE: COPY._replace(parser=None)})
+    copies.adopt({PAGE: "its first link"})
+    copies.close()
+    assert Copies(tmp_path / "copies")[PAGE] == Copy(
+        None, None, COPY.digest, "its first link", False
+    )
+
+
 def test_fetches_under_way_were_interrupted() -> None:
     scheduler = CrawlScheduler("Greedy", 1e6, start=NOW, learn=True)
     scheduler.add([PAGE], host=["a.example"])
