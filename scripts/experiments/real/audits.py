@@ -52,8 +52,8 @@ def changed_pages(
     days, order = 2.0 * fetches / trace.num_pages, rng.permutation(trace.num_pages)
     time = (trace.change_time + rng.random() * trace.days) % trace.days * (days / trace.days)
     changes = Changes(order[trace.change_page], time)
-    counts = np.bincount(changes.page, minlength=order.size)
-    return changes, np.asarray((counts + 0.5) / days), days
+    counts = np.bincount(changes.page, minlength=order.size).astype(np.float64)
+    return changes, (counts + 0.5) / days, days
 
 
 def crawl(
@@ -64,12 +64,9 @@ def crawl(
     changes, rate, days = changed_pages(rng, law, pages, fetches)
     weight, order = rng.pareto(tail, rate.size) + 1.0, np.argsort(changes.time, kind="stable")
     settings: dict[str, Any] = {"timeout": 1.0, "burst": 2.0, "audit_share": share, "seed": seed}
-    scheduler, stale = (
-        CrawlScheduler("Greedy", fetches / days, **settings),
-        np.zeros(rate.size, bool),
-    )
-    columns: dict[str, Any] = {"importance": weight, "change_rate": factor * rate}
-    scheduler.add(np.arange(rate.size), last_crawl=0.0, **columns)
+    scheduler = CrawlScheduler("Greedy", fetches / days, **settings)
+    ids, stale = np.arange(rate.size), np.zeros(rate.size, bool)
+    scheduler.add(ids, importance=weight, change_rate=factor * rate, last_crawl=0.0)
     fresh, at_audits = [], list[float]()
     times = BATCH / (fetches / days) * np.arange(1, fetches // BATCH + 1)
     parts = np.split(order, np.searchsorted(changes.time[order], times))
