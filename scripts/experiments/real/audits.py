@@ -96,14 +96,14 @@ def audited(seed: int, **settings: Any) -> Mapping[str, float]:
     for count in range(1, truth.size + 1):
         band = measure_freshness(stale[:count], believed[:count], mean[:count])
         is_inside.append(band.low <= means[count - 1] <= band.high)
-    found, last = mean + stale - believed, scheduler.freshness()
+    measured, last = mean + stale - believed, scheduler.freshness()
     variance = max(last.estimate * (1.0 - last.estimate), 1.0 / last.audits)
     return {
         METRIC: float(all(is_inside)),
         WIDTH: (last.high - last.low) / 2.0,
         NORMAL: 1.96 * float(np.sqrt(variance / last.audits)),
         **{GAIN: last.gain, ALARM: float(last.is_off), "freshness": float(means[-1])},
-        ERROR: float((found - 1.0 + truth).mean() / (np.std(found) / np.sqrt(last.audits))),
+        ERROR: float((measured - 1.0 + truth).mean() / (np.std(measured) / np.sqrt(last.audits))),
         COST: crawl(seed, 0.0, **settings)[2] - fresh,
     }
 
