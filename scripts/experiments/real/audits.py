@@ -73,11 +73,11 @@ def crawl(
     for time, part in zip(times, parts, strict=False):
         stale[changes.page[part]] = True
         fresh.append(1.0 - float(weight @ stale) / weight.sum())
-        chosen = scheduler.next_batch(time, BATCH)
+        batch = scheduler.next_batch(time, BATCH)
         if scheduler.audits is not None:
             at_audits += [fresh[-1]] * (scheduler.audits.count - len(at_audits))
-        scheduler.report(chosen, time, changed=stale[chosen])
-        stale[chosen] = False
+        scheduler.report(batch, time, changed=stale[batch])
+        stale[batch] = False
     return scheduler, np.array(at_audits), float(np.mean(fresh))
 
 
