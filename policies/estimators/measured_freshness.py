@@ -84,23 +84,23 @@ def measure_freshness(
         nothing = math.nan, 0.0, 1.0, math.nan, 0, 0, math.nan, math.nan, -1.0, 1.0
         return MeasuredFreshness(*nothing, np.zeros((0, 3)))
     is_known, belief = lost < 0.5, float(mean_b.mean())
-    least, largest = np.where(is_known, y, 0.0), np.where(is_known, y, 1.0)
-    bounds = np.array(_band(least - b, largest - b, 1.0))
+    lowest, highest = np.where(is_known, y, 0.0), np.where(is_known, y, 1.0)
+    bounds = np.array(_band(lowest - b, highest - b, 1.0))
     low, high = np.clip(1.0 - belief - bounds[::-1], 0.0, 1.0).tolist()
-    width = np.ptp(np.clip(_band(least, largest, 0.0), 0.0, 1.0))
+    width = np.ptp(np.clip(_band(lowest, highest, 0.0), 0.0, 1.0))
     y, b, bins = y[is_known], b[is_known], np.minimum(b[is_known] * BINS, BINS - 1).astype(int)
     rows = [(b[bins == k].mean(), y[bins == k].mean(), (bins == k).sum()) for k in np.unique(bins)]
     gap = float(np.mean(y - b)) if y.size else math.nan
     measured = float(np.clip(1.0 - belief - gap, low, high)), low, high, 1.0 - belief
     counts = is_known.size, is_known.size - y.size
-    gaps = float(width / (high - low)), gap, *_band(least - arrays[1], largest - arrays[1], 0.0)
+    gaps = float(width / (high - low)), gap, *_band(lowest - arrays[1], highest - arrays[1], 0.0)
     return MeasuredFreshness(*measured, *counts, *gaps, np.array(rows, float).reshape(-1, 3))
 
 
-def _band(least: FloatArray, largest: FloatArray, draws: float) -> tuple[float, float]:
+def _band(lowest: FloatArray, highest: FloatArray, draws: float) -> tuple[float, float]:
     """Return the band of the mean mu of d, between arrays, (n,); with ``draws`` 1 of X less B."""
-    below, above = _deviation(least, 1.0, draws), _deviation(largest, -1.0, draws)
-    return float(least.mean()) - below, float(largest.mean()) + above
+    below, above = _deviation(lowest, 1.0, draws), _deviation(highest, -1.0, draws)
+    return float(lowest.mean()) - below, float(highest.mean()) + above
 
 
 def _deviation(d: FloatArray, sign: float, draws: float) -> float:
@@ -109,6 +109,6 @@ def _deviation(d: FloatArray, sign: float, draws: float) -> float:
     cost = np.array([rate * x.sum() - np.log1p(rate * x).sum() for rate in GRID])
     cost += draws * d.size * GRID**2 / (8.0 * DRAWS) - np.log(WEIGHTS)
     bar = math.log(2.0 / ALPHA)
-    largest = float(np.min((bar + cost) / GRID)) + 1.0
-    root = brentq(lambda total: np.logaddexp.reduce(GRID * total - cost) - bar, 0.0, largest)
+    highest = float(np.min((bar + cost) / GRID)) + 1.0
+    root = brentq(lambda total: np.logaddexp.reduce(GRID * total - cost) - bar, 0.0, highest)
     return float(root) / d.size
