@@ -72,8 +72,8 @@ def promise_table(
     if not (needed <= bandwidth * (1.0 + 1e-9) and shortest >= wait * (1.0 - 1e-9)):  # or NaN
         raise ValueError(
             f"most_interval must be possible to keep, got u = {needed / bandwidth:.4g} of the "
-            f"bandwidth {bandwidth:g} and a shortest interval of {shortest:g}. It takes a bandwidth "
-            f"of at least {needed:.6g}, and intervals of at least {wait:g} (a fetch or batch): "
+            f"bandwidth {bandwidth:g} and a shortest interval of {shortest:g}. It takes a "
+            f"bandwidth of at least {needed:.6g}, and intervals of at least {wait:g} (a batch): "
             "promise longer intervals, or fewer pages (inf for none), or raise the bandwidth"
         )
     longest = float(most_interval[np.isfinite(most_interval)].max(initial=1.0))

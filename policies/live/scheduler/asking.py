@@ -192,13 +192,17 @@ class Asking(PacedScheduler):
         ``states``, the pages by state; ``freshness``, the importance-weighted probability that a
         copy is fresh, by the rates of changes and signals, None where no change rates are known;
         ``failing``, the pages whose last fetch failed; ``starved``, those whose copy is older than
-        ten mean times between two fetches of a page; ``late``, those whose copy is stale with more
-        than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the cost of the fetches that
-        may be made now. Where fetches have costs also ``spend``, their total cost; with a cap also
+        ten mean times between two fetches of a page; ``likely_stale``, those whose copy is stale
+        with more than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the cost of the
+        fetches that may be made now.
+
+        Where fetches have costs also ``spend``, their total cost; with a cap also
         ``period_spend``, reserved of it in this period, ``cap_left``, and ``overcharged``, the
-        number of reports of a cost above ``max_cost``. With promises also ``promised`` and
-        ``overdue`` pages, ``promised_share`` of the bandwidth (above 1 not all can be kept), past
-        ``late_fetches`` and ``most_late``, the longest time by which one was.
+        number of reports of a cost above ``max_cost``.
+
+        With promises also ``promised``, the pages that have one; ``overdue``, those whose copy is
+        older; ``promised_share`` of the bandwidth, above 1 if not all can be kept;
+        ``late_fetches``, those after their deadlines so far; ``most_late``, the longest delay.
         """
         pages, now = self.pages, self._not_before_clock(time)
         pages.allocate()
