@@ -101,8 +101,8 @@ class Asking(PacedScheduler):
         bandwidth is left (:class:`policies.live.scheduler.price.Price`), so that the bandwidth
         goes to the pages of the largest values. ``burst`` must be at least the time of one fetch,
         and should be the time of 20. With a policy that allocates rates, a page is granted when
-        it is due; so is, with any, one that is due by its promise. A granted page counts as handed
-        out: its fetch must be reported.
+        it is due. A page that is due by its promise, or drawn for an audit, is granted by every
+        policy. A granted page counts as handed out: its fetch must be reported.
 
         Args:
             time: the time of the question.
@@ -163,7 +163,8 @@ class Asking(PacedScheduler):
         by the rates of changes and signals; ``state``; ``failures``; ``value``, its crawl value;
         ``due``, the time at which it may be fetched and its value reaches that of the pages
         fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for never); and
-        ``why``, in words; where they are used ``cost``, ``most_interval`` and its ``deadline``.
+        ``why``, the reason in words. With costs it also has ``cost``, and with promises
+        ``most_interval`` and ``deadline``, the time at which its copy gets older than that.
         """
         row = self.pages.row(page_id, gone=True)
         self.pages.allocate()
@@ -229,12 +230,12 @@ class Asking(PacedScheduler):
         """Return the importance-weighted freshness that audits measured, with a band of 95%.
 
         It is the mean over the instants of the audits from ``since`` to ``until``, of all pages or
-        of a ``group``; pages without a copy count as stale, and audits from the first on that has
-        no answer yet do not count. The band holds for all ``until`` at once; ``since`` must not
-        depend on what audits found.
+        of a ``group``. Pages without a copy count as stale. The audits end before the first one
+        that has no answer yet. The band holds for all ``until`` at once; ``since`` must not depend
+        on what audits found.
 
         Raises ValueError for an unknown group, if ``since`` is before the latest 100,000 audits,
-        which are kept, and without ``audit_share``.
+        which are stored, and without ``audit_share``.
         """
         if self.audits is None:
             raise ValueError("audit_share must be > 0 for a measured freshness, got 0")

@@ -32,7 +32,11 @@ def count_promises(pages: PageTables) -> None:
 def checked_promises(
     pages: PageTables, rows: IntArray, arrays: dict[str, FloatArray]
 ) -> tuple[FloatArray, float]:
-    """Return longest intervals, (n,), and what more they need, of new pages or those of rows."""
+    """Return longest intervals, (n,), and the further cost per unit of time that they need.
+
+    ``arrays`` has the columns to change of the pages in ``rows``, or of new pages if these are
+    none; ``most_interval`` is removed. ValueError if the bandwidth does not suffice.
+    """
     choices, bandwidth = pages.choices, bandwidth_of(pages)
     old = choices.most_interval[rows] if choices.promises.size else np.full(rows.size, np.inf)
     longest = np.where(np.isnan(new := arrays.pop("most_interval", old)), pages.most_interval, new)

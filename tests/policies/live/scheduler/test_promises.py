@@ -271,7 +271,7 @@ def test_a_clock_that_is_taken_back_keeps_promises():
 
 
 def test_shards_make_no_promises():
-    with pytest.raises(ValueError, match="most_interval must be left out: only one CrawlScheduler"):
+    with pytest.raises(ValueError, match="most_interval must be left out: only a CrawlScheduler"):
         ShardedScheduler("Greedy", 10.0, most_interval=1.0)
     with ShardedScheduler("Greedy", 10.0) as shards:
         with pytest.raises(ValueError, match="most_interval must be left out: shards make no"):
