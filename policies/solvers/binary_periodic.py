@@ -50,14 +50,14 @@ def binary_periodic(
     weight, change, costs = columns_and_cost(cost, importance=importance, change_rate=change_rate)
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     floors, weight = checked_floor(floor, costs, bandwidth), normalised(weight)
-    change, least, held = change * costs, floors * costs, np.zeros(weight.size, np.bool_)
+    change, least, at_floor = change * costs, floors * costs, np.zeros(weight.size, np.bool_)
     allocation = solve_periodic(weight, change, bandwidth)
-    while (below := ~held & (allocation.rates < least)).any():
-        held |= below  # for good, as the others have less bandwidth then, and its price rises
-        rest = bandwidth - float(least[held].sum())
-        free = np.where(held | (rest <= bandwidth * 1e-12), 0.0, weight)
-        allocation = solve_periodic(free, change, rest)
-    rates = np.where(held, least, allocation.rates)
+    while (below := ~at_floor & (allocation.rates < least)).any():
+        at_floor |= below  # for good: less bandwidth is left to the others, so their rates fall
+        available = bandwidth - float(least[at_floor].sum())
+        others = np.where(at_floor | (available <= bandwidth * 1e-12), 0.0, weight)
+        allocation = solve_periodic(others, change, available)
+    rates = np.where(at_floor, least, allocation.rates)
     allocation = replace(allocation, rates=rates, objective=_share_fresh(weight, change, rates))
     return in_crawls(allocation, costs, floors)
 

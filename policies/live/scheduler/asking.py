@@ -23,6 +23,11 @@ from policies.live.scheduler.states import GONE, NEW, OPEN, PARKED, READY, SENT,
 
 LISTED = READY, NEW, SENT, WAITING, PARKED, GONE
 """The states of pages that :meth:`CrawlScheduler.why` counts, in this order."""
+PROMISE_WORDS = (
+    "; {promised} promises need {promised_share:.3g} of the bandwidth, {overdue} overdue; "
+    "{late_fetches:g} fetches late so far, by at most {most_late:g}"
+)
+"""What it says of promises."""
 
 
 class Asking(PacedScheduler):
@@ -183,8 +188,8 @@ class Asking(PacedScheduler):
             reason = f"the bandwidth is used up until {ask_again:g}"
         elif counts[READY] + counts[NEW]:
             reason = "there is a page to fetch"
-        for name, number in promises_at(self.pages, self.pages.living(), self.time).items():
-            states += f", {number:g} {name}"
+        if facts := promises_at(self.pages, self.pages.living(), self.time):
+            states += PROMISE_WORDS.format(**facts)
         return f"{reason}; pages: {states}"
 
     def overview(self, time: float | None = None) -> dict[str, Any]:

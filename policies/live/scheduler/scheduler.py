@@ -88,8 +88,8 @@ class CrawlScheduler(Members, Events, Asking):
             as ``overcharged`` in :meth:`overview`.
         most_interval: longest time from a copy to the next fetch, > 0, of pages added without one;
             None for none. Pages that are due by it come first (:mod:`policies.values.promises`).
-            Fetches are late only by failures, limits of hosts, ``least_interval``, a lower
-            bandwidth, the cap or late calls.
+            Failures, limits of hosts, ``least_interval``, a lower bandwidth, the cap and late calls
+            can make fetches late.
         audit_share: share of the fetches, in [0, 1], that are audits (:mod:`.audits`): fetches of
             pages drawn at random by importance, from which :meth:`freshness` is measured.
         seed: seed of these draws, >= 0.

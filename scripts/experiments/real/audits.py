@@ -87,11 +87,8 @@ def audited(seed: int, **settings: Any) -> Mapping[str, float]:
     scheduler, truth, fresh = crawl(seed, 0.01, **settings)
     assert scheduler.audits is not None
     records, is_inside = scheduler.audits.records(), list[bool]()
-    stale, believed, mean = (
-        records["answer"] == STALE,
-        records["page_belief"],
-        records["mean_belief"],
-    )
+    stale = records["answer"] == STALE
+    believed, mean = records["page_belief"], records["mean_belief"]
     means = np.cumsum(truth) / np.arange(1, truth.size + 1)
     for count in range(1, truth.size + 1):
         band = measure_freshness(stale[:count], believed[:count], mean[:count])
