@@ -11,12 +11,11 @@ at the earliest, and fetches that began before take at most w of the time u M + 
 So pages are sporadic tasks of density sum c / (R min(u M, M - (u M + w))) <= 1, all of whose
 deadlines are met in this order (Theorem 6.2 of Liu, Real-Time Systems, 2000). They are also met if
 all M and c are equal, u <= 1 and pages are fetched singly: in turn, all of them in the time u M. In
-between they are met in practice but with no proof. If u > 5/6 no schedule meets them for some M,
-as 2, 3 and any other, in units of a fetch; if u <= 5/6 there is one for all (Kawamura, STOC 2024).
+between they are met in practice but with no proof; if u > 5/6, some M have no schedule.
 
-Pages fetched in a row would be due in a row again, when no other page is fetched; and finding the
-first of many pages with copies of the same age is slow. So each M is shortened by its own part, at
-most a 32nd or what u leaves, and u is that of the shortened M.
+Each M is shortened by a part of its own, at most a 32nd or what u leaves, and u is that of the
+shortened M. Else pages fetched in a row would be due in a row again, when no other page is fetched,
+and finding the first of many pages with copies of the same age would be slow.
 """
 
 from __future__ import annotations
