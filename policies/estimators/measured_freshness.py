@@ -87,10 +87,10 @@ def measure_freshness(
     if y.size == 0:
         return MeasuredFreshness()
     is_known, believed = lost < 0.5, 1.0 - float(mean_b.mean())
-    least, largest = np.where(is_known, y, 0.0), np.where(is_known, y, 1.0)
-    low, high = np.clip(believed - np.array(_band(least - b, largest - b, 1.0)), 0.0, 1.0)[::-1]
-    plain_low, plain_high = np.clip(_band(least, largest, 0.0), 0.0, 1.0)
-    gap_low, gap_high = _band(least - b, largest - b, 0.0)
+    lower, upper = np.where(is_known, y, 0.0), np.where(is_known, y, 1.0)
+    low, high = np.clip(believed - np.array(_band(lower - b, upper - b, 1.0)), 0.0, 1.0)[::-1]
+    plain_low, plain_high = np.clip(_band(lower, upper, 0.0), 0.0, 1.0)
+    gap_low, gap_high = _band(lower - b, upper - b, 0.0)
     y, b = y[is_known], b[is_known]
     gap = float(np.mean(y - b)) if y.size else math.nan
     bins = np.minimum(b * BINS, BINS - 1).astype(int)
@@ -110,10 +110,10 @@ def measure_freshness(
     )
 
 
-def _band(least: FloatArray, largest: FloatArray, draws: float) -> tuple[float, float]:
+def _band(lower: FloatArray, upper: FloatArray, draws: float) -> tuple[float, float]:
     """Return the band of the mean mu of d, between arrays, (n,); with ``draws`` 1 of X less B."""
-    below, above = _deviation(least, 1.0, draws), _deviation(largest, -1.0, draws)
-    return float(least.mean()) - below, float(largest.mean()) + above
+    below, above = _deviation(lower, 1.0, draws), _deviation(upper, -1.0, draws)
+    return float(lower.mean()) - below, float(upper.mean()) + above
 
 
 def _deviation(d: FloatArray, sign: float, draws: float) -> float:

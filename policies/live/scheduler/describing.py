@@ -19,7 +19,7 @@ FARTHEST = 2.0**60
 """Longest time within which a page's due time is searched, in multiples of its copy's age."""
 STARVED = 10.0
 """Age of a copy, in mean intervals between fetches of a page, above which it is starved."""
-LIKELY = 0.95
+LIKELY_STALE = 0.95
 """Probability of a stale copy above which a page counts as likely stale."""
 
 
@@ -127,10 +127,11 @@ def troubles(
 ) -> dict[str, BoolArray]:
     """Return which pages fail, starve or are likely stale, (n,), by ``probability`` if known."""
     ages = now - pages.lazy.pages["last_crawl"][rows]
+    is_likely = probability is not None and probability > LIKELY_STALE
     return {
         "failing": pages.choices.fails[rows] > 0,
         "starved": ages > STARVED * rows.size / rate,
-        "likely_stale": np.isfinite(ages) & (probability is not None and probability > LIKELY),
+        "likely_stale": is_likely & np.isfinite(ages),
     }
 
 

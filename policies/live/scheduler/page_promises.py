@@ -40,9 +40,9 @@ def checked_promises(
     choices, bandwidth = pages.choices, bandwidth_of(pages)
     old = choices.most_interval[rows] if choices.promises.size else np.full(rows.size, np.inf)
     longest = np.where(np.isnan(new := arrays.pop("most_interval", old)), pages.most_interval, new)
-    least = arrays.get("least_interval", choices.least[rows])
-    if (early := longest < least).any():
-        got = f"{least[early][0]:g}, got {longest[early][0]:g}"
+    shortest = arrays.get("least_interval", choices.least[rows])
+    if (early := longest < shortest).any():
+        got = f"{shortest[early][0]:g}, got {longest[early][0]:g}"
         raise ValueError(f"most_interval must be at least least_interval, {got}")
     present = choices.cost[rows] if pages.uses_costs else np.ones(rows.size)
     costs = np.nan_to_num(arrays.get("cost", present), nan=pages.pace.mean_cost)
@@ -77,14 +77,14 @@ def promise(pages: PageTables, rows: IntArray, longest: FloatArray, more: float)
     pages.lazy.promises[rows] = promise_rows(longest, rows, pages.lead)
 
 
-def renew_promises(pages: PageTables, chosen: IntArray | None = None) -> None:
+def renew_promises(pages: PageTables, rows: IntArray | None = None) -> None:
     """Let the lead follow a choice; after as many fetches as pages, also costs and gone pages."""
     if not pages.choices.promises.size:
         return
     lines, bandwidth = pages.choices.promises[0], bandwidth_of(pages)
-    fetches, cost = 0 if chosen is None else chosen.size, 0.0
-    if chosen is not None and fetches:
-        cost = float(pages.choices.paid_cost[chosen].sum()) if pages.uses_costs else fetches
+    fetches, cost = 0 if rows is None else rows.size, 0.0
+    if rows is not None and fetches:
+        cost = float(pages.choices.paid_cost[rows].sum()) if pages.uses_costs else fetches
         cost += 0.0 if pages.audits is None else pages.pace.mean_cost
     lines["wait_cost"], lines["fetches"] = max(lines["wait_cost"], cost), lines["fetches"] + fetches
     if fetches and lines["fetches"] >= len(pages.ids):

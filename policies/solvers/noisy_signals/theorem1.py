@@ -98,19 +98,19 @@ def ncis(
     weight = normalised(weight)
     change_rate, false_rate = change_rate * costs, false_rate * costs
     floors = checked_floor(floor, costs, bandwidth)
-    least = floors * costs
+    spend = floors * costs
     useful = np.flatnonzero((weight > 0.0) & (change_rate > 0.0))
     columns = [array[..., useful] for array in (weight, change_rate, recall, false_rate)]
     pages = _pages(*columns)
-    available = bandwidth - float(np.delete(least, useful).sum())
-    solution = _spend(pages, least[useful], available)
+    available = bandwidth - float(np.delete(spend, useful).sum())
+    solution = _spend(pages, spend[useful], available)
     levels = pages.levels(solution.state, solution.rates)
-    waiting = np.divide(1.0, least, out=np.full(len(least), math.inf), where=least > 0.0)
+    waiting = np.divide(1.0, spend, out=np.full(len(spend), math.inf), where=spend > 0.0)
     thresholds, evidence, probabilities, signals = (
         _place(array, useful, np.full(len(weight), default))
         for array, default in zip(levels, (waiting, math.inf, 1.0, math.inf), strict=True)
     )
-    rates = _place(solution.rates, useful, least)
+    rates = _place(solution.rates, useful, spend)
     if problem.recall is not None and problem.recall.ndim > 1:
         signals = _signals_needed(evidence, signal_evidence(change_rate, recall, false_rate))
         signals[:, np.isinf(evidence) & ((rates == 0.0) | (weight == 0.0))] = math.inf

@@ -73,11 +73,11 @@ def crawl(
     for time, part in zip(times, parts, strict=False):
         stale[changes.page[part]] = True
         fresh.append(1.0 - float(weight @ stale) / weight.sum())
-        chosen = scheduler.next_batch(time, BATCH)
+        batch = scheduler.next_batch(time, BATCH)
         if scheduler.audits is not None:
             at_audits += [fresh[-1]] * (scheduler.audits.count - len(at_audits))
-        scheduler.report(chosen, time, changed=stale[chosen])
-        stale[chosen] = False
+        scheduler.report(batch, time, changed=stale[batch])
+        stale[batch] = False
     return scheduler, np.array(at_audits), float(np.mean(fresh))
 
 
@@ -93,14 +93,14 @@ def audited(seed: int, **settings: Any) -> Mapping[str, float]:
     for count in range(1, truth.size + 1):
         band = measure_freshness(stale[:count], believed[:count], mean[:count])
         is_inside.append(band.low <= means[count - 1] <= band.high)
-    found, last = mean + stale - believed, scheduler.freshness()
+    answers, last = mean + stale - believed, scheduler.freshness()
     variance = max(last.estimate * (1.0 - last.estimate), 1.0 / last.audits)
     return {
         METRIC: float(all(is_inside)),
         WIDTH: (last.high - last.low) / 2.0,
         NORMAL: 1.96 * float(np.sqrt(variance / last.audits)),
         **{GAIN: last.gain, ALARM: float(last.is_off), "freshness": float(means[-1])},
-        ERROR: float((found - 1.0 + truth).mean() / (np.std(found) / np.sqrt(last.audits))),
+        ERROR: float((answers - 1.0 + truth).mean() / (np.std(answers) / np.sqrt(last.audits))),
         COST: crawl(seed, 0.0, **settings)[2] - fresh,
     }
 
