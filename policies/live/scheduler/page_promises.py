@@ -78,18 +78,23 @@ def promise(pages: PageTables, rows: IntArray, longest: FloatArray, more: float)
 
 
 def renew_promises(pages: PageTables, rows: IntArray | None = None) -> None:
-    """Let the lead follow a choice; after as many fetches as pages, also costs and gone pages."""
+    """Renew the lead after a choice of pages, (n,); if it differs, also when pages are due.
+
+    After as many fetches as pages, the need of all promises is summed again, as costs have changed
+    and pages are gone, and the largest cost of a choice is halved.
+    """
     if not pages.choices.promises.size:
         return
     lines, bandwidth = pages.choices.promises[0], bandwidth_of(pages)
-    fetches, cost = 0 if rows is None else rows.size, 0.0
-    if rows is not None and fetches:
-        cost = float(pages.choices.paid_cost[rows].sum()) if pages.uses_costs else fetches
+    if rows is not None and rows.size:
+        cost = float(pages.choices.paid_cost[rows].sum()) if pages.uses_costs else rows.size
         cost += 0.0 if pages.audits is None else pages.pace.mean_cost
-    lines["wait_cost"], lines["fetches"] = max(lines["wait_cost"], cost), lines["fetches"] + fetches
-    if fetches and lines["fetches"] >= len(pages.ids):
-        lines["wait_cost"], lines["fetches"] = max(cost, 0.5 * lines["wait_cost"]), 0.0
-        count_promises(pages)
+        lines["fetches"] += rows.size
+        if lines["fetches"] >= len(pages.ids):
+            lines["wait_cost"] *= 0.5
+            lines["fetches"] = 0.0
+            count_promises(pages)
+        lines["wait_cost"] = max(lines["wait_cost"], cost)
     wait = 2.0 ** np.ceil(np.log2(lines["wait_cost"])) / bandwidth
     lead = lead_of(lines["rate"] / bandwidth, wait, lines["longest"])
     if lead != pages.lead:
