@@ -8,9 +8,9 @@ change_rate_low and change_rate_high are their 95% interval. A log without any e
 an error. Several changes between two crawls count as one, so the rates of pages with bursts of
 changes, and their intervals, are too low.
 
-The audit of a source has its precision (share of signals that follow a change), recall (share of
-changes that it signals), delay, and whether to trust it. The same recall and false signals are in
-the table of pages.
+The audit of signals has each source's precision (share of signals that follow a change), recall
+(share of changes that it signals) and delay, and whether to trust it. The same recall and false
+signals are in the table of pages.
 
 Writes summary.csv and log.png; with signals audit.csv and audit.png; and pages.csv, which
 scripts.schedule reads: url, importance, host, change_rate with its interval and evidence, recall
@@ -32,9 +32,9 @@ from typer import Option
 from policies.live.logs import CrawlLog, write_page_table
 from scripts.cli.commands import command_of
 from scripts.cli.options import input_folder
-from scripts.live.audit import write_audit
 from scripts.live.fitting import BOTH, Fitted, errors_of, fit_log, table_of
 from scripts.live.options import Cost, ReadingOptions, read_log, weights_and_groups
+from scripts.live.signal_audit import write_signal_audit
 from scripts.live.summary import print_summary, write_summary
 from scripts.present import tables
 from scripts.study.rows import check_folder
@@ -61,7 +61,7 @@ def main(options: EstimateOptions) -> None:
     write_page_table(path, table_of(recorded, importance, fitted), errors_of(recorded, fitted))
     tell(recorded, fitted, path)
     if recorded.sources:
-        write_audit(recorded, fitted.audit, folder)
+        write_signal_audit(recorded, fitted.audit, folder)
 
 
 def tell(log: CrawlLog, fitted: Fitted, path: Path) -> None:

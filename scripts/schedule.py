@@ -112,17 +112,16 @@ def main(options: ScheduleOptions) -> None:
         policy = "RoundRobin" if unrated else "GreedyNCIS" if signals else "Greedy"
     if options.live and options.recheck_gone is not None:
         raise ValueError("recheck-gone must be left out with --live: report a page to restore it")
-    live = "cap", "cap_period", "max_cost", "audit_share"
-    caps = {name: getattr(options, name) for name in live}
-    for name in {"port", "feed", "learn", "folder", "poll", *caps} & changed(options).keys():
-        if not options.live:
-            raise ValueError(f"{name} must be left out without --live")
+    caps = {name: getattr(options, name) for name in ("cap", "cap_period", "max_cost")}
+    live = {"port", "feed", "learn", "folder", "poll", "audit_share", *caps}
+    for name in live & changed(options).keys() if not options.live else ():
+        raise ValueError(f"{name} must be left out without --live")
     if options.live and options.goal:
         raise ValueError("goal must be left out with --live: it writes promised.csv for --live")
     start = schedules.first_day(table, options.start)
-    audits = {"audit_share": caps.pop("audit_share") if options.live else 0.0}
     settings = caps if caps.keys() & changed(options).keys() else {}
-    settings = {**settings, **audits, "most_interval": options.most_interval}
+    settings |= {"audit_share": options.audit_share if options.live else 0.0}
+    settings |= {"most_interval": options.most_interval}
     limits = options.limit or []
     schedule = planning.Schedule(table, policy, options.bandwidth, start, limits, settings)
     if options.live:

@@ -34,7 +34,7 @@ from crawl_envs.compiled.array_tables import (
     zeros,
 )
 from crawl_envs.compiled.compiling import inlined
-from crawl_envs.compiled.promises import value_of
+from crawl_envs.compiled.promises import NO_PROMISES, value_of
 
 GUARD = 1e-12
 """Rounding tolerance of a value below a bar, relative to the bar."""
@@ -156,7 +156,7 @@ def new_lazy_argmax(
     num_pages: int,
     start: float = 0.0,
     grows: bool = False,
-    promises: FloatArray | None = None,
+    promises: FloatArray = NO_PROMISES,
 ) -> LazyArgmax:
     """Return a search for up to ``num_pages`` pages, without pages yet, from time ``start`` on.
 
@@ -167,7 +167,7 @@ def new_lazy_argmax(
     bars = 3 if grows or num_pages >= THREE_BAR_PAGES else 2
     lengths = {"m": num_pages, "room": num_pages // 8 + 64, "levels": bars}
     lazy = LazyArgmax(parameters, *zeros(FIELDS[1:], lengths, INITIAL))
-    lazy = lazy if promises is None else lazy._replace(promises=promises)
+    lazy = lazy._replace(promises=promises)
     lazy.levels["bar"] = math.inf
     lazy.search["horizon"] = lazy.search["until"] = -math.inf
     lazy.search["last"] = start

@@ -11,11 +11,8 @@ from crawl_envs.compiled.compiling import inlined
 
 DUE = 1e200
 """The value of a page that is due is of this size, above all crawl values."""
-
-
-def no_promises() -> FloatArray:
-    """Return the table of promises of pages that have none, (0, 3)."""
-    return np.zeros((0, 3))
+NO_PROMISES = np.zeros((0, 3))
+"""The table of promises of pages that have none."""
 
 
 @inlined(forceinline=True)
@@ -24,8 +21,8 @@ def value_of(
 ) -> float:
     """Return a page's crawl value, or if it is due by its promise, a value above all others.
 
-    ``promises`` has no rows, or one per page: the age from which it is due, and two numbers. The
-    value is then DUE times the first, plus the second times the age, and increases in age.
+    ``promises`` has no rows, or one per page with the age d from which it is due, a and b: its
+    value is DUE * (a + b * age) from then on, which increases in age.
     """
     if promises.shape[0] > 0 and age >= promises[page, 0]:
         return float(DUE * (promises[page, 1] + promises[page, 2] * age))

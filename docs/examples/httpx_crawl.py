@@ -34,7 +34,7 @@ def open_scheduler(folder, bandwidth, gap):
             keep_gone=30.0,
         )
     scheduler = DurableScheduler(folder, new)
-    scheduler.configure(day_of(None), bandwidth=bandwidth, audit_share=0.01)  # perhaps new
+    scheduler.configure(day_of(None), bandwidth=bandwidth, audit_share=0.01)  # may differ
     scheduler.limit_hosts(gap=gap * SECOND)
     scheduler.warm()  # compiles, in the first run for a minute or two
     return scheduler

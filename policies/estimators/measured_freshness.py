@@ -33,27 +33,31 @@ WEIGHTS = np.array([0.1, 0.76, *[0.02] * 7])
 class MeasuredFreshness(NamedTuple):
     """The importance-weighted freshness that audits found, mean over their instants.
 
+    Without audits it has the values below.
+
     Attributes:
-        estimate: the measured freshness, with its band of 95%, low and high; nan without answers.
+        estimate: the measured freshness, nan without answers.
+        low, high: its band of 95%.
         believed: the mean of the believed freshness at the same instants.
         audits, missed: number of audits, and of those without an answer.
         gain: width of the band without beliefs over that with them.
-        belief_gap: believed less measured freshness, with its band of 95%, gap_low and gap_high.
+        belief_gap: believed less measured freshness, nan without answers.
+        gap_low, gap_high: its band of 95%.
         calibration: by tenths of the believed probability of a stale page: its mean, the share that
             was stale, and the number of answered audits, (bins, 3).
     """
 
-    estimate: float
-    low: float
-    high: float
-    believed: float
-    audits: int
-    missed: int
-    gain: float
-    belief_gap: float
-    gap_low: float
-    gap_high: float
-    calibration: FloatArray
+    estimate: float = math.nan
+    low: float = 0.0
+    high: float = 1.0
+    believed: float = math.nan
+    audits: int = 0
+    missed: int = 0
+    gain: float = math.nan
+    belief_gap: float = math.nan
+    gap_low: float = -1.0
+    gap_high: float = 1.0
+    calibration: FloatArray = np.zeros((0, 3))
 
     @property
     def is_off(self) -> bool:
@@ -81,6 +85,7 @@ def measure_freshness(
             raise ValueError(f"{name} must lie in [0, 1], got {array}")
     y, b, mean_b, lost = np.broadcast_arrays(*arrays)
     if y.size == 0:
+<<<<<<< HEAD
         nothing = math.nan, 0.0, 1.0, math.nan, 0, 0, math.nan, math.nan, -1.0, 1.0
         return MeasuredFreshness(*nothing, np.zeros((0, 3)))
     is_known, belief = lost < 0.5, float(mean_b.mean())
@@ -101,6 +106,37 @@ def _band(lowest: FloatArray, highest: FloatArray, draws: float) -> tuple[float,
     """Return the band of the mean mu of d, between arrays, (n,); with ``draws`` 1 of X less B."""
     below, above = _deviation(lowest, 1.0, draws), _deviation(highest, -1.0, draws)
     return float(lowest.mean()) - below, float(highest.mean()) + above
+=======
+        return MeasuredFreshness()
+    is_known, believed = lost < 0.5, 1.0 - float(mean_b.mean())
+    lower, upper = np.where(is_known, y, 0.0), np.where(is_known, y, 1.0)
+    low, high = np.clip(believed - np.array(_band(lower - b, upper - b, 1.0)), 0.0, 1.0)[::-1]
+    plain_low, plain_high = np.clip(_band(lower, upper, 0.0), 0.0, 1.0)
+    gap_low, gap_high = _band(lower - b, upper - b, 0.0)
+    y, b = y[is_known], b[is_known]
+    gap = float(np.mean(y - b)) if y.size else math.nan
+    bins = np.minimum(b * BINS, BINS - 1).astype(int)
+    rows = [(b[bins == k].mean(), y[bins == k].mean(), (bins == k).sum()) for k in np.unique(bins)]
+    return MeasuredFreshness(
+        estimate=float(np.clip(believed - gap, low, high)),
+        low=float(low),
+        high=float(high),
+        believed=believed,
+        audits=is_known.size,
+        missed=is_known.size - y.size,
+        gain=float((plain_high - plain_low) / (high - low)),
+        belief_gap=gap,
+        gap_low=gap_low,
+        gap_high=gap_high,
+        calibration=np.array(rows, float).reshape(-1, 3),
+    )
+
+
+def _band(lower: FloatArray, upper: FloatArray, draws: float) -> tuple[float, float]:
+    """Return the band of the mean mu of d, between arrays, (n,); with ``draws`` 1 of X less B."""
+    below, above = _deviation(lower, 1.0, draws), _deviation(upper, -1.0, draws)
+    return float(lower.mean()) - below, float(upper.mean()) + above
+>>>>>>> pruned-1
 
 
 def _deviation(d: FloatArray, sign: float, draws: float) -> float:

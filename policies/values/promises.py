@@ -11,12 +11,11 @@ at the earliest, and fetches that began before take at most w of the time u M + 
 So pages are sporadic tasks of density sum c / (R min(u M, M - (u M + w))) <= 1, all of whose
 deadlines are met in this order (Theorem 6.2 of Liu, Real-Time Systems, 2000). They are also met if
 all M and c are equal, u <= 1 and pages are fetched singly: in turn, all of them in the time u M. In
-between they are met in practice but with no proof. If u > 5/6 no schedule meets them for some M,
-as 2, 3 and any other, in units of a fetch; if u <= 5/6 there is one for all (Kawamura, STOC 2024).
+between they are met in practice but with no proof; if u > 5/6, some M have no schedule.
 
-Pages fetched in a row would be due in a row again, when no other page is fetched; and finding the
-first of many pages with copies of the same age is slow. So each M is shortened by its own part, at
-most a 32nd or what u leaves, and u is that of the shortened M.
+Each M is shortened by a part of its own, at most a 32nd or what u leaves, and u is that of the
+shortened M. Else pages fetched in a row would be due in a row again, when no other page is fetched,
+and finding the first of many pages with copies of the same age would be slow.
 """
 
 from __future__ import annotations
@@ -62,19 +61,19 @@ def promise_rows(most_interval: FloatArray, pages: IntArray, lead: Lead) -> Floa
 
 
 def promise_table(
-    name: str, most_interval: FloatArray, cost: FloatArray, bandwidth: float, wait: float
+    most_interval: FloatArray, cost: FloatArray, bandwidth: float, wait: float
 ) -> FloatArray:
-    """Return the table of promises of all pages, (m, 3), for costs of fetches and the w above.
+    """Return the table of promises of all pages, (m, 3); ValueError if no schedule keeps them.
 
-    Raises ValueError, with the argument's ``name``, if no schedule keeps them.
+    ``most_interval`` and ``cost`` of a crawl are (m,); ``wait`` is the time w above.
     """
     needed, shortest = float((cost / most_interval).sum()), float(most_interval.min())
     if not (needed <= bandwidth * (1.0 + 1e-9) and shortest >= wait * (1.0 - 1e-9)):  # or NaN
         raise ValueError(
-            f"{name} must be possible to keep, got u = {needed / bandwidth:.4g} of the bandwidth "
-            f"{bandwidth:g} and a shortest interval of {shortest:g}. It takes a bandwidth of at "
-            f"least {needed:.6g}, and intervals of at least {wait:g} (a fetch or batch): promise "
-            "longer intervals, or fewer pages (inf for none), or raise the bandwidth"
+            f"most_interval must be possible to keep, got u = {needed / bandwidth:.4g} of the "
+            f"bandwidth {bandwidth:g} and a shortest interval of {shortest:g}. It takes a "
+            f"bandwidth of at least {needed:.6g}, and intervals of at least {wait:g} (a batch): "
+            "promise longer intervals, or fewer pages (inf for none), or raise the bandwidth"
         )
     longest = float(most_interval[np.isfinite(most_interval)].max(initial=1.0))
     lead = lead_of(min(needed / bandwidth, 1.0), wait, longest)

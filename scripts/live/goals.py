@@ -36,11 +36,16 @@ ROUNDING, MAX_NAMES = 1e-9, 30
 
 
 class Goal(NamedTuple):
-    """A goal for the pages in some ``rows`` of a table, (n,), with their costs and change rates.
+    """A goal for a group of pages of a table.
 
-    ``level`` is the largest ``age`` in days (change rates are 1 then), or the least freshness: the
-    ``mean`` of the group, weighted by importance, or that of ``each`` of the cheapest pages that
-    have a share of the importance, to within one page of the optimum.
+    Attributes:
+        text: its text.
+        kind: ``age``, ``mean`` for the importance-weighted freshness, ``each`` for that of a page.
+        level: the largest age in days, or the least freshness in (0, 1).
+        rows: the pages, (n,); of ``each`` the cheapest ones that have the share of the importance,
+            which is at most one page more than needed.
+        cost: cost of a fetch, (n,).
+        change_rate: changes per day, (n,); 1 for ``age``.
     """
 
     text: str
@@ -114,8 +119,8 @@ def read_goal(text: str, table: PageTable) -> Goal:
 def joint_rates(goals: Sequence[Goal], table: PageTable) -> FloatArray:
     """Return fetches per day that keep goals and the table's ``most_interval``, (m,).
 
-    They are the cheapest if of two groups one has all pages of the other or none; with ages and
-    signals, a lower bound.
+    They are the cheapest if any two groups are nested or disjoint. Where an age is combined with a
+    mean freshness with signals, they are a lower bound.
     """
     rates = np.zeros(table.num_pages)
     if table.most_interval is not None:
@@ -144,9 +149,10 @@ def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> Schedule:
     def add(text: str, budget: float, word: str = "", level: str = "") -> None:
         report.add_row(text, f"{budget:,.4g}", f"{budget / bandwidth:.1%}", word, level)
 
-    rates_of = cache(lambda *names: joint_rates([read_goal(x, table) for x in names], table))
+    goals = {text: read_goal(text, table) for text in texts}
+    rates_of = cache(lambda *names: joint_rates([goals[name] for name in names], table))
     promises, enforced, curves = list[str](), list[str](), {}
-    for goal in [read_goal(text, table) for text in texts]:
+    for goal in (goals[text] for text in texts):
         budget, is_mean = float(cost @ rates_of(goal.text)), goal.kind == "mean"
         fits = bool(cost @ rates_of(*promises, goal.text) <= bandwidth * (1.0 + ROUNDING))
         promises += [goal.text] * fits
@@ -163,8 +169,8 @@ def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> Schedule:
     if (rate := table.change_rate) is not None and (high := table.change_rate_high) is not None:
         fastest = within_domain(np.fmax(rate, np.where(high < np.inf, high, 0.0)))
         faster = replace(table, change_rate=fastest)
-        goals = [read_goal(text, faster) for text in texts]
-        add("all goals, highest rates", float(cost @ joint_rates(goals, faster)))
+        rates = joint_rates([read_goal(text, faster) for text in texts], faster)
+        add("all goals, highest rates", float(cost @ rates))
     console().print(report)
     draw_budgets(folder / "goals.png", curves, bandwidth, table.cost is not None)
     write_page_table(folder / "promised.csv", promised)

@@ -1,4 +1,4 @@
-"""Draw logs, backtests, audits and schedules."""
+"""Draw logs, backtests, audits of signals and schedules."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def draw_budgets(path: Path, curves: Mapping[str, Curve], bandwidth: float, cost
     )
 
 
-def draw_audit(path: Path, sources: Sequence[str], audit: SignalAudit) -> None:
+def draw_signal_audit(path: Path, sources: Sequence[str], audit: SignalAudit) -> None:
     """Draw precision, recall and delay of each source, with 95% intervals."""
     names = [f"{s}: {verdict}" for s, verdict in zip(sources, audit.verdict, strict=True)]
     titles = {"precision": "precision", "recall": "recall", "delay": "mean delay (days)"}

@@ -32,7 +32,8 @@ META = re.compile(rb"<meta\b[^>]{0,256}?\bcharset\s*=\s*[\"']?(?!utf-?16|utf-?32
 class Copy(NamedTuple):
     """The last copy of a page: validators (as Latin-1), hash, and its request as JSON (``parser``).
 
-    A part is None if it is not known. A page that is not ``processed`` counts as new once more.
+    A part is None if it is not known. ``processed`` is whether a callback has handled the copy: if
+    not, the next fetch counts as new.
     """
 
     etag: str | None = None

@@ -48,6 +48,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from policies.live.adapters.messages import (
     AUDITED,
     MAX_BYTES,
+    PROMISED,
     Message,
     Scheduler,
     answer_line,
@@ -64,9 +65,8 @@ LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 COSTS = {"spend": "Cost of the fetches handed out.", "mean_cost": "Mean cost of a fetch."}
 COSTS |= {"period_spend": "Spend in this period of the cap.", "cap": "Largest spend of a period."}
 MEASURED = {"freshness_measured": "estimate"} | AUDITED
-OPTIONAL = COSTS | dict.fromkeys(MEASURED, "Of the audits of this day (UTC), as GET /freshness.")
-PROMISES = "promised", "overdue", "late_fetches", "most_late"
-OPTIONAL |= dict.fromkeys(PROMISES, "Of the promised longest intervals; see overview.")
+OPTIONAL = COSTS | dict.fromkeys(MEASURED, "From the audits of the day (UTC); see /freshness.")
+OPTIONAL |= dict.fromkeys(PROMISED, "Promises; see CrawlScheduler.overview.")
 PAGE = Path(__file__).with_name("overview.html")
 ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
 HEADERS = {"Content-Security-Policy": ALLOWED + "connect-src 'self'; frame-ancestors 'none'"}
@@ -105,7 +105,9 @@ class Metrics:
             "ahead": Gauge("ahead", "Copies and signals ahead of the clock.", **about),
             "failing": Gauge("failing", "Pages whose last fetch failed.", **about),
             "starved": Gauge("starved", "Pages with a copy ten mean intervals old.", **about),
-            "late": Gauge("late", "Pages that are stale with more than 95%.", **about),
+            "likely_stale": Gauge(
+                "likely_stale", "Pages that are stale with more than 95%.", **about
+            ),
             "held": Gauge("held", "Hosts that are not asked before a time.", **about),
         }
         scheduler.watchers.append(self.count)
@@ -195,8 +197,8 @@ class Metrics:
         for page in (*data["first"]["gone"], *data["first"]["failing"]):
             page["cause"] = causes.get(page["url"])
         sent = sum(place["outcomes"]["handed out"] for place in self.history.table())
-        late = 0.0 if self.begun is None else max(now - self.until, 0.0)
-        allowed = self.allowed + late * self.scheduler.bandwidth
+        elapsed = 0.0 if self.begun is None else max(now - self.until, 0.0)
+        allowed = self.allowed + elapsed * self.scheduler.bandwidth
         used = {"begun": self.begun, "sent": sent, "allowed": allowed, "used": self._used(sent)}
         feeds = [] if self.polls is None else feeds_of(self.polls)
         span = {"width": self.history.width, "history": self.history.table()}

@@ -91,6 +91,9 @@ START = [-math.inf]
 """A list with the latest start of the machine, in seconds since 1970, that its clocks showed."""
 AUDITED = {"freshness_low": "low", "freshness_high": "high", "audits": "audits"}
 AUDITED |= {"audits_missed": "missed", "belief_gap": "belief_gap", "belief_off": "is_off"}
+"""Names of metrics and stats of audits, with those of what was :func:`measured`."""
+PROMISED = "promised", "overdue", "late_fetches", "most_late"
+"""Names of metrics and stats of promises, which are those of the scheduler's overview."""
 logger = logging.getLogger(__name__)
 
 Scheduler = CrawlScheduler | DurableScheduler

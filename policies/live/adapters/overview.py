@@ -20,7 +20,7 @@ from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, WAITI
 BINS = 240
 MINUTE = 1.0 / 1440.0
 MAX_ROWS, FIRST = 12, 10
-"""Most rows of a table; ``FIRST`` is for tables of gone, failing, starved or late pages."""
+"""Most rows of a table; ``FIRST`` is for tables of gone, failing, starved or likely stale pages."""
 LOGIN = re.compile(r"(?<=://)[^/?#\s]*@")
 UNITS = ("days", 1.0), ("hours", 1.0 / 24.0), ("minutes", MINUTE), ("seconds", MINUTE / 60.0)
 
@@ -171,7 +171,7 @@ def reason_of(facts: Mapping[str, Any], now: float, price: float) -> str:
 def _troubled(
     pages: Any, rows: IntArray, probability: FloatArray | None, now: float, rate: float
 ) -> dict[str, list[dict[str, Any]]]:
-    """Describe the first pages that are gone, failing, starved or late, a list for each trouble."""
+    """Describe the first pages of each trouble: gone, failing, starved or likely stale."""
     choices, copies = pages.choices, pages.lazy.pages["last_crawl"]
     some = {"gone": np.flatnonzero((choices.status == GONE) & np.isfinite(choices.due))}
     for name, which in troubles(pages, rows, probability, now, rate).items():

@@ -15,7 +15,7 @@ from scrapy.settings import BaseSettings
 from twisted.internet.defer import Deferred
 
 from policies.live.adapters.fetches import host_of, leave_alone
-from policies.live.adapters.messages import AUDITED, measured
+from policies.live.adapters.messages import AUDITED, PROMISED, measured
 from policies.live.adapters.scrapy_settings import SECOND
 from policies.live.scheduler import DurableScheduler
 
@@ -143,21 +143,19 @@ class Report:
         if now < self.due:
             return
         self.due, overview = now + 600.0 * SECOND, self.pages.overview()
-        names = "failing", "starved", "late", "held"
-        counts = {name: overview[name] for name in names if name in overview}
-        counts = {"gone": overview["states"]["gone"], **counts}
+        names = "failing", "starved", "likely_stale", "held"
+        counts = {"gone": overview["states"]["gone"], **{name: overview[name] for name in names}}
         for name, count in counts.items():
             what = "hosts" if name == "held" else "pages"
             self.crawler.stats.set_value(f"recrawl/{name}_{what}", count)
-        names = "promised", "overdue", "late_fetches", "most_late"
-        values = {name: overview[name] for name in names if name in overview}
+        values = {name: overview[name] for name in PROMISED if name in overview}
         if self.pages.audits is not None:
             facts = measured(self.pages, since=self.since)
             values |= {name: facts[key] for name, key in STATS.items()}
         for name, value in values.items():
             self.crawler.stats.set_value(f"recrawl/{name}", value)
         if any(counts.values()) and counts != self.counts:
-            words = ", ".join(f"{count} {name}" for name, count in counts.items())
+            words = ", ".join(f"{count} {name}" for name, count in counts.items()).replace("_", " ")
             logger.warning(f"pages that need attention: {words}")
         self.counts = counts
 

@@ -240,7 +240,7 @@ def set_intervals(pages: DurableScheduler, intervals: Mapping[str, float]) -> No
             if rows.size:
                 pages.update(pages.pages.ids.ids(rows), **{name: interval})
         except ValueError as error:
-            logger.warning(f"RECRAWL_MOST_INTERVAL is not that of {rows.size} pages: {error}")
+            logger.warning(f"{rows.size} pages keep their longest interval: {error}")
 
 
 def check_fixed(pages: DurableScheduler, options: Options, fixed: Mapping[str, Any]) -> None:

@@ -23,6 +23,11 @@ from policies.live.scheduler.states import GONE, NEW, OPEN, PARKED, READY, SENT,
 
 LISTED = READY, NEW, SENT, WAITING, PARKED, GONE
 """The states of pages that :meth:`CrawlScheduler.why` counts, in this order."""
+PROMISE_WORDS = (
+    "; {promised} promises need {promised_share:.3g} of the bandwidth, {overdue} overdue; "
+    "{late_fetches:g} fetches late so far, by at most {most_late:g}"
+)
+"""What it says of promises."""
 
 
 class Asking(PacedScheduler):
@@ -101,8 +106,8 @@ class Asking(PacedScheduler):
         bandwidth is left (:class:`policies.live.scheduler.price.Price`), so that the bandwidth
         goes to the pages of the largest values. ``burst`` must be at least the time of one fetch,
         and should be the time of 20. With a policy that allocates rates, a page is granted when
-        it is due; so is, with any, one that is due by its promise. A granted page counts as handed
-        out: its fetch must be reported.
+        it is due. A page that is due by its promise, or drawn for an audit, is granted by every
+        policy. A granted page counts as handed out: its fetch must be reported.
 
         Args:
             time: the time of the question.
@@ -163,7 +168,8 @@ class Asking(PacedScheduler):
         by the rates of changes and signals; ``state``; ``failures``; ``value``, its crawl value;
         ``due``, the time at which it may be fetched and its value reaches that of the pages
         fetched now, or the price of :meth:`ask`, if nothing else happens (``inf`` for never); and
-        ``why``, in words; where they are used ``cost``, ``most_interval`` and its ``deadline``.
+        ``why``, the reason in words. With costs it also has ``cost``, and with promises
+        ``most_interval`` and ``deadline``, the time at which its copy gets older than that.
         """
         row = self.pages.row(page_id, gone=True)
         self.pages.allocate()
@@ -182,8 +188,8 @@ class Asking(PacedScheduler):
             reason = f"the bandwidth is used up until {ask_again:g}"
         elif counts[READY] + counts[NEW]:
             reason = "there is a page to fetch"
-        for name, number in promises_at(self.pages, self.pages.living(), self.time).items():
-            states += f", {number:g} {name}"
+        if facts := promises_at(self.pages, self.pages.living(), self.time):
+            states += PROMISE_WORDS.format(**facts)
         return f"{reason}; pages: {states}"
 
     def overview(self, time: float | None = None) -> dict[str, Any]:
@@ -192,13 +198,17 @@ class Asking(PacedScheduler):
         ``states``, the pages by state; ``freshness``, the importance-weighted probability that a
         copy is fresh, by the rates of changes and signals, None where no change rates are known;
         ``failing``, the pages whose last fetch failed; ``starved``, those whose copy is older than
-        ten mean times between two fetches of a page; ``late``, those whose copy is stale with more
-        than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the cost of the fetches that
-        may be made now. Where fetches have costs also ``spend``, their total cost; with a cap also
+        ten mean times between two fetches of a page; ``likely_stale``, those whose copy is stale
+        with more than 95%; ``held``, the hosts of :meth:`hold`; ``allowance``, the cost of the
+        fetches that may be made now.
+
+        Where fetches have costs also ``spend``, their total cost; with a cap also
         ``period_spend``, reserved of it in this period, ``cap_left``, and ``overcharged``, the
-        number of reports of a cost above ``max_cost``. With promises also ``promised`` and
-        ``overdue`` pages, ``promised_share`` of the bandwidth (above 1 not all can be kept), past
-        ``late_fetches`` and ``most_late``, the longest time by which one was.
+        number of reports of a cost above ``max_cost``.
+
+        With promises also ``promised``, the pages that have one; ``overdue``, those whose copy is
+        older; ``promised_share`` of the bandwidth, above 1 if not all can be kept;
+        ``late_fetches``, those after their deadlines so far; ``most_late``, the longest delay.
         """
         pages, now = self.pages, self._not_before_clock(time)
         pages.allocate()
@@ -225,12 +235,12 @@ class Asking(PacedScheduler):
         """Return the importance-weighted freshness that audits measured, with a band of 95%.
 
         It is the mean over the instants of the audits from ``since`` to ``until``, of all pages or
-        of a ``group``; pages without a copy count as stale, and audits from the first on that has
-        no answer yet do not count. The band holds for all ``until`` at once; ``since`` must not
-        depend on what audits found.
+        of a ``group``. Pages without a copy count as stale. The audits end before the first one
+        that has no answer yet. The band holds for all ``until`` at once; ``since`` must not depend
+        on what audits found.
 
         Raises ValueError for an unknown group, if ``since`` is before the latest 100,000 audits,
-        which are kept, and without ``audit_share``.
+        which are stored, and without ``audit_share``.
         """
         if self.audits is None:
             raise ValueError("audit_share must be > 0 for a measured freshness, got 0")

@@ -1,12 +1,14 @@
 """Audits: fetches of pages that are drawn at random by importance, whatever the policy chooses.
 
-After each 1 / share fetches a page is drawn among all that are not gone, by importance (all alike
-if none has any), and comes before all others. A page without a copy is stale at once, without a
-fetch; one that is handed out already is answered by its report. One that may not be fetched now
-waits until it may. Its beliefs are those of that time: where they are right, waiting does not bias
-what is measured. An audit is missed if its page fails, is gone or removed, if its report has no
-``changed``, and without an answer within the timeout of its draw, or of when it was handed out.
-Draw k has the random numbers of seed (seed, k): a scheduler that is restored makes the same audits.
+After each 1 / share fetches a page is drawn among all that are not gone, by importance (uniformly
+if all importance is 0). It is fetched before all others. Except: a page without a copy is stale at
+once, without a fetch; a page that is handed out already is answered by its report; a page that may
+not be fetched now waits until it may. The beliefs are those of the time of the fetch, so that
+waiting does not bias what is measured if they are right.
+
+An audit is missed if its page fails, is gone or is removed, if its report has no ``changed``, or if
+no answer comes within the timeout, counted from its draw and again from its fetch. Draw k uses the
+seed (seed, k), so that a restored scheduler makes the same audits.
 """
 
 from __future__ import annotations
@@ -43,29 +45,34 @@ class Audits:
         return np.roll(self._table[: self.count], -self.count)
 
     def draw(self) -> list[int]:
-        """Draw the pages of audits that are due; return the rows of those to hand out."""
-        due = int(self.fetches * self.share + 1e-9)
+        """Draw the pages of audits that are due; return the rows to hand out, each once."""
+        due, now = int(self.fetches * self.share + 1e-9), self.pages.pace.time
         if not self._pending and self.count >= due:
             return []
-        pages, choices, now = self.pages, self.pages.choices, self.pages.pace.time
-        first, times = now - float(choices.lines["timeout"][0]), self._table["time"]
-        for row in [row for k, row in self._pending.items() if not first <= times[k] <= now]:
-            self.note(np.array([row]), MISSED)
+        choices, copies = self.pages.choices, self.pages.lazy.pages["last_crawl"]
+        begin, times = now - float(choices.lines["timeout"][0]), self._table["time"]
+        pending = self._pending.items()
+        self.note([row for slot, row in pending if not begin <= times[slot] <= now], MISSED)
         while self.count < due:
-            if self.count >= self._table.size < MAX_RECORDS:
-                self._table = np.resize(self._table, min(2 * self.count + 64, MAX_RECORDS))
-            slot, (rows, sums, _) = self.count % MAX_RECORDS, self._weights()
-            row = int(rows[_places(sums, self._uniform(self.count)[:1], 0, rows.size)[0]])
-            self._table[slot] = now, row, 0, DRAWN, 0.0, 0.0, 0.0
-            self._pending[slot], self.count = row, self.count + 1
-        answers = self._table["answer"]
-        for row in [row for slot, row in self._pending.items() if answers[slot] == DRAWN]:
-            if np.isinf(pages.lazy.pages["last_crawl"][row]):
-                self.note(np.array([row]), STALE)
-            elif choices.status[row] == SENT and choices.due[row] > now:
-                self.note(np.array([row]), OPEN)
-        drawn = [row for slot, row in self._pending.items() if answers[slot] == DRAWN]
-        return list(dict.fromkeys(drawn))
+            self._draw_one(now)
+        drawn = self._drawn()
+        self.note([row for row in drawn if np.isinf(copies[row])], STALE)
+        sent = [row for row in drawn if choices.status[row] == SENT and choices.due[row] > now]
+        self.note(sent, OPEN)
+        return self._drawn()
+
+    def _draw_one(self, now: float) -> None:
+        if self.count >= self._table.size < MAX_RECORDS:
+            self._table = np.resize(self._table, min(2 * self.count + 64, MAX_RECORDS))
+        slot, (rows, sums, _) = self.count % MAX_RECORDS, self._weights()
+        row = int(rows[_places(sums, self._uniform(self.count)[:1], 0, rows.size)[0]])
+        self._table[slot] = now, row, 0, DRAWN, 0.0, 0.0, 0.0
+        self._pending[slot], self.count = row, self.count + 1
+
+    def _drawn(self) -> list[int]:
+        """Return the rows of pages that were drawn and are not handed out yet, each once."""
+        answers, pending = self._table["answer"], self._pending.items()
+        return [*dict.fromkeys(row for slot, row in pending if answers[slot] == DRAWN)]
 
     def measure(self, since: float, until: float, group: Any) -> MeasuredFreshness:
         """Return the freshness of a window; see :meth:`CrawlScheduler.freshness`."""
@@ -77,18 +84,16 @@ class Audits:
         records = records[(records["time"] >= since) & (records["time"] <= until)]
         records = records if group is None else records[records["group"] == codes[group]]
         records = records[np.cumsum(records["answer"] >= OPEN) == 0]
-        beliefs = (
-            records["page_belief"],
-            records["mean_belief" if group is None else "group_belief"],
-        )
-        return measure_freshness(records["answer"] == STALE, *beliefs, records["answer"] == MISSED)
+        mean = records["mean_belief" if group is None else "group_belief"]
+        is_stale, is_missed = (records["answer"] == answer for answer in (STALE, MISSED))
+        return measure_freshness(is_stale, records["page_belief"], mean, is_missed)
 
-    def note(self, rows: IntArray, answers: ArrayLike) -> None:
-        """Note the answers of fetches that ended now, or that pages are handed out, OPEN."""
+    def note(self, rows: Any, answers: ArrayLike) -> None:
+        """Note the answers of fetches that ended now, (n,) or one for all; OPEN if they begin."""
         for slot, row in [(k, row) for k, row in self._pending.items() if row in rows]:
             if self._table["answer"][slot] == DRAWN:
                 self._believe(slot)
-            answer = np.broadcast_to(answers, rows.size)[rows == row][0]
+            answer = np.broadcast_to(answers, len(rows))[np.equal(rows, row)][0]
             self._table["answer"][slot] = answer
             if answer != OPEN:
                 del self._pending[slot]
@@ -97,8 +102,8 @@ class Audits:
         """Record the time, and a page's group and beliefs at that time."""
         (rows, sums, starts), row, now = self._weights(), self._pending[slot], self.pages.pace.time
         group = self.pages.group[row]
-        number = slot + (self.count - 1 - slot) // MAX_RECORDS * MAX_RECORDS
-        numbers = np.sort(self._uniform(number)[1:].reshape(2, DRAWS))  # near ones are found faster
+        number = slot + (self.count - 1 - slot) // MAX_RECORDS * MAX_RECORDS  # of the draw
+        numbers = np.sort(self._uniform(number)[1:].reshape(2, DRAWS))  # sorted ones are faster
         ranges = [(0, rows.size), starts[group : group + 2]][: len(self.pages.groups)]
         places = [_places(sums, x, *ends) for x, ends in zip(numbers, ranges, strict=False)]
         believed = stale(self.pages, np.append(rows[np.concatenate(places)], row), now)

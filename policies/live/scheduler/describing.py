@@ -19,8 +19,8 @@ FARTHEST = 2.0**60
 """Longest time within which a page's due time is searched, in multiples of its copy's age."""
 STARVED = 10.0
 """Age of a copy, in mean intervals between fetches of a page, above which it is starved."""
-LATE = 0.95
-"""Probability of a stale copy above which a page counts as late."""
+LIKELY_STALE = 0.95
+"""Probability of a stale copy above which a page counts as likely stale."""
 
 
 def description(
@@ -125,12 +125,13 @@ def states_at(pages: PageTables, now: float) -> IntArray:
 def troubles(
     pages: PageTables, rows: IntArray, probability: FloatArray | None, now: float, rate: float
 ) -> dict[str, BoolArray]:
-    """Return which pages fail, starve or are late, (n,) each; ``probability`` of stale copies."""
+    """Return which pages fail, starve or are likely stale, (n,), by ``probability`` if known."""
     ages = now - pages.lazy.pages["last_crawl"][rows]
+    is_likely = probability is not None and probability > LIKELY_STALE
     return {
         "failing": pages.choices.fails[rows] > 0,
         "starved": ages > STARVED * rows.size / rate,
-        "late": np.isfinite(ages) & (probability is not None and probability > LATE),
+        "likely_stale": is_likely & np.isfinite(ages),
     }
 
 

@@ -32,13 +32,17 @@ def count_promises(pages: PageTables) -> None:
 def checked_promises(
     pages: PageTables, rows: IntArray, arrays: dict[str, FloatArray]
 ) -> tuple[FloatArray, float]:
-    """Return longest intervals, (n,), and what more they need, of new pages or those of rows."""
+    """Return longest intervals, (n,), and the further cost per unit of time that they need.
+
+    ``arrays`` has the columns to change of the pages in ``rows``, or of new pages if these are
+    none; ``most_interval`` is removed. ValueError if the bandwidth does not suffice.
+    """
     choices, bandwidth = pages.choices, bandwidth_of(pages)
     old = choices.most_interval[rows] if choices.promises.size else np.full(rows.size, np.inf)
     longest = np.where(np.isnan(new := arrays.pop("most_interval", old)), pages.most_interval, new)
-    least = arrays.get("least_interval", choices.least[rows])
-    if (early := longest < least).any():
-        got = f"{least[early][0]:g}, got {longest[early][0]:g}"
+    shortest = arrays.get("least_interval", choices.least[rows])
+    if (early := longest < shortest).any():
+        got = f"{shortest[early][0]:g}, got {longest[early][0]:g}"
         raise ValueError(f"most_interval must be at least least_interval, {got}")
     present = choices.cost[rows] if pages.uses_costs else np.ones(rows.size)
     costs = np.nan_to_num(arrays.get("cost", present), nan=pages.pace.mean_cost)
@@ -73,19 +77,24 @@ def promise(pages: PageTables, rows: IntArray, longest: FloatArray, more: float)
     pages.lazy.promises[rows] = promise_rows(longest, rows, pages.lead)
 
 
-def renew_promises(pages: PageTables, chosen: IntArray | None = None) -> None:
-    """Let the lead follow a choice; after as many fetches as pages, also costs and gone pages."""
+def renew_promises(pages: PageTables, rows: IntArray | None = None) -> None:
+    """Renew the lead after a choice of pages, (n,); if it differs, also when pages are due.
+
+    After as many fetches as pages, the need of all promises is summed again, as costs have changed
+    and pages are gone, and the largest cost of a choice is halved.
+    """
     if not pages.choices.promises.size:
         return
     lines, bandwidth = pages.choices.promises[0], bandwidth_of(pages)
-    fetches, cost = 0 if chosen is None else chosen.size, 0.0
-    if chosen is not None and fetches:
-        cost = float(pages.choices.paid_cost[chosen].sum()) if pages.uses_costs else fetches
+    if rows is not None and rows.size:
+        cost = float(pages.choices.paid_cost[rows].sum()) if pages.uses_costs else rows.size
         cost += 0.0 if pages.audits is None else pages.pace.mean_cost
-    lines["wait_cost"], lines["fetches"] = max(lines["wait_cost"], cost), lines["fetches"] + fetches
-    if fetches and lines["fetches"] >= len(pages.ids):
-        lines["wait_cost"], lines["fetches"] = max(cost, 0.5 * lines["wait_cost"]), 0.0
-        count_promises(pages)
+        lines["fetches"] += rows.size
+        if lines["fetches"] >= len(pages.ids):
+            lines["wait_cost"] *= 0.5
+            lines["fetches"] = 0.0
+            count_promises(pages)
+        lines["wait_cost"] = max(lines["wait_cost"], cost)
     wait = 2.0 ** np.ceil(np.log2(lines["wait_cost"])) / bandwidth
     lead = lead_of(lines["rate"] / bandwidth, wait, lines["longest"])
     if lead != pages.lead:

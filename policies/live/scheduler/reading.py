@@ -27,11 +27,17 @@ def as_ids(ids: Ids) -> NDArray[Any]:
 
 
 def numbers(
-    name: str, value: ArrayLike, count: int, *_: int, least: float = -math.inf, gaps: int = 0
+    name: str,
+    value: ArrayLike,
+    count: int,
+    *_: int,
+    least: float = -math.inf,
+    nan: bool = False,
+    inf: bool = False,
 ) -> FloatArray:
-    """Read finite numbers >= ``least`` as (n,); ``gaps`` of 1 allows NaN for none, 2 also inf."""
+    """Read numbers >= ``least`` as (n,), finite ones except where ``nan`` or ``inf`` is allowed."""
     array = floats(name, value)
-    wrong = np.isinf(array) & (gaps < 2) if gaps else ~np.isfinite(array)
+    wrong = (np.isnan(array) & (not nan)) | (np.isinf(array) & (not inf))
     if array.shape not in ((), (count,)) or wrong.any():
         raise ValueError(f"{name} must be a finite number or {count} of them, got {array}")
     if least > -math.inf and (array < least).any():
@@ -92,9 +98,9 @@ def outcomes(name: str, value: Any, count: int, *_: int) -> BoolArray:
     return truths(name, value, (count,))
 
 
-def costs(name: str, value: ArrayLike, count: int, *_: int, gaps: int = 1) -> FloatArray:
-    """Read the cost of each page, > 0, or one for all, as (n,); NaN where it is not known."""
-    array = numbers(name, value, count, gaps=gaps)
+def positives(name: str, value: ArrayLike, count: int, *_: int, inf: bool = False) -> FloatArray:
+    """Read a number > 0 per page, or one for all, as (n,); NaN where it is not known."""
+    array = numbers(name, value, count, nan=True, inf=inf)
     if (array <= 0.0).any():
         raise ValueError(f"{name} must be > 0, or NaN where it is not known, got {array.min()}")
     check_domain(name, array[np.isfinite(array)])
@@ -106,15 +112,15 @@ amounts = partial(numbers, least=0.0)
 READERS: dict[str, Callable[..., NDArray[Any]]] = {
     **dict.fromkeys(COLUMNS, column_of),
     **dict.fromkeys(("host", "group"), labels),
-    "last_crawl": partial(numbers, gaps=1),
+    "last_crawl": partial(numbers, nan=True),
     "least_interval": amounts,
-    "most_interval": partial(costs, gaps=2),
+    "most_interval": partial(positives, inf=True),
     "times": numbers,
     "ended": numbers,
-    "retry_at": partial(numbers, gaps=1),
+    "retry_at": partial(numbers, nan=True),
     "source": sources,
     "changed": outcomes,
-    "cost": costs,
+    "cost": positives,
 }
 """The functions that read and check the arguments that have one entry per page."""
 

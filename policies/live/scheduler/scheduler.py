@@ -86,11 +86,13 @@ class CrawlScheduler(Members, Events, Asking):
         cap_period: length of the periods [k, k + 1) * cap_period, > 0.
         max_cost: largest cost of a fetch, > 0. If a report has a larger one, it counts in full, and
             as ``overcharged`` in :meth:`overview`.
-        most_interval: longest time from a copy to the next fetch, of pages added without one. Pages
-            that are due by it come first (:mod:`policies.values.promises`), so none is late except
-            by failures, limits of hosts, ``least_interval``, the cap or late calls.
-        audit_share: share of the fetches, in [0, 1], of pages drawn at random by importance, which
-            measure :meth:`freshness` (:mod:`.audits`); ``seed``, >= 0, is that of the draws.
+        most_interval: longest time from a copy to the next fetch, > 0, of pages added without one;
+            None for none. Pages that are due by it come first (:mod:`policies.values.promises`).
+            Failures, limits of hosts, ``least_interval``, a lower bandwidth, the cap and late calls
+            can make fetches late.
+        audit_share: share of the fetches, in [0, 1], that are audits (:mod:`.audits`): fetches of
+            pages drawn at random by importance, from which :meth:`freshness` is measured.
+        seed: seed of these draws, >= 0.
 
     Raises:
         ValueError: an argument is out of its range or of another type.

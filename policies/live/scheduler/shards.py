@@ -55,8 +55,8 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         durable: as for :class:`DurableScheduler`.
         balance: time between two exchanges of shares; None for half of that in which every page
             could be crawled once; ``inf`` for equal shares.
-        **settings: the other arguments of :class:`CrawlScheduler`, but not ``learn``, ``keep_gone``
-            or ``audit_share``, nor, as the shards' shares change, ``most_interval`` of any page.
+        **settings: the other arguments of :class:`CrawlScheduler`, except ``learn``, ``keep_gone``,
+            ``audit_share`` and ``most_interval``, also of pages, as the shards' bandwidths change.
 
     Raises:
         ValueError: as for :class:`CrawlScheduler`; an unknown backend; a folder of another number
@@ -79,7 +79,7 @@ class ShardedScheduler(AbstractContextManager["ShardedScheduler"], PacedSchedule
         **settings: Any,
     ) -> None:
         for name in {"learn", "keep_gone", "most_interval", "audit_share"} & set(settings):
-            raise ValueError(f"{name} must be left out: only one CrawlScheduler has it")
+            raise ValueError(f"{name} must be left out: only a CrawlScheduler has it")
         first = CrawlScheduler(policy, bandwidth, **settings)  # each shard begins as it does
         super().__init__(Pace(bandwidth, first.time, first.burst))
         self._spendings: dict[int, dict[str, Any]] = {}

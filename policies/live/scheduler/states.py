@@ -69,8 +69,8 @@ SETTINGS = np.dtype(
     ]
 )
 
-# the cost per unit of time that promises need, the longest of them, and the largest cost of one
-# choice, of late; fetches since these were counted; fetches after their deadlines, and the latest
+# the cost per unit of time that promises need, the longest of them, and the largest cost of a
+# recent choice; fetches since these were counted; fetches after deadlines, and the longest delay
 PROMISE_NAMES = "rate", "longest", "wait_cost", "fetches", "late_fetches", "most_late"
 PROMISES = np.dtype([(name, np.float64) for name in PROMISE_NAMES])
 

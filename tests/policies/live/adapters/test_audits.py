@@ -243,7 +243,7 @@ def test_audits_and_promises_of_an_older_folder_change_with_the_settings(
     assert loop.scheduler.pages.describe("https://a.example/3")["most_interval"] == 600 / 86_400
     loop.scheduler.close("finished")
     Loop(tmp_path, start=loop.now, RECRAWL_MOST_INTERVAL=1e-6).scheduler.close("finished")
-    assert "RECRAWL_MOST_INTERVAL is not that of 3 pages: most_interval must leave" in caplog.text
+    assert "3 pages keep their longest interval: most_interval must leave" in caplog.text
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.5, "often"])

@@ -99,8 +99,8 @@ def test_held_hosts_come_first_and_troubled_pages_are_counted() -> None:
     assert (told["held"], told["failing"], told["starved"]) == (2, 2, 0)
     assert told["states"]["gone"] == 2
     # 1 - exp(-level) > 95% where (1 - recall) 1.5 age + 2.14 signals > 3
-    assert told["late"] == 2
-    late = [each["url"] for each in told["first"]["late"]]
+    assert told["likely_stale"] == 2
+    late = [each["url"] for each in told["first"]["likely_stale"]]
     assert late == ["https://d.example/0", "https://a.example/3"]
     gone = {each["url"]: (each["cause"], each["until"]) for each in told["first"]["gone"]}
     until = date_of(DAY + 30.0)

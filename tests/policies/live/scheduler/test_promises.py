@@ -124,7 +124,8 @@ def test_a_lower_bandwidth_keeps_promises_and_says_that_they_are_too_many():
     assert facts["promised_share"] == pytest.approx(2.0)
     assert (facts["late_fetches"], facts["most_late"]) == (late, most)
     assert (late, facts["overdue"]) == (99 - 2, (now - copies > 1.0).sum())
-    assert f"2 promised_share, {late} late_fetches, {most:g} most_late" in scheduler.why()
+    said = f"4 promises need 2 of the bandwidth, {facts['overdue']} overdue; {late} fetches late"
+    assert f"{said} so far, by at most {most:g}" in scheduler.why()
     scheduler.update([0], most_interval=4.0)  # a step back to what can be kept
 
 
@@ -271,7 +272,7 @@ def test_a_clock_that_is_taken_back_keeps_promises():
 
 
 def test_shards_make_no_promises():
-    with pytest.raises(ValueError, match="most_interval must be left out: only one CrawlScheduler"):
+    with pytest.raises(ValueError, match="most_interval must be left out: only a CrawlScheduler"):
         ShardedScheduler("Greedy", 10.0, most_interval=1.0)
     with ShardedScheduler("Greedy", 10.0) as shards:
         with pytest.raises(ValueError, match="most_interval must be left out: shards make no"):

@@ -18,9 +18,9 @@ ENDS = ("", ", low", ", high")
 """Suffixes of three columns: an estimate, and the low and high end of its 95% interval."""
 
 
-def write_audit(log: CrawlLog, audit: SignalAudit, folder: Path) -> None:
+def write_signal_audit(log: CrawlLog, audit: SignalAudit, folder: Path) -> None:
     """Write the audit of signals to ``folder`` (audit.csv, audit.png), and print it as a table."""
-    from scripts.live.pictures import draw_audit
+    from scripts.live.pictures import draw_signal_audit
 
     table = Table(title="Audit of signals, with 95% intervals", title_justify="left")
     words = ("source", "verdict", "why")
@@ -40,7 +40,7 @@ def write_audit(log: CrawlLog, audit: SignalAudit, folder: Path) -> None:
         *(f"{x}{end}" for x in AUDITED for end in ENDS),
     )
     write_csv(folder / "audit.csv", names, records)
-    draw_audit(folder / "audit.png", log.sources, audit)
+    draw_signal_audit(folder / "audit.png", log.sources, audit)
     tables.console().print(table)
 
 
