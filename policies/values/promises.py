@@ -61,19 +61,19 @@ def promise_rows(most_interval: FloatArray, pages: IntArray, lead: Lead) -> Floa
 
 
 def promise_table(
-    most_interval: FloatArray, cost: FloatArray, bandwidth: float, wait: float
+    name: str, most_interval: FloatArray, cost: FloatArray, bandwidth: float, wait: float
 ) -> FloatArray:
-    """Return the table of promises of all pages, (m, 3); ValueError if no schedule keeps them.
+    """Return the table of promises of all pages, (m, 3), for costs of fetches and the w above.
 
-    ``most_interval`` and ``cost`` of a crawl are (m,); ``wait`` is the time w above.
+    Raises ValueError, with the argument's ``name``, if no schedule keeps them.
     """
     needed, shortest = float((cost / most_interval).sum()), float(most_interval.min())
     if not (needed <= bandwidth * (1.0 + 1e-9) and shortest >= wait * (1.0 - 1e-9)):  # or NaN
         raise ValueError(
-            f"most_interval must be possible to keep, got u = {needed / bandwidth:.4g} of the "
-            f"bandwidth {bandwidth:g} and a shortest interval of {shortest:g}. It takes a "
-            f"bandwidth of at least {needed:.6g}, and intervals of at least {wait:g} (a batch): "
-            "promise longer intervals, or fewer pages (inf for none), or raise the bandwidth"
+            f"{name} must be possible to keep, got u = {needed / bandwidth:.4g} of the bandwidth "
+            f"{bandwidth:g} and a shortest interval of {shortest:g}. It takes a bandwidth of at "
+            f"least {needed:.6g}, and intervals of at least {wait:g} (a fetch or batch): promise "
+            "longer intervals, or fewer pages (inf for none), or raise the bandwidth"
         )
     longest = float(most_interval[np.isfinite(most_interval)].max(initial=1.0))
     lead = lead_of(min(needed / bandwidth, 1.0), wait, longest)

@@ -26,8 +26,8 @@ def measure(seed: int, *, share: float, most_rounds: float, rounds: float) -> Ma
     """Return what promises cost GREEDY-NCIS and the optimum, and the shares not crawled without."""
     instance = instances.make("noisy", seed=seed, num_pages=500, bandwidth=500.0 * share)
     promised, free = (
-        simulate(instance, GreedyNCIS(most_interval=longest), rounds / share, seed)
-        for longest in (most_rounds / share, None)
+        simulate(instance, GreedyNCIS(most_rounds=limit), rounds / share, seed)
+        for limit in (most_rounds, None)
     )
     best, floored = (solvers.ncis(instance, floor=x).objective for x in (0.0, share / most_rounds))
     never, weight = free.crawl_counts == 0, instance.importance

@@ -103,13 +103,15 @@ def test_refresh_serves_every_due_page_at_the_last_decision_before_its_deadline(
         observation = core.step(action)
 
 
-def test_promises_count_costs_at_the_least_bandwidth():
-    cost, rounds = np.array([1.0, 2.0, 3.0]), np.array([8.0, np.inf, 16.0])
+def test_a_round_is_the_time_of_a_crawl_of_every_page_at_the_least_bandwidth():
+    cost = np.array([1.0, 2.0, 3.0])
     problem = Problem(3, 6.0, importance=np.ones(3), bandwidth_steps=((5.0, 2.0),))
     paid = Problem(3, 6.0, importance=np.ones(3), bandwidth_steps=((5.0, 2.0),), cost=cost)
+    policy = policies.RoundRobin(most_rounds=[8.0, np.inf, 16.0])
     for known, costs, unit in ((problem, np.ones(3), 1.5), (paid, cost, 3.0)):
-        policy = policies.RoundRobin(most_interval=rounds * unit)
-        used = math.fsum(costs / (rounds * unit)) / 2.0
+        wanted = policies.RoundRobin(most_interval=np.array([8.0, np.inf, 16.0]) * unit)
+        np.testing.assert_array_equal(policy.promises(known), wanted.promises(known))
+        used = math.fsum(costs / (np.array([8.0, np.inf, 16.0]) * unit)) / 2.0
         share = math.ceil(used * 32.0 / 31.0 * 256.0) / 256.0
         assert policy.promises(known)[0, 0] == pytest.approx(
             8.0 * unit * (1.0 - share) - costs.max() / 2.0
@@ -129,7 +131,7 @@ def test_no_page_is_late_where_deadlines_are_proved_to_be_met(seed, spread):
     intervals = rng.choice([1.0, 1.7, 4.0, 9.0, np.inf], m, p=[0.1, 0.2, 0.3, 0.3, 0.1])
     intervals *= (cost / intervals).sum() / bandwidth / rng.uniform(0.2, 0.45)
     instance = Instance(rng.random(m), rng.random(m), bandwidth=bandwidth, cost=cost)
-    table = promise_table(intervals, cost, bandwidth, cost.max() / bandwidth)
+    table = promise_table("", intervals, cost, bandwidth, cost.max() / bandwidth)
     proved = (table[:, 0] >= intervals / 2.1)[intervals < np.inf].all()
     rollout = simulate(instance, policies.Greedy(most_interval=intervals), 200.0, seed)
     assert latest(rollout, intervals) <= 0.0 or not proved
@@ -140,7 +142,7 @@ def test_no_page_is_late_where_deadlines_are_proved_to_be_met(seed, spread):
 @pytest.mark.parametrize("rounds", [1.0, 1.01, 1.0 / 0.95, 3.0])
 def test_equal_promises_are_kept_up_to_all_of_the_bandwidth(rounds):
     instance = instances.make("noisy", num_pages=50, bandwidth=20.0, seed=1)
-    rollout = simulate(instance, policies.GreedyNCIS(most_interval=2.5 * rounds), 100.0)
+    rollout = simulate(instance, policies.GreedyNCIS(most_rounds=rounds), 100.0)
     assert latest(rollout, 2.5 * rounds) <= 1e-9
 
 
@@ -165,8 +167,9 @@ def test_costs_that_the_policy_ignores_still_count():
     ("settings", "message"),
     [
         ({"most_interval": 0.0}, "most_interval must be > 0, inf for none, got 0.0"),
-        ({"most_interval": [1.0, np.nan]}, "most_interval must be > 0"),
+        ({"most_rounds": [1.0, np.nan]}, "most_rounds must be > 0"),
         ({"most_interval": "day"}, "most_interval must be a number"),
+        ({"most_interval": 1.0, "most_rounds": 2.0}, "most_rounds must be None with most_interval"),
     ],
 )
 def test_bad_promises_are_refused_at_once(settings, message):
@@ -178,7 +181,7 @@ def test_bad_promises_are_refused_at_once(settings, message):
     ("settings", "bandwidth", "message"),
     [
         ({"most_interval": 2.0}, 1.0, r"u = 2 of the bandwidth 1 .* bandwidth of at least 2,"),
-        ({"most_interval": 2.0}, 1.0, "most_interval must be possible to keep, got u = 2"),
+        ({"most_rounds": 0.5}, 1.0, "most_rounds must be possible to keep, got u = 2"),
         ({"most_interval": [0.5, *[np.inf] * 3]}, 1.0, "shortest interval of 0.5"),
         ({"most_interval": [1.0, 2.0]}, 1.0, r"be one or \(4,\), got shape \(2,\)"),
         ({"most_interval": 9.0}, math.nan, r"u = nan of the bandwidth nan .* at least 0\.444444"),
