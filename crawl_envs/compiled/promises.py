@@ -11,11 +11,8 @@ from crawl_envs.compiled.compiling import inlined
 
 DUE = 1e200
 """The value of a page that is due is of this size, above all crawl values."""
-
-
-def no_promises() -> FloatArray:
-    """Return the table of promises of pages that have none, (0, 3)."""
-    return np.zeros((0, 3))
+NO_PROMISES: FloatArray = np.zeros((0, 3))
+"""The table of promises of pages that have none."""
 
 
 @inlined(forceinline=True)

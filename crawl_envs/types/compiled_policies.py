@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 
 from crawl_envs.compiled import BoolArray, FloatArray, IntArray
-from crawl_envs.compiled.promises import no_promises
+from crawl_envs.compiled.promises import NO_PROMISES
 from crawl_envs.types.problem import Problem
 
 UNDEFINED = "the index of every page must be a number, got NaN for page {}"
@@ -31,7 +31,7 @@ class CompiledIndex(NamedTuple):
     parameters: FloatArray
     delay_window: float = 0.0
     signal_weight: Any = None
-    promises: FloatArray = no_promises()
+    promises: FloatArray = NO_PROMISES
 
 
 RESPONSE_DUE = 1.0 - 1e-9

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.compiled.compiling import ready
-from crawl_envs.compiled.promises import no_promises
+from crawl_envs.compiled.promises import NO_PROMISES
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.arguments import check_domain, floats, real
 from crawl_envs.types.compiled_policies import CompiledIndex
@@ -98,7 +98,7 @@ class IndexPolicy(CrawlPolicy):
             cost = cost if self.threshold is None else 0.0 * cost
             intervals = np.broadcast_to(promise * unit, cost.shape)
             return promise_table(name, intervals, cost, bandwidth, wait)
-        return no_promises()
+        return NO_PROMISES
 
     @abstractmethod
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:

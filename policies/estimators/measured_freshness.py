@@ -85,28 +85,6 @@ def measure_freshness(
             raise ValueError(f"{name} must lie in [0, 1], got {array}")
     y, b, mean_b, lost = np.broadcast_arrays(*arrays)
     if y.size == 0:
-<<<<<<< HEAD
-        nothing = math.nan, 0.0, 1.0, math.nan, 0, 0, math.nan, math.nan, -1.0, 1.0
-        return MeasuredFreshness(*nothing, np.zeros((0, 3)))
-    is_known, belief = lost < 0.5, float(mean_b.mean())
-    lowest, highest = np.where(is_known, y, 0.0), np.where(is_known, y, 1.0)
-    bounds = np.array(_band(lowest - b, highest - b, 1.0))
-    low, high = np.clip(1.0 - belief - bounds[::-1], 0.0, 1.0).tolist()
-    width = np.ptp(np.clip(_band(lowest, highest, 0.0), 0.0, 1.0))
-    y, b, bins = y[is_known], b[is_known], np.minimum(b[is_known] * BINS, BINS - 1).astype(int)
-    rows = [(b[bins == k].mean(), y[bins == k].mean(), (bins == k).sum()) for k in np.unique(bins)]
-    gap = float(np.mean(y - b)) if y.size else math.nan
-    measured = float(np.clip(1.0 - belief - gap, low, high)), low, high, 1.0 - belief
-    counts = is_known.size, is_known.size - y.size
-    gaps = float(width / (high - low)), gap, *_band(lowest - arrays[1], highest - arrays[1], 0.0)
-    return MeasuredFreshness(*measured, *counts, *gaps, np.array(rows, float).reshape(-1, 3))
-
-
-def _band(lowest: FloatArray, highest: FloatArray, draws: float) -> tuple[float, float]:
-    """Return the band of the mean mu of d, between arrays, (n,); with ``draws`` 1 of X less B."""
-    below, above = _deviation(lowest, 1.0, draws), _deviation(highest, -1.0, draws)
-    return float(lowest.mean()) - below, float(highest.mean()) + above
-=======
         return MeasuredFreshness()
     is_known, believed = lost < 0.5, 1.0 - float(mean_b.mean())
     lower, upper = np.where(is_known, y, 0.0), np.where(is_known, y, 1.0)
@@ -136,7 +114,6 @@ def _band(lower: FloatArray, upper: FloatArray, draws: float) -> tuple[float, fl
     """Return the band of the mean mu of d, between arrays, (n,); with ``draws`` 1 of X less B."""
     below, above = _deviation(lower, 1.0, draws), _deviation(upper, -1.0, draws)
     return float(lower.mean()) - below, float(upper.mean()) + above
->>>>>>> pruned-1
 
 
 def _deviation(d: FloatArray, sign: float, draws: float) -> float:

@@ -50,16 +50,6 @@ def binary_periodic(
     weight, change, costs = columns_and_cost(cost, importance=importance, change_rate=change_rate)
     bandwidth = quantity("bandwidth", bandwidth, above=0.0)
     floors, weight = checked_floor(floor, costs, bandwidth), normalised(weight)
-<<<<<<< HEAD
-    change, min_spend, at_floor = change * costs, floors * costs, np.zeros(weight.size, np.bool_)
-    allocation = solve_periodic(weight, change, bandwidth)
-    while (below := ~at_floor & (allocation.rates < min_spend)).any():
-        at_floor |= below  # for good: others have less bandwidth then, and its price rises
-        rest = bandwidth - float(min_spend[at_floor].sum())
-        free = np.where(at_floor | (rest <= bandwidth * 1e-12), 0.0, weight)
-        allocation = solve_periodic(free, change, rest)
-    rates = np.where(at_floor, min_spend, allocation.rates)
-=======
     change, spend, at_floor = change * costs, floors * costs, np.zeros(weight.size, np.bool_)
     allocation = solve_periodic(weight, change, bandwidth)
     while (below := ~at_floor & (allocation.rates < spend)).any():
@@ -68,7 +58,6 @@ def binary_periodic(
         weights = np.where(at_floor | (available <= bandwidth * 1e-12), 0.0, weight)
         allocation = solve_periodic(weights, change, available)
     rates = np.where(at_floor, spend, allocation.rates)
->>>>>>> pruned-1
     allocation = replace(allocation, rates=rates, objective=_share_fresh(weight, change, rates))
     return in_crawls(allocation, costs, floors)
 

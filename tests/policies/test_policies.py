@@ -7,7 +7,7 @@ import pytest
 
 import crawl_envs  # noqa: F401  (registers the environments)
 import policies
-from crawl_envs.compiled.promises import no_promises
+from crawl_envs.compiled.promises import NO_PROMISES
 from crawl_envs.types import Instance
 from policies import solvers
 from policies.base import schedules
@@ -23,7 +23,7 @@ def test_best_page_in_plain_python():
         elapsed = rng.integers(0, 4, 9) * 1.0
         alive = rng.random(9) < 0.6
         compiled = policies.RoundRobin()._index(Instance(np.ones(9), 1.0, bandwidth=1.0).problem())
-        arguments = (*compiled, no_promises(), elapsed, np.zeros(9), alive)
+        arguments = (*compiled, NO_PROMISES, elapsed, np.zeros(9), alive)
         values = np.where(alive, elapsed, -np.inf)
         np.testing.assert_array_equal(ranking.page_values(*arguments), values)
         assert ranking.best_page(*arguments) == (np.argmax(values) if alive.any() else 0)

@@ -98,16 +98,6 @@ def ncis(
     weight = normalised(weight)
     change_rate, false_rate = change_rate * costs, false_rate * costs
     floors = checked_floor(floor, costs, bandwidth)
-<<<<<<< HEAD
-    base = floors * costs
-    useful = np.flatnonzero((weight > 0.0) & (change_rate > 0.0))
-    columns = [array[..., useful] for array in (weight, change_rate, recall, false_rate)]
-    pages = _pages(*columns)
-    available = bandwidth - float(np.delete(base, useful).sum())
-    solution = _spend(pages, base[useful], available)
-    levels = pages.levels(solution.state, solution.rates)
-    waiting = np.divide(1.0, base, out=np.full(len(base), math.inf), where=base > 0.0)
-=======
     spend = floors * costs
     useful = np.flatnonzero((weight > 0.0) & (change_rate > 0.0))
     columns = [array[..., useful] for array in (weight, change_rate, recall, false_rate)]
@@ -116,16 +106,11 @@ def ncis(
     solution = _spend(pages, spend[useful], available)
     levels = pages.levels(solution.state, solution.rates)
     waiting = np.divide(1.0, spend, out=np.full(len(spend), math.inf), where=spend > 0.0)
->>>>>>> pruned-1
     thresholds, evidence, probabilities, signals = (
         _place(array, useful, np.full(len(weight), default))
         for array, default in zip(levels, (waiting, math.inf, 1.0, math.inf), strict=True)
     )
-<<<<<<< HEAD
-    rates = _place(solution.rates, useful, base)
-=======
     rates = _place(solution.rates, useful, spend)
->>>>>>> pruned-1
     if problem.recall is not None and problem.recall.ndim > 1:
         signals = _signals_needed(evidence, signal_evidence(change_rate, recall, false_rate))
         signals[:, np.isinf(evidence) & ((rates == 0.0) | (weight == 0.0))] = math.inf

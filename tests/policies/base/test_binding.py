@@ -10,7 +10,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 import policies
 from crawl_envs.compiled.compiling import VALUE, compiled, ready
-from crawl_envs.compiled.promises import no_promises
+from crawl_envs.compiled.promises import NO_PROMISES
 from crawl_envs.evaluation import play, simulate
 from crawl_envs.types import Instance
 from policies.base.live import LivePages
@@ -121,9 +121,7 @@ def test_scores_are_the_largest_values_in_order():
         actions, _ = policy.predict(core.reset())
         known = core.tracker()
         page_state = known.elapsed, known.signals * 1.0, known.alive
-        values = ranking.page_values(
-            *policy.policy._index(known.problem), no_promises(), *page_state
-        )
+        values = ranking.page_values(*policy.policy._index(known.problem), NO_PROMISES, *page_state)
         expected = np.argsort(-values, kind="stable")[:5]
         assert np.argsort(-actions[0], kind="stable")[:5].tolist() == expected.tolist()
 
@@ -145,9 +143,7 @@ def test_threshold_refreshes_every_page_that_reaches_it():
         action, _ = policy.predict(observation)
         known = core.tracker()
         page_state = known.elapsed, known.signals * 1.0, known.alive
-        values = ranking.page_values(
-            *policy.policy._index(known.problem), no_promises(), *page_state
-        )
+        values = ranking.page_values(*policy.policy._index(known.problem), NO_PROMISES, *page_state)
         np.testing.assert_array_equal(action[0], values >= 0.05)
         sizes.append(int(action.sum()))
         observation = core.step(action)
@@ -168,7 +164,7 @@ def test_values_through_a_pointer_are_the_same_to_the_last_bit(name):
     rng = np.random.default_rng(0)
     elapsed, signals = rng.exponential(2.0, 3000), rng.poisson(0.7, 3000) * 1.0
     value, table = policies.make(name)._index(known.problem)
-    page_values, never = ready(ranking.page_values), no_promises()
+    page_values, never = ready(ranking.page_values), NO_PROMISES
     page_state = never, elapsed, signals, known.alive
     plain = page_values(value, table, *page_state)
     through = page_values(ranking.pointer(value), table, *page_state)
