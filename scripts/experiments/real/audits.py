@@ -120,9 +120,10 @@ def audited(seed: int, **settings: Any) -> Mapping[str, float]:
 
 
 def derive(rows: Sequence[Row]) -> list[Row]:
-    """Return a row of the coverage over all crawls."""
-    inside = [row.value for row in rows if row.metric == METRIC]
-    return [Row("", TOGETHER, "all laws", 0, METRIC, float(np.mean(inside)))] if inside else []
+    """Return the coverage over all crawls of each seed."""
+    inside = [row for row in rows if row.metric == METRIC]
+    by_seed = {x.seed: [row.value for row in inside if row.seed == x.seed] for x in inside}
+    return [Row("", TOGETHER, "all laws", k, METRIC, float(np.mean(v))) for k, v in by_seed.items()]
 
 
 EXPERIMENT = Experiment(
