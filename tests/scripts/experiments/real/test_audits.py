@@ -22,6 +22,19 @@ def test_the_check_of_all_audits_is_that_of_each_band(truth, is_mixed):
     assert (not has.all()) == is_mixed
 
 
+def test_the_check_changes_at_the_ends_of_the_band():
+    rng = np.random.default_rng(4)
+    believed, mean = rng.beta(0.5, 2.0, 300), rng.beta(0.5, 2.0, (300, 256)).mean(axis=1)
+    stale = rng.random(300) < believed
+    band = measure_freshness(stale, believed, mean)
+    ends = np.array([band.low - 1e-6, band.low + 1e-6, band.high - 1e-6, band.high + 1e-6])
+    last = [
+        has_truth(stale - believed, mean + stale - believed - 1.0 + end)[-1]
+        for end in ends.tolist()
+    ]
+    assert last == [False, True, True, False]
+
+
 def test_a_crawl_has_the_truth_of_each_audit_and_beliefs_of_signals():
     arguments = SETTINGS["signals"] | {"pages": 400}
     scheduler, truth = crawl(0, "poisson", 20_000, **arguments)
