@@ -35,14 +35,14 @@ LAWS = ("poisson", "bursts", "deploys", SITE)
 BATCH, MEAN_RATE, TOGETHER = 200, 0.08, "all crawls"
 FALSE_SIGNALS = 3.0 / 7.0
 """False signals by true ones: a precision of 0.7."""
-USUAL = {"factor": 1.0, "tail": 3.0, "pages": 3000, "spacing": 2.0, "recall": 0.0}
+BASELINE = {"factor": 1.0, "tail": 3.0, "pages": 3000, "spacing": 2.0, "recall": 0.0}
 SETTINGS: dict[str, dict[str, Any]] = {
-    "true rates": USUAL,
-    "rates times 3": USUAL | {"factor": 3.0},
-    "rates over 3": USUAL | {"factor": 1.0 / 3.0},
-    "heavy-tailed importance": USUAL | {"tail": 1.1, "pages": 5000},
-    "signals": USUAL | {"recall": 0.6, "spacing": 6.0},
-    "few fetches": USUAL | {"spacing": 40.0},
+    "true rates": BASELINE,
+    "rates times 3": BASELINE | {"factor": 3.0},
+    "rates over 3": BASELINE | {"factor": 1.0 / 3.0},
+    "heavy-tailed importance": BASELINE | {"tail": 1.1, "pages": 5000},
+    "signals": BASELINE | {"recall": 0.6, "spacing": 6.0},
+    "few fetches": BASELINE | {"spacing": 40.0},
 }
 OFTEN, SELDOM = ("true rates", "heavy-tailed importance", "signals"), ("signals", "few fetches")
 """Settings of mean freshness .9 or about, and of pages that are not equally likely to be stale."""
