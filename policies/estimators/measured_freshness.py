@@ -28,6 +28,7 @@ ALPHA, DRAWS, BINS = 0.05, 256, 10
 GRID = 0.58 * 2.0 ** -np.arange(9.0)
 WEIGHTS = np.array([0.1, 0.76, *[0.02] * 7])
 """The numbers l and their weights, for 1,000 audits of pages of which a tenth is stale."""
+BAR = math.log(2.0 / ALPHA)  # the logarithm of the process at an end of the band
 
 
 class MeasuredFreshness(NamedTuple):
@@ -118,10 +119,15 @@ def _band(lower: FloatArray, upper: FloatArray, draws: float) -> tuple[float, fl
 
 def _deviation(d: FloatArray, sign: float, draws: float) -> float:
     """Return by how much the mean of d may be above that of mu, or with sign -1 below it."""
-    x = sign * (d - np.clip((np.cumsum(d) - d) / np.arange(1, d.size + 1), -0.5, 0.5))
-    cost = np.array([rate * x.sum() - np.log1p(rate * x).sum() for rate in GRID])
-    cost += draws * d.size * GRID**2 / (8.0 * DRAWS) - np.log(WEIGHTS)
-    bar = math.log(2.0 / ALPHA)
-    highest = float(np.min((bar + cost) / GRID)) + 1.0
-    root = brentq(lambda total: np.logaddexp.reduce(GRID * total - cost) - bar, 0.0, highest)
+    cost = log_costs(d, sign, draws)[:, -1]
+    highest = float(np.min((BAR + cost) / GRID)) + 1.0
+    root = brentq(lambda total: np.logaddexp.reduce(GRID * total - cost) - BAR, 0.0, highest)
     return float(root) / d.size
+
+
+def log_costs(d: FloatArray, sign: float, draws: float) -> FloatArray:
+    """Return c, (l, n), with sum exp(l sign sum(d - mu) - c) the process after each audit."""
+    x = sign * (d - np.clip((np.cumsum(d) - d) / np.arange(1, d.size + 1), -0.5, 0.5))
+    gain = np.multiply.outer(GRID, x)
+    gain -= np.log1p(gain) - draws * GRID[:, None] ** 2 / (8.0 * DRAWS)
+    return np.asarray(np.cumsum(gain, axis=1) - np.log(WEIGHTS)[:, None])
