@@ -23,6 +23,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from policies.live.adapters import messages
 from policies.live.logs import read_page_table
 from scripts.cli.commands import command_of
 from scripts.cli.options import changed, input_folder, named_values
@@ -96,7 +97,7 @@ class ScheduleOptions:
     audit_share: Annotated[
         float,
         Option(min=0.0, max=1.0, help="With --live, share of fetches that measure freshness."),
-    ] = 0.01
+    ] = messages.AUDIT_SHARE
     folder: Annotated[Path | None, Option(help="Folder of the state of a live scheduler.")] = None
     out: Annotated[Path | None, Option(help="Folder.", show_default="runs/schedule-TABLE")] = None
 

@@ -1,7 +1,8 @@
 """Goals for the freshness or age of groups of pages, and the least budgets that keep them.
 
 Gone pages do not count. Goals of pages without signals become longest intervals between fetches.
-With signals the mean freshness is that of NCIS (Theorem 1), which no interval enforces.
+With signals the mean freshness is that of NCIS (Theorem 1), which no interval enforces. Budgets
+include the audits of a live scheduler.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from scipy.optimize import brentq
 import policies
 from crawl_envs.types import FloatArray, IntArray
 from crawl_envs.types.arguments import quantity, within_domain
+from policies.live.adapters.messages import AUDIT_SHARE
 from policies.live.adapters.page_tables import living
 from policies.live.logs import PageTable, write_page_table
 from policies.solvers import periodic_freshness
-from scripts.live.planning import Schedule, costs_of, optimum
+from policies.values.promises import lead_of
+from scripts.live.planning import LIMIT, Schedule, costs_of, optimum
 from scripts.present.tables import console
 
 ABOVE_0 = r"(?=[\d.]*[1-9])"
@@ -92,7 +95,7 @@ def read_goal(text: str, table: PageTable) -> Goal:
     if (match := FORM.fullmatch(text)) is None:
         raise ValueError(
             "goal must be 'GROUP: fresh LEVEL', 'GROUP: fresh LEVEL of SHARE' or 'GROUP: age DAYS',"
-            f" with numbers above 0, a level below 1 and a share of at most 1, got {text!r}"
+            f" with decimal numbers above 0, a level below 1, a share of at most 1, got {text!r}"
         )
     name, days, level, share = match.groups()
     everything = np.full(table.num_pages, "all", np.object_)
@@ -108,7 +111,8 @@ def read_goal(text: str, table: PageTable) -> Goal:
     rows = rows[weight[rows] > 0.0]
     if rows.size == 0 or rate is None:
         needed = "change rates (scripts.estimate LOG)" if rows.size else "a page that is not gone"
-        raise ValueError(f"goal {text!r} needs {needed} with importance > 0, got none in {name!r}")
+        needed += " with importance > 0" * (not days)
+        raise ValueError(f"goal {text!r} needs {needed}, got none in {name!r}")
     if share:
         rows = rows[np.argsort(cost[rows] * rate[rows] / weight[rows], kind="stable")]
         before = np.cumsum(weight[rows]) - weight[rows]
@@ -124,23 +128,46 @@ def joint_rates(goals: Sequence[Goal], table: PageTable) -> FloatArray:
     """
     rates = np.zeros(table.num_pages)
     if table.most_interval is not None:
-        rates[living(table)] = 1.0 / np.nan_to_num(table.most_interval, nan=np.inf)[living(table)]
+        rates[living(table)] = 1.0 / table.most_interval[living(table)]
     for goal in sorted(goals, key=lambda goal: (goal.kind == "mean", goal.rows.size)):
         rates = goal.least_rates(table, rates)
     return rates
 
 
+def verdict(rates: FloatArray, table: PageTable, bandwidth: float, limits: Sequence[str]) -> str:
+    """Return whether pages get fetches per day, (m,), in time: no, no: limit of HOST, likely, yes.
+
+    It is ``yes`` where :mod:`policies.values.promises` has a proof, with one audit per interval.
+    """
+    cost, promised = costs_of(table), rates > 0.0
+    if (spend := float(cost @ rates)) > bandwidth * (1.0 + ROUNDING):
+        return "no"
+    gaps, (hosts, codes) = np.zeros(rates.size), np.unique(table.host, return_inverse=True)
+    for host, gap, _ in (match.groups() for match in map(LIMIT.fullmatch, limits) if match):
+        gaps[(table.host == host) | (not host)] = float(gap)
+    if (taken := np.bincount(codes, rates * gaps)).max() > 1.0 + ROUNDING:
+        return f"no: limit of {hosts[taken.argmax()]}"
+    lead = lead_of(spend / bandwidth, float(cost.max()) / bandwidth, 1.0)
+    is_proved = 2.0 * lead.share + lead.wait * rates.max() <= 1.0 - lead.shortening
+    if len({*zip(rates[promised], cost[promised], strict=True)}) == 1:
+        is_proved |= spend / bandwidth + lead.wait * rates.max() <= 1.0
+    return "yes" if is_proved and not gaps.any() else "likely"
+
+
 def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> Schedule:
     """Return a schedule with the ``most_interval`` of pages that keep goals, and report them.
 
-    A goal is kept if the bandwidth suffices for it and for the earlier ones that are kept. Prints
-    the goals, and writes goals.png and the pages, promised.csv, to ``folder``.
+    A goal is kept if the bandwidth and the limits of hosts suffice for it and for the earlier ones
+    that are kept. Prints the goals, and writes goals.png and promised.csv, the pages, to a folder.
     """
     from scripts.live.pictures import draw_budgets
 
     bandwidth = quantity("bandwidth", schedule.bandwidth, above=0.0)
     assert schedule.table is not None
     table, family, cost = schedule.table, policies.find(schedule.policy), costs_of(schedule.table)
+    longest = np.full(cost.size, np.nan) if table.most_interval is None else table.most_interval
+    longest = np.where(np.isnan(longest), schedule.more.get("most_interval") or np.inf, longest)
+    table = replace(table, cost=cost / (1.0 - AUDIT_SHARE), most_interval=longest)
     signals = table.recall is not None and getattr(family, "uses_signals", False)
     table = table if signals else replace(table, recall=None, false_signal_rate=None)
     names = ("goal", "least budget per day", "of the bandwidth", "kept", "best level")
@@ -151,27 +178,30 @@ def promise(texts: Sequence[str], schedule: Schedule, folder: Path) -> Schedule:
 
     goals = {text: read_goal(text, table) for text in texts}
     rates_of = cache(lambda *names: joint_rates([goals[name] for name in names], table))
-    promises, enforced, curves = list[str](), list[str](), {}
-    for goal in (goals[text] for text in texts):
-        budget, is_mean = float(cost @ rates_of(goal.text)), goal.kind == "mean"
-        fits = bool(cost @ rates_of(*promises, goal.text) <= bandwidth * (1.0 + ROUNDING))
-        promises += [goal.text] * fits
-        enforced += [goal.text] * (fits and not (is_mean and signals))
-        word = "no" if not fits else "enough, not enforced" if is_mean and signals else "yes"
+    words, possible, curves = dict[str, str](), list[str](), {}
+    for text in goals:
+        words[text] = verdict(rates_of(*possible, text), table, bandwidth, schedule.limits)
+        possible += [text] * (not words[text].startswith("no"))
+    enforced = [text for text in possible if not (signals and goals[text].kind == "mean")]
+    words |= dict.fromkeys(possible, "enough, not enforced")
+    rates = rates_of(*enforced)
+    words |= dict.fromkeys(enforced, verdict(rates, table, bandwidth, schedule.limits))
+    for text, goal in goals.items():
+        budget = float(goal.cost @ rates_of(text)[goal.rows])
         what, unit = ("age (days)", " days") if goal.kind == "age" else ("freshness", "")
         best_level = partial(goal.best_level, table)
-        add(goal.text, budget, word, f"{best_level(bandwidth):.3g}{unit}")
-        curves[f"{goal.text}: {budget:,.4g}"] = what, best_level, budget or bandwidth
-    word = "yes" if len(promises) == len(texts) else "no"
-    add("all goals", float(cost @ rates_of(*texts)), word)
+        add(text, budget, words[text], f"{best_level(bandwidth):.3g}{unit}")
+        curves[f"{text}: {budget:,.4g}"] = what, best_level, budget or bandwidth
+    word = next((x for x in words.values() if x.startswith("no")), min(words.values()))
+    add("all goals", float(costs_of(table) @ rates_of(*texts)), word)
     with np.errstate(divide="ignore"):
-        promised = replace(schedule.table, most_interval=1.0 / rates_of(*enforced))
+        promised = replace(schedule.table, most_interval=1.0 / rates)
     if (rate := table.change_rate) is not None and (high := table.change_rate_high) is not None:
         fastest = within_domain(np.fmax(rate, np.where(high < np.inf, high, 0.0)))
         faster = replace(table, change_rate=fastest)
         rates = joint_rates([read_goal(text, faster) for text in texts], faster)
-        add("all goals, highest rates", float(cost @ rates))
+        add("all goals, highest rates", float(costs_of(table) @ rates))
     console().print(report)
-    draw_budgets(folder / "goals.png", curves, bandwidth, table.cost is not None)
+    draw_budgets(folder / "goals.png", curves, bandwidth, schedule.table.cost is not None)
     write_page_table(folder / "promised.csv", promised)
     return schedule._replace(table=promised)

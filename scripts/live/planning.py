@@ -293,7 +293,7 @@ def cautions(table: PageTable, rechecked: bool = False, policy: str = "Greedy") 
     unwanted = int((table.importance[rows] == 0.0).sum())
     if unwanted and "importance" in crawl_policies.find(policy).needs:
         pages = counted(unwanted, "page")
-        sentences.append(f"{pages} of importance 0: fetched only if there is no copy yet")
+        sentences.append(f"{pages} of importance 0: fetched only for a first copy or a promise")
     if table.evidence is not None:
         kinds = table.evidence[rows]
         count = {kind: n for kind in (ONCE, NEVER, ALWAYS) if (n := int((kinds == kind).sum()))}

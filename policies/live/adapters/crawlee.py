@@ -38,8 +38,8 @@ from crawlee.storage_clients.models import ProcessedRequest
 from crawl_envs.types.arguments import quantity
 from policies.live.adapters.copies import Copies, text_of
 from policies.live.adapters.fetches import Answer, Fetches
-from policies.live.adapters.messages import SECONDS_PER_DAY, Scheduler, day_of
-from policies.live.adapters.outages import add_found, bring_back
+from policies.live.adapters.messages import SECONDS_PER_DAY, Scheduler, add_found, day_of
+from policies.live.adapters.outages import bring_back
 from policies.live.adapters.watching import Watch, listen
 
 WAIT = 1.0 / SECONDS_PER_DAY

@@ -54,6 +54,7 @@ from policies.live.adapters.messages import (
     answer_line,
     date_of,
     day_of,
+    finite,
 )
 from policies.live.adapters.overview import History, audits_on, feeds_of, overview_of, without_login
 from policies.live.scheduler.ids import LONGEST_TEXT
@@ -67,6 +68,7 @@ COSTS |= {"period_spend": "Spend in this period of the cap.", "cap": "Largest sp
 MEASURED = {"freshness_measured": "estimate"} | AUDITED
 OPTIONAL = COSTS | dict.fromkeys(MEASURED, "From the audits of the day (UTC); see /freshness.")
 OPTIONAL |= dict.fromkeys(PROMISED, "Promises; see CrawlScheduler.overview.")
+OPTIONAL |= {"promised": "Pages with a longest interval."}
 PAGE = Path(__file__).with_name("overview.html")
 ALLOWED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
 HEADERS = {"Content-Security-Policy": ALLOWED + "connect-src 'self'; frame-ancestors 'none'"}
@@ -105,9 +107,7 @@ class Metrics:
             "ahead": Gauge("ahead", "Copies and signals ahead of the clock.", **about),
             "failing": Gauge("failing", "Pages whose last fetch failed.", **about),
             "starved": Gauge("starved", "Pages with a copy ten mean intervals old.", **about),
-            "likely_stale": Gauge(
-                "likely_stale", "Pages that are stale with more than 95%.", **about
-            ),
+            "likely_stale": Gauge("likely_stale", "Pages stale with more than 95%.", **about),
             "held": Gauge("held", "Hosts that are not asked before a time.", **about),
         }
         scheduler.watchers.append(self.count)
@@ -181,7 +181,7 @@ class Metrics:
         begin = clock()
         if begin >= self.look_again:
             with self.scheduler.lock:
-                self.data = self._look()
+                self.data = finite(self._look())
             self.look_again = clock() + max(20.0 * (clock() - begin) - 5.0, 0.0)
         return self.data
 

@@ -38,8 +38,8 @@ from policies.live.adapters.listings import (
     listed,
     sitemaps_of,
 )
-from policies.live.adapters.messages import Scheduler, day_of
-from policies.live.adapters.outages import add_found, bring_back
+from policies.live.adapters.messages import Scheduler, add_found, day_of
+from policies.live.adapters.outages import bring_back
 
 LATE = 1.0 / 24.0
 """Days by which a new entry may be dated before the last poll, as a cache may hold it back."""

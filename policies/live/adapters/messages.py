@@ -39,7 +39,7 @@ names may be left out. An audit counts as ``missed`` if it is reported without `
 
 ``cost`` in ``report`` is what the fetches cost, such as their bytes, one number or a list; in
 ``add`` and ``update`` it is what a fetch of the page is expected to cost. ``bandwidth`` is then
-cost per day. ``most_interval`` of a page is the longest time from its copy to its next fetch.
+cost per day. ``most_interval``, null for none, is the longest time from a copy to the next fetch.
 
 ``status`` is ``ok``, ``failed`` (with ``retry_at`` for a Retry-After), ``interrupted`` (nothing is
 known of the fetch, as after a crash) or ``gone``. ``limit`` with null is for all hosts. ``hold``
@@ -65,7 +65,7 @@ import json
 import logging
 import math
 import time as clocks
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -92,8 +92,10 @@ START = [-math.inf]
 AUDITED = {"freshness_low": "low", "freshness_high": "high", "audits": "audits"}
 AUDITED |= {"audits_missed": "missed", "belief_gap": "belief_gap", "belief_off": "is_off"}
 """Names of metrics and stats of audits, with those of what was :func:`measured`."""
-PROMISED = "promised", "overdue", "late_fetches", "most_late"
+PROMISED = "promised", "promised_share", "overdue", "late_fetches", "most_late"
 """Names of metrics and stats of promises, which are those of the scheduler's overview."""
+AUDIT_SHARE = 0.01
+"""Share of the fetches that are audits, unless another one is set."""
 logger = logging.getLogger(__name__)
 
 Scheduler = CrawlScheduler | DurableScheduler
@@ -228,6 +230,18 @@ def _add(scheduler: Scheduler, message: Message) -> None:
     scheduler.add(ids, known=message.get("known", "raise"), **columns)
 
 
+def add_found(scheduler: Scheduler, urls: Sequence[Any], columns: Mapping[str, Any]) -> int:
+    """Add new pages, all without a promise and with a warning if not all promises can be kept."""
+    hosts = [host_of(str(url)) for url in urls]
+    about: Any = {"known": "skip", "host": hosts if any(hosts) else None, **columns}
+    try:
+        return scheduler.add(urls, **about)
+    except ValueError as error:
+        added = scheduler.add(urls, **about | {"most_interval": math.inf})
+        logger.warning(f"{added} new pages get no promise: {error}")
+        return added
+
+
 def _update(scheduler: Scheduler, message: Message) -> None:
     urls, columns = _pages(message["update"])
     scheduler.update(_ids_of(scheduler, urls), **columns)
@@ -242,6 +256,8 @@ def _pages(rows: Any) -> tuple[list[Any], dict[str, list[Any]]]:
         if set(row) != names or "url" not in row:
             raise ValueError(f"pages must all have url and the same names, got {sorted(row)!r:.80}")
     columns = {name: [row[name] for row in rows] for name in sorted(names - {"url"})}
+    if longest := columns.get("most_interval"):
+        columns["most_interval"] = [math.inf if x is None else x for x in longest]
     return [row["url"] for row in rows], columns
 
 
@@ -259,7 +275,7 @@ def _signal(scheduler: Scheduler, message: Message) -> Message:
 def _describe(scheduler: Scheduler, message: Message) -> Message:
     time, page = message.get("time"), message["describe"]
     facts = scheduler.describe(page, None if time is None else day_of(time))
-    return {"url": page} | {k: None if x == math.inf else x for k, x in facts.items()}
+    return dict(finite({"url": page} | facts))
 
 
 def _freshness(scheduler: Scheduler, message: Message) -> Message:
@@ -275,8 +291,13 @@ def _freshness(scheduler: Scheduler, message: Message) -> Message:
 def measured(scheduler: Scheduler, **limits: Any) -> dict[str, Any]:
     """Return what audits measured as values of JSON, None for NaN; ``limits`` as in freshness."""
     facts = scheduler.freshness(**limits)
-    values = facts._asdict() | {"is_off": facts.is_off, "calibration": facts.calibration.tolist()}
-    return {k: None if isinstance(x, float) and math.isnan(x) else x for k, x in values.items()}
+    values = {"is_off": facts.is_off, "calibration": facts.calibration.tolist()}
+    return dict(finite(facts._asdict() | values))
+
+
+def finite(values: Any) -> Any:
+    """Return values of JSON with None for the numbers that are not finite."""
+    return json.loads(json.dumps(values), parse_constant=lambda name: None)
 
 
 def date_of(day: float) -> str | None:
@@ -291,11 +312,10 @@ def _ask(scheduler: Scheduler, message: Message) -> Message:
     time, page = clock_time(scheduler, message), message["ask"]
     if new := page not in scheduler:
         try:
-            _add(scheduler, {"add": [{"url": page}]})
+            add_found(scheduler, [page], {})
         except ValueError as error:
-            raise ValueError(
-                f"{page!r:.80} must be added with its columns before: {error}"
-            ) from error
+            words = f"{page!r:.80} must be added with its columns before: {error}"
+            raise ValueError(words) from error
     try:
         fetch = scheduler.ask(time, page)
     except ValueError:
@@ -303,7 +323,7 @@ def _ask(scheduler: Scheduler, message: Message) -> Message:
             scheduler.remove([page])
         raise
     granted = [] if fetch.id is None else [fetch.id]
-    return {"url": page, "fetch": granted, "ask_again": _finite(fetch.ask_again)}
+    return {"url": page, "fetch": granted, "ask_again": finite(fetch.ask_again)}
 
 
 def _due(scheduler: Scheduler, message: Message) -> Message:
@@ -314,10 +334,6 @@ def _due(scheduler: Scheduler, message: Message) -> Message:
     facts = scheduler.describe(page, now)
     answer["due"], answer["why"] = facts["due"] <= max(now, scheduler.time), facts["why"]
     return {**answer, "stale": facts["stale"], "next": date_of(facts["due"])}
-
-
-def _finite(time: float) -> float | None:
-    return None if math.isinf(time) else time
 
 
 def _report(scheduler: Scheduler, message: Message) -> Message:
@@ -335,7 +351,7 @@ def _next(scheduler: Scheduler, message: Message) -> Message:
     if fetch:
         return {"fetch": fetch, "ask_again": time} | clock
     ask_again = scheduler.next(time).ask_again
-    return {"fetch": [], "ask_again": _finite(ask_again), "why": scheduler.why()} | clock
+    return {"fetch": [], "ask_again": finite(ask_again), "why": scheduler.why()} | clock
 
 
 def _configure(scheduler: Scheduler, message: Message) -> Message:

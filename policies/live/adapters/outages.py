@@ -16,12 +16,10 @@ from __future__ import annotations
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from policies.live.adapters.messages import Scheduler
-from policies.live.urls import host_of
 
 MIN_RUN = 5
 """Number of pages in a row that must begin to fail until their host counts as down."""
@@ -143,17 +141,6 @@ class Outages:
     def forget(self, name: str, page: str) -> None:
         """Forget the failures of a page that is gone."""
         self.hosts[name].failing.pop(page, None)
-
-
-def add_found(scheduler: Scheduler, urls: Sequence[str], columns: Mapping[str, Any]) -> int:
-    """Add new pages, with a warning without a promise if it cannot be kept; return their number."""
-    about: Any = {"known": "skip", "host": [host_of(url) for url in urls], **columns}
-    try:
-        return scheduler.add(urls, **about)
-    except ValueError as error:
-        added = scheduler.add(urls, **about | {"most_interval": math.inf})
-        logger.warning(f"{added} new pages get no promise: {error}")
-        return added
 
 
 def bring_back(scheduler: Scheduler, urls: Sequence[str], wait: bool = False) -> None:

@@ -23,9 +23,9 @@ from policies.live.adapters.copies import SETTLED, Copies
 from policies.live.adapters.feeds import Polls
 from policies.live.adapters.fetches import Answer, Fetches
 from policies.live.adapters.listings import MAX_BYTES
-from policies.live.adapters.messages import SECONDS_PER_DAY, day_of
+from policies.live.adapters.messages import SECONDS_PER_DAY, add_found, day_of
 from policies.live.adapters.moves import Moves
-from policies.live.adapters.outages import add_found, bring_back
+from policies.live.adapters.outages import bring_back
 from policies.live.adapters.scrapy_costs import Costs
 from policies.live.adapters.scrapy_hosts import Hosts, Report, Turns, forget_robots
 from policies.live.adapters.scrapy_requests import (

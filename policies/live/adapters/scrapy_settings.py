@@ -20,7 +20,7 @@ from scrapy.utils.misc import load_object
 from crawl_envs.types.arguments import one_of, quantity, share, whole
 from policies.live.adapters import page_tables
 from policies.live.adapters.copies import text_of, without_user
-from policies.live.adapters.messages import SECONDS_PER_DAY
+from policies.live.adapters.messages import AUDIT_SHARE, SECONDS_PER_DAY
 from policies.live.scheduler import CrawlScheduler, DurableScheduler
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Options(NamedTuple):
     rules: Sequence[tuple[re.Pattern[str], str]] = ()
     least_interval: float = 0.0
     most_interval: float | None = None
-    audit_share: float = 0.01
+    audit_share: float = AUDIT_SHARE
     new_share: float = 0.5
     validators: bool = True
     poll: float = 3600.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -273,9 +274,9 @@ class Columns:
         number, texts = self.codes(word, optional=optional)
         return np.array([*texts.to_pylist(), ""], np.object_)[number]
 
-    def numbers(self, word: str, expected: str = "a number") -> FloatArray:
+    def numbers(self, word: str, expected: str = "a number", inf: bool = False) -> FloatArray:
         """Return a column as numbers, NaN for missing values; other texts are bad rows."""
-        return self._values(word, _number, expected)
+        return self._values(word, partial(_number, inf=inf), expected)
 
     def flags(self, word: str) -> FloatArray:
         """Return a column of truth values as 1 and 0, NaN for missing values."""
@@ -343,9 +344,10 @@ def aliases(**words: str) -> dict[str, str]:
     return {name: word for word, names in words.items() for name in names.split()}
 
 
-def _number(text: str) -> float | None:
-    """Convert a text to a number; None if it is no number."""
-    return float(text) if text in ("nan", "NaN") or re.fullmatch(NUMBER, text, re.A) else None
+def _number(text: str, inf: bool = False) -> float | None:
+    """Convert a text to a number; None if it is no number, or not finite without ``inf``."""
+    words = ("nan", "NaN", "inf", "Infinity") if inf else ("nan", "NaN")
+    return float(text) if text in words or re.fullmatch(NUMBER, text, re.A) else None
 
 
 def with_one_status(part: Part, wanted: Wanted) -> Part:

@@ -33,9 +33,9 @@ def _numbers(rows: Columns, word: str, low: float, high: float, expected: str) -
     return values
 
 
-def _ends(rows: Columns, word: str, low: float = 0.0) -> FloatArray:
+def _ends(rows: Columns, word: str, low: float = 0.0, inf: bool = False) -> FloatArray:
     """Read a column of numbers >= ``low``, such as ends of intervals, NaN for missing values."""
-    values = rows.numbers(word)
+    values = rows.numbers(word, inf=inf)
     rows.check(word, values < low, f"a number that is at least {low:g}, or nothing")
     return values
 
@@ -70,14 +70,14 @@ READERS: dict[str, Callable[[Columns, str], Any]] = {
     "importance": _quantities,
     "cost": _costs,
     "host": partial(Columns.words, optional=True),
-    "group": Columns.words,
+    "group": partial(Columns.words, optional=True),
     "change_rate": _quantities,
     "complete": _truths,
     "gone": _truths,
     "evidence": partial(Columns.words, optional=True),
     "change_rate_low": _ends,
     "change_rate_high": _ends,
-    "most_interval": partial(_ends, low=SMALLEST),
+    "most_interval": partial(_ends, low=SMALLEST, inf=True),
 }
 """The functions that read the optional columns of a table, by the name of column and field."""
 OF_SIGNALS = ("recall", "false_signal_rate", "precision", "signals")
@@ -96,7 +96,7 @@ class PageTable:
         importance: weight >= 0, (m,) float64.
         cost: expected cost of a crawl, > 0, (m,) float64.
         host: name of the host, (m,) str objects; empty if the URL has none.
-        group: label of pages that are alike, (m,) str objects.
+        group: label of pages that are alike, (m,) str objects; empty for none.
         change_rate: changes per day, 0 or in the supported domain, (m,) float64.
         recall: probability that a change emits a signal of each source, (S, m) float64.
         false_signal_rate: signals per day without a change, of each source, (S, m) float64.
@@ -111,7 +111,7 @@ class PageTable:
         change_rate_low: lower end of an interval of it, >= 0, NaN if unknown, (m,) float64.
         change_rate_high: upper end, inf if unbounded, NaN if unknown, (m,) float64; in files it is
             absent then.
-        most_interval: longest days from a copy to the next fetch, NaN or inf for none, (m,).
+        most_interval: longest days from copy to next fetch, NaN if not set, inf for none, (m,).
         notes: sentences on what was guessed, or not read, in the file.
     """
 
@@ -212,7 +212,8 @@ def write_page_table(
     columns |= {name: getattr(table, name) for name in READERS}
     for name in ("change_rate_low", "change_rate_high", "most_interval"):
         if (ends := columns[name]) is not None:
-            columns[name] = pa.array(ends, mask=~np.isfinite(ends))
+            absent = np.isnan(ends) if name == "most_interval" else ~np.isfinite(ends)
+            columns[name] = pa.array(ends, mask=absent)
     for name in ("recall", "false_signal_rate", "signals"):
         values = getattr(table, name)
         if values is not None:

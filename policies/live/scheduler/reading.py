@@ -126,6 +126,8 @@ READERS: dict[str, Callable[..., NDArray[Any]]] = {
 
 OPTIONAL = "host", "group", "last_crawl", "ended", "retry_at", "changed", "cost"
 """Names of the arguments per page that may be None."""
+OF_PAGES = *COLUMNS, "host", "group", "last_crawl", "least_interval", "most_interval", "cost"
+"""Names of the arguments of new and changed pages."""
 
 
 def read(arguments: Mapping[str, Any], count: int, num_sources: int) -> dict[str, NDArray[Any]]:
@@ -135,7 +137,7 @@ def read(arguments: Mapping[str, Any], count: int, num_sources: int) -> dict[str
         ValueError: one is out of its range, of another shape, unknown, or None but not optional.
     """
     for name in set(arguments) - set(READERS):
-        raise ValueError(f"columns must be among {', '.join(COLUMNS)}, got {name!r}")
+        raise ValueError(f"columns must be among {', '.join(OF_PAGES)}, got {name!r}")
     present = {name: value for name, value in arguments.items() if value is not None}
     for name in set(arguments) - {*present, *OPTIONAL}:
         raise ValueError(f"{name} must be given, got None")
@@ -147,7 +149,7 @@ def check_names(
 ) -> None:
     """Raise ValueError unless new pages have the needed columns, and the same as earlier pages."""
     for name in columns.keys() - {*COLUMNS}:
-        raise ValueError(f"columns must be among {', '.join(COLUMNS)}, got {name!r}")
+        raise ValueError(f"columns must be among {', '.join(OF_PAGES)}, got {name!r}")
     missing = [name for name in needed if name not in columns]
     if missing:
         way_out = "scripts.estimate writes it for the pages of a crawl log; RoundRobin needs none"

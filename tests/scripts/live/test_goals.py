@@ -142,7 +142,7 @@ def test_signals_make_the_mean_freshness_cheaper_and_no_interval_enforces_it(
     assert solvers.ncis(instance).objective == pytest.approx(0.8, abs=1e-7)
     write_page_table(tmp_path / "pages.csv", pages)
     span = ["--bandwidth", 20, "--start", 0, "--goal", "all: fresh 0.8"]
-    for policy, word, intervals in (("GreedyNCIS", "not enforced", 0), ("Greedy", "yes", 6)):
+    for policy, word, intervals in (("GreedyNCIS", "not enforced", 0), ("Greedy", "likely", 6)):
         wanted = [tmp_path / "pages.csv", *span, "--policy", policy]
         assert word in done(run(command.app, *wanted, out=tmp_path / policy)).output
         written = read_page_table(tmp_path / policy / "promised.csv").most_interval
@@ -189,7 +189,7 @@ def test_a_schedule_keeps_ages_and_freshness_of_pages(tmp_path: Path) -> None:
     without = longest_ages(pages, zip(pages.urls[plan.page], plan.time, strict=True))
     assert (without > 2.0 * limit).any()
     cells = [line for line in result.output.splitlines() if ": age" in line or ": fresh" in line]
-    assert [" yes " in line for line in cells] == [True, True, False]
+    assert [line.split("│")[4].strip() for line in cells] == ["likely", "likely", "no"]
     assert "0 fetches late" in result.output
 
 
@@ -199,8 +199,8 @@ def test_intervals_of_a_table_are_kept_beside_goals(tmp_path: Path) -> None:
     wanted = [path, "--bandwidth", 3, "--start", 0, "--policy", "RoundRobin"]
     result = done(run(command.app, *wanted, "--goal", "all: age 4", out=tmp_path / "out"))
     [alone, together] = [x for x in result.output.splitlines() if ": age 4 " in x or "all goa" in x]
-    assert " 0.75 " in alone  # two pages every four days, one of them every two
-    assert " 0.75 " in together
+    assert " 0.7576 " in alone  # two pages every four days, one of them every two, and 1% audits
+    assert " 0.7576 " in together
     written = read_page_table(tmp_path / "out" / "promised.csv").most_interval
     assert written is not None
     assert written.tolist() == [2.0, 4.0]
@@ -222,6 +222,7 @@ def test_intervals_of_a_table_are_kept_beside_goals(tmp_path: Path) -> None:
         ("fresh 0.9", ("GROUP: fresh LEVEL",)),
         ("shop: fresh 0.9", ("'shop: fresh 0.9' needs a page that is not gone",)),
         ("idle: fresh 0.9", ("importance > 0", "'idle'")),
+        ("news: age 1e3", ("decimal numbers",)),
     ],
 )
 def test_goals_that_cannot_be_are_refused(goal: str, words: tuple[str, ...]) -> None:
@@ -233,6 +234,81 @@ def test_goals_that_cannot_be_are_refused(goal: str, words: tuple[str, ...]) -> 
     with pytest.raises(ValueError, match="goal") as caught:
         goals.read_goal(goal, pages)
     assert all(word in str(caught.value) for word in words)
+
+
+def test_an_age_of_gone_pages_asks_for_no_importance() -> None:
+    pages = table(group=np.array(["dead", "news"] * 3, np.object_), gone=np.arange(6) % 2 == 0)
+    with pytest.raises(ValueError, match=r"'dead: age 3' needs a page that is not gone, got none"):
+        goals.read_goal("dead: age 3", pages)
+
+
+def kept(folder: Path, lines: str, *options: object) -> dict[str, list[str]]:
+    """Return the cells of each goal of a schedule of a table from day 0 on, by goal."""
+    (folder / "pages.csv").write_text(lines)
+    wanted = [folder / "pages.csv", "--start", 0, "--policy", "RoundRobin", *options]
+    output = done(run(command.app, *wanted, out=folder / "out")).output
+    rows = [x.split("│")[1:-1] for x in output.splitlines() if x.startswith("│")]
+    return {name.strip(): [cell.strip() for cell in cells] for name, *cells in rows}
+
+
+@pytest.mark.parametrize(
+    ("limits", "word"),
+    [
+        ((), "yes"),
+        (("b.example:2.1",), "no: limit of b.example"),  # three pages every 6 days: 2 days a fetch
+        ((":2.1",), "no: limit of b.example"),
+        ((":2.1", "b.example:1.9"), "likely"),
+        (("b.example:2.1", ":1.9"), "likely"),  # the later limit holds
+        (("a.example:5",), "likely"),
+    ],
+)
+def test_limits_of_hosts_bound_what_can_be_kept(
+    tmp_path: Path, limits: tuple[str, ...], word: str
+) -> None:
+    lines = "url\nhttps://a.example/\n" + "".join(f"https://b.example/{k}\n" for k in range(3))
+    options = [x for limit in limits for x in ("--limit", limit)]
+    cells = kept(tmp_path, lines, "--bandwidth", 9, "--goal", "all: age 6", *options)
+    assert cells["all: age 6"][2] == cells["all goals"][2] == word
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "equal", "word"),
+    [(30, "yes", "yes"), (18, "yes", "likely"), (10.2, "likely", "likely"), (10, "no", "no")],
+)
+def test_yes_is_said_only_where_there_is_a_proof(
+    tmp_path: Path, bandwidth: float, equal: str, word: str
+) -> None:
+    """Twenty pages of age 2 need 10 a day; so do ten of age 1.25 and ten of age 5."""
+    hosts = [f"https://{host}.example/{k}" for host in "ab" for k in range(10)]
+    lines, options = "\n".join(["url", *hosts]), ("--bandwidth", bandwidth, "--goal")
+    cells = kept(tmp_path, lines, *options, "all: age 2")
+    assert cells["all: age 2"][2] == equal
+    goal = "a.example: age 1.25", "--goal", "b.example: age 5"
+    cells = kept(tmp_path, lines, *options, *goal)
+    assert cells["all goals"][:1] == ["10.1"]
+    assert cells["all goals"][2] == word
+    alone = word.replace("no", "yes")  # a goal that is not kept takes nothing from the first one
+    assert cells["a.example: age 1.25"][2] == alone
+
+
+def test_the_least_budget_is_kept_with_audits_and_counts_the_pages_of_the_goal(
+    tmp_path: Path,
+) -> None:
+    lines = "url,group,most_interval\na,x,\nb,x,inf\nc,,1.4\nd,,inf\n"
+    goal = ["--goal", "x: age 4"]
+    cells = kept(tmp_path, lines, "--bandwidth", 3, *goal)
+    assert cells["x: age 4"][0] == "0.5051"  # two pages every 4 days, and 1% audits
+    assert cells["all goals"][0] == "1.227"
+    least = (0.5 + 1.0 / 1.4) / 0.99
+    assert kept(tmp_path, lines, "--bandwidth", 0.9999 * least, *goal)["x: age 4"][2] == "no"
+    assert kept(tmp_path, lines, "--bandwidth", least, *goal)["x: age 4"][2] == "likely"
+    promised = read_page_table(tmp_path / "out" / "promised.csv")
+    assert promised.most_interval is not None
+    np.testing.assert_allclose(promised.most_interval, [4.0, 4.0, 1.4, np.inf])
+    live = planning.Schedule(promised, "RoundRobin", least, 0.0, (), {"audit_share": 0.01})
+    assert live.scheduler().overview()["promised_share"] == pytest.approx(1.0)
+    cells = kept(tmp_path, lines, "--bandwidth", 3, *goal, "--most-interval", 2)
+    assert cells["all goals"][0] == "1.479"  # a every 2 days, b every 4, and c; d has none
 
 
 def test_a_goal_of_freshness_needs_rates_and_no_live_scheduler(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_pages_without_importance_are_fetched_once_at_most() -> None:
     count = np.bincount(planning.plan(scheduler, copies, 5.0).page, minlength=3)
     assert count[1:].tolist() == [1, 0]
     assert planning.cautions(pages) == [
-        "2 pages of importance 0: fetched only if there is no copy yet"
+        "2 pages of importance 0: fetched only for a first copy or a promise"
     ]
     gone = np.array([True, False, False])
     none = table(3, importance=np.array([1.0, 0.0, 0.0]), last_crawl=copies, gone=gone)

@@ -18,8 +18,7 @@ from crawl_envs.instances.traces import find, load
 from policies.live.adapters.copies import Copies, text_of
 from policies.live.adapters.endpoint import Metrics, endpoint, page_to_watch
 from policies.live.adapters.fetches import Answer, Fetches
-from policies.live.adapters.messages import answer_line
-from policies.live.adapters.outages import add_found
+from policies.live.adapters.messages import add_found, answer_line
 from policies.live.scheduler import CrawlScheduler
 from scripts.live.replayed_web import ReplayedWeb
 from tests.browser import emulate, wait
@@ -186,6 +185,21 @@ def test_metrics_have_audits_and_promises_where_they_are_used() -> None:
     assert gauges["belief_gap"] == pytest.approx(facts.belief_gap)
     assert gauges["belief_off"] == facts.is_off
     assert [gauges[name] for name in ("promised", "overdue", "late_fetches")] == [2, 0, 0]
+    assert gauges["promised_share"] == pytest.approx(2 / 30 / 500)  # half of 1000 for audits
+    assert "# HELP crawl_promised Pages with a longest interval." in metrics.text().decode()
+
+
+def test_the_overview_has_null_for_numbers_that_are_not_finite() -> None:
+    scheduler = audited(most_interval=30.0)
+    metrics = Metrics(scheduler)
+    scheduler.pages.choices.promises["most_late"] = math.inf
+    assert scheduler.overview()["most_late"] == math.inf
+    with serving(page_to_watch(metrics)) as address:
+        client = http.client.HTTPConnection(urlsplit(address).netloc)
+        client.request("GET", "/overview", headers={"Host": "localhost"})
+        text = client.getresponse().read().decode()
+        client.close()
+    assert json.loads(text, parse_constant=pytest.fail)["most_late"] is None
 
 
 def audit_answers(loop: Loop) -> list[int]:
@@ -236,6 +250,8 @@ def test_audits_and_promises_of_an_older_folder_change_with_the_settings(
     assert (overview["promised"], overview["overdue"]) == (3, 0)
     loop.scheduler.close("finished")
     assert loop.stats.get_value("recrawl/promised") == 3
+    share = loop.stats.get_value("recrawl/promised_share")
+    assert share == pytest.approx(overview["promised_share"])
     caplog.clear()
     loop = Loop(tmp_path, start=loop.now)
     assert caplog.text == ""

@@ -271,3 +271,25 @@ def test_long_lines_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     long, short = asked(new_scheduler(), '{"due": "a"}' + 19 * " ", '{"due": "a"}' + 18 * " ")
     assert long == {"error": "a line must have at most 30 bytes: send several"}
     assert short["due"]
+
+
+def test_null_is_no_promise_and_a_page_that_is_asked_for_goes_without(caplog: Any) -> None:
+    scheduler = CrawlScheduler("RoundRobin", 10.0, burst=1.0, most_interval=0.5)
+    pages = [{"url": "a", "most_interval": None}, {"url": "b", "most_interval": 0.125}]
+    assert asked(scheduler, {"add": pages}) == [{"pages": 2}]
+    assert [scheduler.describe(x)["most_interval"] for x in "ab"] == [np.inf, 0.125]
+    change = {"update": [{"url": "b", "most_interval": None}, {"url": "a", "most_interval": 0.125}]}
+    assert asked(scheduler, change) == [{"pages": 2}]
+    assert [scheduler.describe(x)["most_interval"] for x in "ab"] == [0.125, np.inf]
+    assert [x["most_interval"] for x in asked(scheduler, {"describe": "a"}, {"describe": "b"})] == [
+        0.125,
+        None,
+    ]
+    assert "error" not in asked(scheduler, {"ask": "c", "time": 1.0})[0]  # 8 + 2 of 10
+    assert scheduler.describe("c")["most_interval"] == 0.5
+    url = "https://d.example/"
+    [answer] = asked(scheduler, {"ask": url, "time": 1.1})
+    assert answer["url"] == url
+    assert "1 new pages get no promise: most_interval must leave u" in caplog.text
+    assert scheduler.describe(url)["most_interval"] == np.inf
+    assert "most_interval must leave u" in asked(scheduler, {"add": [{"url": "e"}]})[0]["error"]

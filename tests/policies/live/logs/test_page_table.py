@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -107,7 +108,11 @@ BAD = [
     ),
     ("url,recall:x,signals:y\na,1,1\n", "column 'recall:y' is missing, other sources have one"),
     ("url,recall:x,recall:y,signals:x\na,0,1,1\n", "column 'signals:y' is missing, other sources"),
-    ("url,group\na,\n", "line 2, column 'group': got nothing, expected text"),
+    (
+        "url,most_interval\na,-inf\n",
+        "line 2, column 'most_interval': got '-inf', expected a number",
+    ),
+    ("url,change_rate_high\na,inf\n", "column 'change_rate_high': got 'inf', expected a number"),
     ("url\na\ufffd\n", "line 2, column 'url': got 'a\ufffd', expected a URL in UTF-8"),
     ("uri\na\n", "column 'url' (url) is missing, got ['uri']"),
     ("", "is empty"),
@@ -172,3 +177,15 @@ def test_writing_fails_whole(tmp_path, read):
     with pytest.raises(ValueError, match="length"):
         write_page_table(tmp_path / "x.csv", table, {"short": [1.0, 2.0]})
     assert (tmp_path / "x.csv").read_bytes() == before
+
+
+def test_blank_cells_are_no_group_and_no_interval_of_the_page(tmp_path: Path) -> None:
+    (tmp_path / "pages.csv").write_text("url,group,most_interval\na,,\nb,news,inf\nc, ,2.5\n")
+    table = read_page_table(tmp_path / "pages.csv")
+    for suffix in (".csv", ".parquet"):
+        write_page_table(tmp_path / f"again{suffix}", table)
+        again = read_page_table(tmp_path / f"again{suffix}")
+        assert again.group is not None
+        assert again.most_interval is not None
+        assert list(again.group) == ["", "news", ""]
+        np.testing.assert_array_equal(again.most_interval, [np.nan, np.inf, 2.5])

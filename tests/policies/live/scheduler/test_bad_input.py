@@ -33,7 +33,11 @@ def filled(kind):
             lambda s: s.add([20], change_rate=1.0, recall=0.5),
             "columns must be importance, change_r",
         ),
-        (lambda s: s.add([20], change_rate=1.0, age=2.0), "columns must be among"),
+        (
+            lambda s: s.add([20], change_rate=1.0, age=2.0),
+            "complete, host, group, last_crawl, least_interval, most_interval, cost, got 'age'",
+        ),
+        (lambda s: s.update([0], cots=2.0), "most_interval, cost, got 'cots'"),
         (lambda s: s.add([20, 21, 0], change_rate=1.0), "ids must be new, got 0 again"),
         (lambda s: s.add(["a"], change_rate=1.0), "ids must be an array of integers"),
         (lambda s: s.add([20], change_rate=1.0, last_crawl=math.inf), "last_crawl must be"),
