@@ -35,7 +35,7 @@ SHORTENED, GOLDEN = 2.0**-5, 0.6180339887498949
 class Lead(NamedTuple):
     """How long before their deadlines pages are due."""
 
-    share: float  # of each page's longest interval, in [0, 1]
+    share: float  # of each page's longest interval, in [0, 1]; above 1 if u is
     wait: float  # further time, >= 0
     scale: float  # a power of two, at least the longest interval of all pages
     shortening: float = SHORTENED  # largest part by which intervals are shortened
@@ -43,8 +43,10 @@ class Lead(NamedTuple):
 
 def lead_of(bandwidth_used: float, wait: float, longest: float) -> Lead:
     """Return the lead for promises that take a share of the bandwidth, for a longest interval."""
-    shortening = min(SHORTENED, max(1.0 - bandwidth_used, 0.0))  # so that u <= 1
-    share = min(np.ceil(bandwidth_used / (1.0 - shortening) * SHARES) / SHARES, 1.0)
+    spare = np.floor(max(1.0 - bandwidth_used, 0.0) * SHARES) / SHARES
+    shortening = min(SHORTENED, float(spare))  # so that u <= 1; in steps, as rows depend on it
+    share = np.ceil(bandwidth_used / (1.0 - shortening) * SHARES) / SHARES
+    share = min(share, 1.0 + 1.0 / SHARES)
     return Lead(float(share), wait, float(2.0 ** np.ceil(np.log2(longest))), shortening)
 
 
@@ -57,6 +59,8 @@ def promise_rows(most_interval: FloatArray, pages: IntArray, lead: Lead) -> Floa
     limit = np.where(np.isfinite(longest), longest, 0.0)
     due = np.maximum(limit - lead.share * limit - lead.wait, 0.0)
     due[np.isinf(longest)] = np.inf
+    if lead.share > 0.5:
+        return np.stack([due, np.ones_like(due), 1.0 / longest], axis=1)
     return np.stack([due, 2.0 - limit / lead.scale, np.full_like(due, 1.0 / lead.scale)], axis=1)
 
 

@@ -15,18 +15,18 @@ def due_pages(
     wait: float,
     ages: Sequence[float],
 ) -> list[int]:
-    """Return the pages that are due, that of the earliest deadline first.
+    """Return the pages that are due, the first one first: of the earliest deadline, or largest age / M.
 
     Arguments are per page: longest intervals, what fetches cost of the bandwidth, ages of copies.
     """
     used = sum(cost / interval for cost, interval in zip(costs, intervals, strict=True)) / bandwidth
-    part = min(1.0 / 32.0, 1.0 - used)
+    part = min(1.0 / 32.0, math.floor((1.0 - used) * 256.0) / 256.0)
     share = math.ceil(used / (1.0 - part) * 256.0) / 256.0
-    deadlines = []
+    due = []
     for page, (interval, age) in enumerate(zip(intervals, ages, strict=True)):
         if interval == math.inf:
             continue
         longest = interval * (1.0 - part * math.fmod(page * GOLDEN, 1.0))
         if age >= max(longest - share * longest - wait, 0.0):
-            deadlines.append((longest - age, page))
-    return [page for _, page in sorted(deadlines)]
+            due.append((-age / longest if share > 0.5 else longest - age, page))
+    return [page for _, page in sorted(due)]

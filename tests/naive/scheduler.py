@@ -101,7 +101,7 @@ class NaiveScheduler:
         costs = [self.mean_cost() if math.isnan(cost) else cost for cost in costs]
         more = sum(cost / interval for cost, interval in zip(costs, longest, strict=True))
         more -= sum(self.pages[key].cost / self.pages[key].longest for key in keys)
-        if self.promises and self.rate + more > self.promised:
+        if self.promises and more > 0.0 and self.rate + more > self.promised:
             self.rate = self.needed()
         return None if more > 0.0 and self.rate + more > self.promised else more
 
@@ -128,8 +128,13 @@ class NaiveScheduler:
                 self.rate = self.needed()
             self.wait = 2.0 ** math.ceil(math.log2(self.wait_cost)) / self.promised
             used = self.rate / self.promised
-            self.shortening = min(1.0 / 32.0, max(1.0 - used, 0.0))
-            self.share = min(math.ceil(used / (1.0 - self.shortening) * 256.0) / 256.0, 1.0)
+            if used > 1.0 >= self.share:
+                self.rate = self.needed()
+                used = self.rate / self.promised
+            spare = math.floor(max(1.0 - used, 0.0) * 256.0) / 256.0
+            self.shortening = min(1.0 / 32.0, spare)
+            share = math.ceil(used / (1.0 - self.shortening) * 256.0) / 256.0
+            self.share = min(share, 257.0 / 256.0)
 
     def is_due(self, page):
         """Return whether a page is due by its promise."""
@@ -276,9 +281,13 @@ class NaiveScheduler:
             page.fails = 0
         if page.state != "gone" or not wait:
             page.retry_at = -math.inf
+        was_gone = page.state == "gone"
         if page.state in ("gone", "waiting"):
             self.leave(key, self.time)
             self.make_ready(key)
+        if was_gone and self.promises:
+            self.rate = self.needed()
+            self.renew_lead()
         return 0
 
     def reset_clock(self, time):
@@ -441,7 +450,9 @@ class NaiveScheduler:
         def rank(key):
             page = self.pages[key]
             if self.is_due(page):
-                return 1, -page.copy - self.limit(page), -page.row
+                limit = self.limit(page)
+                by = (self.time - page.copy) / limit if self.share > 0.5 else -page.copy - limit
+                return 1, by, -page.row
             importance = page.parameters["importance"] / page.cost
             columns = {**page.parameters, "importance": importance}
             return 0, self.value(columns, self.time - page.copy, self.counts(page)), -page.row

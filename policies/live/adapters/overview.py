@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from numba import types
 
 from crawl_envs.compiled.compiling import VALUE, compiled, ready
 from crawl_envs.compiled.lazy_argmax import lazy_at, value_at
+from crawl_envs.compiled.promises import DUE
 from crawl_envs.types import FloatArray, IntArray
 from policies.live.adapters.messages import Scheduler, date_of, measured
 from policies.live.scheduler.describing import description, stale, troubles
@@ -130,7 +132,7 @@ def _hosts(
 
 
 def _next(pages: Any, rows: IntArray, now: float) -> list[dict[str, Any]]:
-    """Describe the pages to fetch next: new pages, then those of the largest crawl values."""
+    """Describe the next pages: due by promises, new ones, then those of largest crawl values."""
     status, host = pages.choices.status[rows], pages.choices.host[rows]
     over = np.isin(status, (WAITING, SENT)) & (pages.choices.due[rows] <= now)
     free = over | np.isin(status, (READY, NEW, PARKED))
@@ -139,10 +141,11 @@ def _next(pages: Any, rows: IntArray, now: float) -> list[dict[str, Any]]:
     new, old = rows[free & ~there], rows[free & there]
     values = np.empty(old.size)
     ready(values_of)(pages.arguments[1], pages.values.value, now, old, values)
-    best = old[np.argsort(-values, kind="stable")][: MAX_ROWS - min(new.size, MAX_ROWS // 3)]
+    best, num_due = old[np.argsort(-values, kind="stable")][:MAX_ROWS], (values >= DUE).sum()
     price = float(pages.choices.lines[0]["level"]) if pages.values.apart else 1.0
     rows_next = []
-    for place, row in enumerate((*new[: MAX_ROWS // 3], *best), 1):
+    listed = *best[:num_due], *new[: MAX_ROWS // 3], *best[num_due:]
+    for place, row in enumerate(listed[:MAX_ROWS], 1 - min(num_due, MAX_ROWS)):
         facts = description(pages, int(row), now)
         line = f"{place} of {new.size} pages without a copy"
         why = line if facts["copy"] is None else reason_of(facts, now, price)
@@ -155,6 +158,8 @@ def reason_of(facts: Mapping[str, Any], now: float, price: float) -> str:
     age = now - facts["copy"]
     unit, days = next((pair for pair in UNITS if age >= 2.0 * pair[1]), UNITS[-1])
     parts = [f"its copy is {age / days:.3g} {unit} old"]
+    if until := date_of(facts.get("deadline", math.inf)):
+        parts.append(f"promised until {until}")
     if "change_rate" in facts:
         parts.append(f"{age * facts['change_rate']:.3g} changes expected since")
     if "recall" in facts:

@@ -24,8 +24,8 @@ from policies.live.scheduler.states import GONE, NEW, OPEN, PARKED, READY, SENT,
 LISTED = READY, NEW, SENT, WAITING, PARKED, GONE
 """The states of pages that :meth:`CrawlScheduler.why` counts, in this order."""
 PROMISE_WORDS = (
-    "; {promised} promises need {promised_share:.3g} of the bandwidth, {overdue} overdue; "
-    "{late_fetches:g} fetches late so far, by at most {most_late:g}"
+    "; {promised} promises need {promised_share:.3g} of the bandwidth, {overdue} overdue, "
+    "{late_fetches:g} fetches late so far; by at most {most_late:g}"
 )
 """What it says of promises."""
 
@@ -208,7 +208,8 @@ class Asking(PacedScheduler):
 
         With promises also ``promised``, the pages that have one; ``overdue``, those whose copy is
         older; ``promised_share`` of the bandwidth, above 1 if not all can be kept;
-        ``late_fetches``, those after their deadlines so far; ``most_late``, the longest delay.
+        ``late_fetches``, those after their deadlines so far; ``most_late``, the longest delay of
+        these and of the pages that are overdue now.
         """
         pages, now = self.pages, self._not_before_clock(time)
         pages.allocate()

@@ -142,7 +142,8 @@ def promises_at(pages: PageTables, rows: IntArray, now: float) -> dict[str, Any]
     longest, ages = pages.choices.most_interval[rows], now - pages.lazy.pages["last_crawl"][rows]
     facts = {"promised": np.isfinite(longest).sum(), "overdue": (ages > longest).sum()}
     facts |= {"promised_share": rates_at(pages, rows).sum() / bandwidth_of(pages)}
-    facts |= {name: pages.choices.promises[0][name] for name in ("late_fetches", "most_late")}
+    lines, late = pages.choices.promises[0], (ages - longest).max(initial=0.0)
+    facts |= {"late_fetches": lines["late_fetches"], "most_late": max(lines["most_late"], late)}
     return {name: number.item() for name, number in facts.items()}
 
 

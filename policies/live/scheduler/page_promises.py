@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import logging
+import math
+
 import numpy as np
 
 from crawl_envs.compiled.lazy_argmax import lazy_table
 from crawl_envs.types import FloatArray, IntArray
+from policies.live.scheduler.ids import first_of_each
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.states import choices_table, with_room
 from policies.values.promises import lead_of, promise_rows
+
+logger = logging.getLogger(__name__)
 
 
 def bandwidth_of(pages: PageTables) -> float:
     """Return the bandwidth that promises may take, up to rounding."""
     audited = 0.0 if pages.audits is None else pages.audits.share
-    return float(pages.pace.bandwidth * (1.0 - audited) * (1.0 + 1e-9))
+    return float(pages.pace.bandwidth * max(1.0 - audited, 1e-9) * (1.0 + 1e-9))
 
 
 def rates_at(pages: PageTables, rows: IntArray) -> FloatArray:
@@ -35,9 +41,10 @@ def checked_promises(
     """Return longest intervals, (n,), and the further cost per unit of time that they need.
 
     ``arrays`` has the columns to change of the pages in ``rows``, or of new pages if these are
-    none; ``most_interval`` is removed. ValueError if the bandwidth does not suffice.
+    none; ``most_interval`` is removed. Of a row that comes twice the last one counts. ValueError
+    if the bandwidth does not suffice, or an interval is shorter than a fetch of the largest cost.
     """
-    choices, bandwidth = pages.choices, bandwidth_of(pages)
+    choices, bandwidth, is_new = pages.choices, bandwidth_of(pages), "most_interval" in arrays
     old = choices.most_interval[rows] if choices.promises.size else np.full(rows.size, np.inf)
     longest = np.where(np.isnan(new := arrays.pop("most_interval", old)), pages.most_interval, new)
     shortest = arrays.get("least_interval", choices.least[rows])
@@ -46,16 +53,27 @@ def checked_promises(
         raise ValueError(f"most_interval must be at least least_interval, {got}")
     present = choices.cost[rows] if pages.uses_costs else np.ones(rows.size)
     costs = np.nan_to_num(arrays.get("cost", present), nan=pages.pace.mean_cost)
-    more = float((costs / longest).sum() - (present / old).sum())
-    if choices.promises["rate"].sum() + more > bandwidth:
+    if not choices.promises.size and np.isinf(longest).all():
+        return longest, 0.0
+    last = first_of_each(rows[::-1])[::-1] if rows.size > 1 else 1.0
+    more = float((last * costs / longest).sum() - (last * present / old).sum())
+    if more > 0.0 and choices.promises["rate"].sum() + more > bandwidth:
         count_promises(pages)
-    rate = float(choices.promises["rate"].sum())
-    if more > 0.0 and rate + more > bandwidth:
+    used, total = float(choices.promises["rate"].sum() + more) / bandwidth, pages.pace.bandwidth
+    if more > 0.0 and used > 1.0:
         raise ValueError(
             "most_interval must leave u = sum(cost / most_interval) / bandwidth at most 1, got "
-            f"{(rate + more) / bandwidth:.4g}: promise longer intervals or fewer pages, or give a "
-            f"bandwidth of {rate + more:.6g} for promises, not {bandwidth:.6g}"
+            f"{used:.4g}: promise longer intervals or fewer pages, or give a bandwidth of at least "
+            f"{used * total:.6g} in all, not {total:.6g}"
         )
+    if is_new and (tightest := longest.min(initial=math.inf)) < math.inf:
+        known = choices.cost[pages.living()] if pages.uses_costs else present
+        largest = max(costs.max(), known.max(initial=0.0))
+        if tightest < largest / bandwidth:
+            raise ValueError(
+                f"most_interval must be at least {largest / bandwidth:.6g}, the time of a fetch of "
+                f"the largest cost, got {tightest:.6g}: promise longer intervals, or inf for none"
+            )
     return longest, more
 
 
@@ -96,8 +114,13 @@ def renew_promises(pages: PageTables, rows: IntArray | None = None) -> None:
             count_promises(pages)
         lines["wait_cost"] = max(lines["wait_cost"], cost)
     wait = 2.0 ** np.ceil(np.log2(lines["wait_cost"])) / bandwidth
+    if lines["rate"] > bandwidth and pages.lead.share <= 1.0:
+        count_promises(pages)  # without pages that are gone
     lead = lead_of(lines["rate"] / bandwidth, wait, lines["longest"])
     if lead != pages.lead:
+        if lead.share > 1.0 >= pages.lead.share:
+            words = "promises need u = %.4g of the bandwidth %.6g: some fetches will be late"
+            logger.warning(words, lines["rate"] / bandwidth, bandwidth)
         pages.lead, intervals = lead, pages.choices.most_interval
         rows = np.flatnonzero(np.isfinite(intervals))
         pages.lazy.promises[rows] = promise_rows(intervals[rows], rows, lead)

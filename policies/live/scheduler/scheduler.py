@@ -179,6 +179,7 @@ class CrawlScheduler(Members, Events, Asking):
         if audit_share != before:
             audits = self.pages, audit_share, int(abs(time))
             self.audits = self.pages.audits = Audits(*audits) if audit_share else None
+        renew_promises(self.pages)
 
     def reset_clock(self, time: float) -> None:
         """Set a wrong clock back to a time; ValueError if the time is not before the clock.
