@@ -35,7 +35,8 @@ probability that its copy is ``stale``, and ``next``, the date at which it is du
 happens, null for never. ``signal`` answers ``unknown``, the urls of unknown pages.
 
 ``freshness`` answers what audits measured, :class:`policies.estimators.MeasuredFreshness`; all its
-names may be left out. An audit counts as ``missed`` if it is reported without ``changed``.
+names may be left out. An audit counts as ``missed`` if it is reported without ``changed``. Another
+``audit_share`` keeps the audits before. A number that is not finite is answered as null.
 
 ``cost`` in ``report`` is what the fetches cost, such as their bytes, one number or a list; in
 ``add`` and ``update`` it is what a fetch of the page is expected to cost. ``bandwidth`` is then
@@ -203,7 +204,7 @@ def _answer(scheduler: Scheduler, message: Any) -> Message:
     with scheduler.lock:
         ids = {name: _ids_of(scheduler, message[name]) for name in PAGES & message.keys()}
         answer = CALLS[call].make(scheduler, {**message, **ids})
-    return {"pages": len(scheduler)} if answer is None else answer
+    return {"pages": len(scheduler)} if answer is None else finite(answer)
 
 
 def _ids_of(scheduler: Scheduler, urls: Any) -> Any:
@@ -259,7 +260,7 @@ def _signal(scheduler: Scheduler, message: Message) -> Message:
 def _describe(scheduler: Scheduler, message: Message) -> Message:
     time, page = message.get("time"), message["describe"]
     facts = scheduler.describe(page, None if time is None else day_of(time))
-    return {"url": page} | {k: None if x == math.inf else x for k, x in facts.items()}
+    return {"url": page} | facts
 
 
 def _freshness(scheduler: Scheduler, message: Message) -> Message:
@@ -273,10 +274,16 @@ def _freshness(scheduler: Scheduler, message: Message) -> Message:
 
 
 def measured(scheduler: Scheduler, **limits: Any) -> dict[str, Any]:
-    """Return what audits measured as values of JSON, None for NaN; ``limits`` as in freshness."""
+    """Return what audits measured as values of JSON; ``limits`` as in freshness."""
     facts = scheduler.freshness(**limits)
     values = facts._asdict() | {"is_off": facts.is_off, "calibration": facts.calibration.tolist()}
-    return {k: None if isinstance(x, float) and math.isnan(x) else x for k, x in values.items()}
+    return finite(values)
+
+
+def finite(values: Message) -> dict[str, Any]:
+    """Return values of JSON with None for numbers that are not finite, which JSON has not."""
+    wrong = {k for k, x in values.items() if isinstance(x, float) and not math.isfinite(x)}
+    return {k: None if k in wrong else x for k, x in values.items()}
 
 
 def date_of(day: float) -> str | None:
@@ -303,7 +310,7 @@ def _ask(scheduler: Scheduler, message: Message) -> Message:
             scheduler.remove([page])
         raise
     granted = [] if fetch.id is None else [fetch.id]
-    return {"url": page, "fetch": granted, "ask_again": _finite(fetch.ask_again)}
+    return {"url": page, "fetch": granted, "ask_again": fetch.ask_again}
 
 
 def _due(scheduler: Scheduler, message: Message) -> Message:
@@ -314,10 +321,6 @@ def _due(scheduler: Scheduler, message: Message) -> Message:
     facts = scheduler.describe(page, now)
     answer["due"], answer["why"] = facts["due"] <= max(now, scheduler.time), facts["why"]
     return {**answer, "stale": facts["stale"], "next": date_of(facts["due"])}
-
-
-def _finite(time: float) -> float | None:
-    return None if math.isinf(time) else time
 
 
 def _report(scheduler: Scheduler, message: Message) -> Message:
@@ -335,7 +338,7 @@ def _next(scheduler: Scheduler, message: Message) -> Message:
     if fetch:
         return {"fetch": fetch, "ask_again": time} | clock
     ask_again = scheduler.next(time).ask_again
-    return {"fetch": [], "ask_again": _finite(ask_again), "why": scheduler.why()} | clock
+    return {"fetch": [], "ask_again": ask_again, "why": scheduler.why()} | clock
 
 
 def _configure(scheduler: Scheduler, message: Message) -> Message:
