@@ -9,7 +9,7 @@ is a supermartingale, by 1 + x <= exp x and Hoeffding's inequality for B. So is 
 several l, which is ever above 2 / ALPHA with probability ALPHA / 2 at most (Ville). This bounds the
 sum of X - P, however P changes. (Theorem 4 of Howard, Ramdas, McAuliffe and Sekhon 2021,
 "Time-uniform, nonparametric, nonasymptotic confidence sequences", has a smaller bound than 1 + x.)
-A missed audit counts as fresh for one end of the band and as stale for the other.
+An audit that is missed or unsure counts as fresh for one end of the band, stale for the other.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class MeasuredFreshness(NamedTuple):
     Attributes:
         estimate: the measured freshness, nan without answers.
         low, high: its band of 95%.
-        believed: the mean of the believed freshness at the same instants.
+        believed: the mean of the believed freshness at the same instants, nan without beliefs.
         audits, missed: number of audits, and of those without an answer.
-        gain: width of the band without beliefs over that with them.
-        belief_gap: believed less measured freshness, nan without answers.
-        gap_low, gap_high: its band of 95%.
+        gain: width of the band without beliefs over that with them, nan if that has no width.
+        belief_gap: believed less measured freshness, nan without answers or beliefs.
+        gap_low, gap_high: its band of 95%, nan without beliefs.
         calibration: by tenths of the believed probability of a stale page: its mean, the share that
-            was stale, and the number of answered audits, (bins, 3).
+            was stale, and the number of audits with a sure answer, (bins, 3).
     """
 
     estimate: float = math.nan
@@ -63,11 +63,15 @@ class MeasuredFreshness(NamedTuple):
     @property
     def is_off(self) -> bool:
         """Whether the beliefs are wrong on average: the band of the gap does not contain 0."""
-        return not self.gap_low <= 0.0 <= self.gap_high
+        return self.gap_low > 0.0 or self.gap_high < 0.0
 
 
 def measure_freshness(
-    stale: ArrayLike, believed: ArrayLike, mean_belief: ArrayLike, missed: ArrayLike = False
+    stale: ArrayLike,
+    believed: ArrayLike,
+    mean_belief: ArrayLike,
+    missed: ArrayLike = False,
+    unsure: ArrayLike = False,
 ) -> MeasuredFreshness:
     """Return the freshness that n audits measured, in the order of their draws.
 
@@ -76,24 +80,27 @@ def measure_freshness(
         believed: the believed probability of that, (n,), 0 without beliefs.
         mean_belief: the mean of it over ``DRAWS`` other pages, (n,).
         missed: whether the audit has no answer, (n,).
+        unsure: whether its answer may be wrong, (n,): it counts for estimates only.
 
     Raises ValueError if an array is of another length or not in [0, 1].
     """
-    named = {"stale": stale, "believed": believed, "mean_belief": mean_belief, "missed": missed}
+    named = {"stale": stale, "believed": believed, "mean_belief": mean_belief}
+    named |= {"missed": missed, "unsure": unsure}
     arrays = [np.atleast_1d(floats(name, x, flags=True)) for name, x in named.items()]
     for name, array in zip(named, arrays, strict=True):
         if not np.all((array >= 0.0) & (array <= 1.0)):
             raise ValueError(f"{name} must lie in [0, 1], got {array}")
-    y, b, mean_b, lost = np.broadcast_arrays(*arrays)
+    y, b, mean_b, lost, doubt = np.broadcast_arrays(*arrays)
     if y.size == 0:
         return MeasuredFreshness()
     is_known, believed = lost < 0.5, 1.0 - float(mean_b.mean())
-    lower, upper = np.where(is_known, y, 0.0), np.where(is_known, y, 1.0)
+    is_sure = is_known & (doubt < 0.5)
+    lower, upper = np.where(is_sure, y, 0.0), np.where(is_sure, y, 1.0)
     low, high = np.clip(believed - np.array(_band(lower - b, upper - b, 1.0)), 0.0, 1.0)[::-1]
     plain_low, plain_high = np.clip(_band(lower, upper, 0.0), 0.0, 1.0)
-    gap_low, gap_high = _band(lower - b, upper - b, 0.0)
-    y, b = y[is_known], b[is_known]
-    gap = float(np.mean(y - b)) if y.size else math.nan
+    gap_low, gap_high = np.clip(_band(lower - b, upper - b, 0.0), -1.0, 1.0).tolist()
+    gap = float(np.mean((y - b)[is_known])) if is_known.any() else math.nan
+    y, b = y[is_sure], b[is_sure]
     bins = np.minimum(b * BINS, BINS - 1).astype(int)
     rows = [(b[bins == k].mean(), y[bins == k].mean(), (bins == k).sum()) for k in np.unique(bins)]
     return MeasuredFreshness(
@@ -102,8 +109,8 @@ def measure_freshness(
         high=float(high),
         believed=believed,
         audits=is_known.size,
-        missed=is_known.size - y.size,
-        gain=float((plain_high - plain_low) / (high - low)),
+        missed=is_known.size - int(is_known.sum()),
+        gain=float((plain_high - plain_low) / (high - low)) if high > low else math.nan,
         belief_gap=gap,
         gap_low=gap_low,
         gap_high=gap_high,

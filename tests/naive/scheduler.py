@@ -71,7 +71,7 @@ class NaiveScheduler:
         audit_share=0.0,
         seed=0,
     ):
-        self.audit_share, self.seed, self.handed_out, self.audits = audit_share, seed, 0, []
+        self.audit_share, self.seed, self.credit_of_audits, self.audits = audit_share, seed, 0.0, []
         self.cap, self.cap_period, self.max_cost = cap, cap_period, max_cost
         self.period, self.period_spend = -math.inf, 0.0
         self.known = {None: []}  # all costs, and those of each host
@@ -293,6 +293,8 @@ class NaiveScheduler:
     def reset_clock(self, time):
         """Take the clock back: what waits has as long to wait as before."""
         by, self.time = self.time - time, time
+        for audit in self.pending():
+            self.answer(audit.page)
         if time // self.cap_period < self.period:  # what it had spent is not known any more
             self.period, self.period_spend = time // self.cap_period, self.cap
         for page in self.pages.values():
@@ -370,7 +372,7 @@ class NaiveScheduler:
         self.settle(page, time, cost)
         if self.is_old(page, time):
             return 1
-        self.answer(page, changed)
+        self.answer(page, changed, time)
         self.end(page, time)
         page.copy, page.fails, page.retry_at = time, 0, -math.inf
         for each in page.signals:
@@ -533,45 +535,60 @@ class NaiveScheduler:
         self.allowance -= page.paid
         self.spend, self.fetches = self.spend + page.paid, self.fetches + 1
         self.period_spend += self.max_cost
-        self.handed_out += 1
+        self.credit_of_audits += self.audit_share
+        for audit in self.pending():
+            if audit.page is page and audit.answer == "drawn":
+                audit.answer, audit.unsure = "open", audit.time < self.time
 
     # Audits
 
     def pending(self):
-        return [audit for audit in self.audits if audit.answer in ("open", "drawn")]
+        return [audit for audit in self.audits if audit.answer in ("drawn", "open")]
+
+    def waiting_pages(self):
+        """Return the pages that are drawn and not handed out yet, the oldest first."""
+        pages = []
+        for audit in self.pending():
+            if audit.answer == "drawn" and all(audit.page is not page for page in pages):
+                pages.append(audit.page)
+        return pages
 
     def audit(self, count):
-        """Hand out the pages that were drawn at random and wait."""
-        if not self.present():
-            return []
+        """Hand out the pages that were drawn before and wait, then new ones while they are due."""
         for audit in self.pending():
-            if not self.time - self.timeout <= audit.time <= self.time:
+            if audit.time + self.timeout <= self.time:
                 self.answer(audit.page)
-        while len(self.audits) < int(self.handed_out * self.audit_share + 1e-9):
-            number = np.random.default_rng([self.seed, len(self.audits)]).random(513)
-            (page,) = self.by_importance(number[:1])
-            self.audits.append(Audit(page, self.time, number[1:]))
-        for audit in self.pending():
-            if audit.page.copy is None and audit.answer == "drawn":
-                self.answer(audit.page, True)
-            elif audit.page.state == "sent":
-                self.begin_audit(audit)
-        chosen = []
-        for audit in self.pending():
-            may = audit.page.state == "ready" and self.is_open(audit.page)
-            if audit.answer != "drawn" or not may:
-                continue
+        chosen, waits = [], self.waiting_pages()
+        while True:
             if len(chosen) == count or self.allowance <= 1.0 - 1e-9:
-                break
+                return chosen
             if self.spend_at(self.time) + self.max_cost > self.cap:
-                break
-            (key,) = (key for key, page in self.pages.items() if page is audit.page)
-            for other in self.pending():
-                if other.page is audit.page:
-                    self.begin_audit(other)
-            self.hand_out(key)
-            chosen.append(key)
-        return chosen
+                return chosen
+            if waits:
+                page = waits.pop(0)
+            elif self.credit_of_audits >= 1.0 - 1e-9:
+                page = self.draw()
+            else:
+                return chosen
+            may = page.state == "ready" and self.is_open(page)
+            if may and any(page is other for other in self.waiting_pages()):
+                (key,) = (key for key, other in self.pages.items() if other is page)
+                self.hand_out(key)
+                chosen.append(key)
+            while len(self.waiting_pages()) > 16:
+                self.answer(self.waiting_pages()[0])
+
+    def draw(self):
+        """Draw a page; all that is noted of it is of this instant, except what its fetch finds."""
+        self.credit_of_audits -= 1.0
+        number = np.random.default_rng([self.seed, len(self.audits)]).random(513)
+        (page,), others = self.by_importance(number[:1]), self.by_importance(number[1:257])
+        beliefs = self.belief(page), sum(map(self.belief, others)) / 256.0
+        answer = "open" if page.state == "sent" else "drawn"
+        is_there = page.copy is not None
+        answer = answer if is_there else "stale"
+        self.audits.append(Audit(page, self.time, answer, beliefs, is_there))
+        return page
 
     def by_importance(self, numbers):
         pages = [self.pages[key] for key in self.present()]
@@ -590,29 +607,22 @@ class NaiveScheduler:
         level += sum(np.multiply(self.counts(page), np.clip(evidence, 1e-9, 700.0)))
         return 1.0 - math.exp(-level)
 
-    def begin_audit(self, audit):
-        if audit.answer == "drawn":
-            drawn = self.by_importance(audit.numbers[:256])
-            audit.mean_belief = sum(map(self.belief, drawn)) / 256.0
-            audit.answer, audit.time, audit.belief = "open", self.time, self.belief(audit.page)
+    def answer(self, page, changed=None, time=None):
+        """End the audits of a page whose fetch, of a copy of a time, found something, or nothing.
 
-    def end_audit(self, audit, answer):
-        self.begin_audit(audit)
-        audit.answer = answer
-
-    def answer(self, page, changed=None):
-        """End the audits of a page whose fetch found something, or nothing."""
-        answers = {None: "missed", True: "stale", False: "fresh"}
+        It may not hold for the draw if a change after the draw, or a fetch before it, explains it.
+        """
         for audit in self.pending():
             if audit.page is page:
-                self.end_audit(audit, answers[changed])
+                if changed is not None:
+                    audit.unsure &= audit.time < time if changed else time < audit.time
+                audit.answer = {None: "missed", True: "stale", False: "fresh"}[changed]
 
 
 @dataclass
 class Audit:
     page: Page
     time: float
-    numbers: object
-    answer: str = "drawn"
-    belief: float = math.nan
-    mean_belief: float = math.nan
+    answer: str
+    beliefs: tuple
+    unsure: bool = True

@@ -35,7 +35,8 @@ probability that its copy is ``stale``, and ``next``, the date at which it is du
 happens, null for never. ``signal`` answers ``unknown``, the urls of unknown pages.
 
 ``freshness`` answers what audits measured, :class:`policies.estimators.MeasuredFreshness`; all its
-names may be left out. An audit counts as ``missed`` if it is reported without ``changed``.
+names may be left out. An audit counts as ``missed`` if it is reported without ``changed``. Another
+``audit_share`` keeps the audits before. A number that is not finite is answered as null.
 
 ``cost`` in ``report`` is what the fetches cost, such as their bytes, one number or a list; in
 ``add`` and ``update`` it is what a fetch of the page is expected to cost. ``bandwidth`` is then
@@ -205,7 +206,7 @@ def _answer(scheduler: Scheduler, message: Any) -> Message:
     with scheduler.lock:
         ids = {name: _ids_of(scheduler, message[name]) for name in PAGES & message.keys()}
         answer = CALLS[call].make(scheduler, {**message, **ids})
-    return {"pages": len(scheduler)} if answer is None else answer
+    return {"pages": len(scheduler)} if answer is None else finite(answer)
 
 
 def _ids_of(scheduler: Scheduler, urls: Any) -> Any:
@@ -275,7 +276,7 @@ def _signal(scheduler: Scheduler, message: Message) -> Message:
 def _describe(scheduler: Scheduler, message: Message) -> Message:
     time, page = message.get("time"), message["describe"]
     facts = scheduler.describe(page, None if time is None else day_of(time))
-    return dict(finite({"url": page} | facts))
+    return {"url": page} | facts
 
 
 def _freshness(scheduler: Scheduler, message: Message) -> Message:
@@ -289,7 +290,7 @@ def _freshness(scheduler: Scheduler, message: Message) -> Message:
 
 
 def measured(scheduler: Scheduler, **limits: Any) -> dict[str, Any]:
-    """Return what audits measured as values of JSON, None for NaN; ``limits`` as in freshness."""
+    """Return what audits measured as values of JSON; ``limits`` as in freshness."""
     facts = scheduler.freshness(**limits)
     values = {"is_off": facts.is_off, "calibration": facts.calibration.tolist()}
     return dict(finite(facts._asdict() | values))
@@ -323,7 +324,7 @@ def _ask(scheduler: Scheduler, message: Message) -> Message:
             scheduler.remove([page])
         raise
     granted = [] if fetch.id is None else [fetch.id]
-    return {"url": page, "fetch": granted, "ask_again": finite(fetch.ask_again)}
+    return {"url": page, "fetch": granted, "ask_again": fetch.ask_again}
 
 
 def _due(scheduler: Scheduler, message: Message) -> Message:
@@ -351,7 +352,7 @@ def _next(scheduler: Scheduler, message: Message) -> Message:
     if fetch:
         return {"fetch": fetch, "ask_again": time} | clock
     ask_again = scheduler.next(time).ask_again
-    return {"fetch": [], "ask_again": finite(ask_again), "why": scheduler.why()} | clock
+    return {"fetch": [], "ask_again": ask_again, "why": scheduler.why()} | clock
 
 
 def _configure(scheduler: Scheduler, message: Message) -> Message:

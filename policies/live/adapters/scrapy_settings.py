@@ -98,7 +98,7 @@ AMOUNT: Reader = "a number >= 0", lambda value: quantity("it", float(value))
 READERS: dict[str, Reader] = {
     **dict.fromkeys(("bandwidth", "retry", "poll", "robots"), POSITIVE),
     **dict.fromkeys(("cap", "cap_period", "max_cost", "most_interval"), POSITIVE),
-    "audit_share": ("in [0, 1]", lambda value: share("it", float(value))),
+    "audit_share": ("in [0, 1)", lambda value: share("it", float(value), below=True)),
     "cost": ("bytes or seconds", lambda value: one_of("it", value, ("bytes", "seconds"))),
     **dict.fromkeys(("host_gap", "keep_gone", "skew", "least_interval", "max_retry_after"), AMOUNT),
     "feeds": ("{URL: number of a source of signals, from 0 on}", feeds_of),

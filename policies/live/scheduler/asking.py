@@ -19,7 +19,7 @@ from policies.live.scheduler.pacing import Fetch, PacedScheduler
 from policies.live.scheduler.page_promises import renew_promises
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.price import Price
-from policies.live.scheduler.states import GONE, NEW, OPEN, PARKED, READY, SENT, STATES, WAITING
+from policies.live.scheduler.states import GONE, NEW, PARKED, READY, SENT, STATES, WAITING
 
 LISTED = READY, NEW, SENT, WAITING, PARKED, GONE
 """The states of pages that :meth:`CrawlScheduler.why` counts, in this order."""
@@ -40,7 +40,7 @@ class Asking(PacedScheduler):
 
     pages: PageTables
     price: Price
-    audits: Audits | None
+    audits: Audits | None = None
 
     # The best pages
 
@@ -49,7 +49,7 @@ class Asking(PacedScheduler):
         pages.allocate()
         rows = np.zeros(count, np.int64)
         if count or not len(pages):  # pages that are gone are forgotten in time
-            audited = self._audit(count)
+            audited = [] if self.audits is None or not count else self._audit(self.audits, count)
             state, now = (*pages.arguments, pages.values.value), self.time
             rows = rows[len(audited) :]
             rows = rows[: ready(take)(*state, now, rows, self.pace.balance)]
@@ -59,15 +59,16 @@ class Asking(PacedScheduler):
             pages.forget()
         return pages.ids.ids(rows)
 
-    def _audit(self, count: int) -> list[int]:
-        """Hand out up to ``count`` pages that were drawn for audits; return their rows."""
+    def _audit(self, audits: Audits, count: int) -> list[int]:
+        """Hand out up to ``count`` pages that are drawn for audits; return their rows."""
         state, rows = (*self.pages.arguments, self.pages.values.value), list[int]()
-        for row in self.audits.draw() if self.audits is not None and count else ():
-            allowed = len(rows) < count and self.pace.balance >= 0.0
-            if allowed and not math.isnan(ready(value_now)(*state, self.time, row)):
+        for row in audits.draw():
+            if not math.isnan(ready(value_now)(*state, self.time, row)):
                 ready(hand_out)(*self.pages.arguments, self.time, row)
                 self._pay(np.array([row]))
                 rows.append(row)
+            if len(rows) == count or self.pace.balance < 0.0:
+                break
         return rows
 
     def _pay(self, rows: IntArray) -> None:
@@ -75,8 +76,7 @@ class Asking(PacedScheduler):
         spending, choices = self.pace.spending, self.pages.choices
         spend = rows.size if spending is None else float(choices.paid_cost[rows].sum())
         if self.audits is not None:
-            self.audits.fetches += rows.size
-            self.audits.note(rows, OPEN)
+            self.audits.begin(rows)
         self.pace.taken += spend
         if spending is None:
             return
@@ -235,13 +235,14 @@ class Asking(PacedScheduler):
     ) -> MeasuredFreshness:
         """Return the importance-weighted freshness that audits measured, with a band of 95%.
 
-        It is the mean over the instants of the audits from ``since`` to ``until``, of all pages or
-        of a ``group``. Pages without a copy count as stale. The audits end before the first one
-        that has no answer yet. The band holds for all ``until`` at once; ``since`` must not depend
-        on what audits found.
+        It is the mean over the instants at which audits were drawn from ``since`` to ``until``, of
+        all pages or of a ``group``. Pages without a copy count as stale. Audits without an answer,
+        also those under way, widen the band. It holds for all ``until`` at once if ``since`` does
+        not depend on what audits found; each ``since``, and each group, has its own 95%.
 
-        Raises ValueError for an unknown group, if ``since`` is before the latest 100,000 audits,
-        which are stored, and without ``audit_share``.
+        Raises ValueError for an unknown group, a time that is no number, ``until`` before
+        ``since``, if ``since`` is before the latest 100,000 audits, which are stored, and if
+        ``audit_share`` was never above 0.
         """
         if self.audits is None:
             raise ValueError("audit_share must be > 0 for a measured freshness, got 0")

@@ -1,19 +1,25 @@
 """Audits: fetches of pages that are drawn at random by importance, whatever the policy chooses.
 
 After each 1 / share fetches a page is drawn among all that are not gone, by importance (uniformly
-if all importance is 0). It is fetched before all others. Except: a page without a copy is stale at
-once, without a fetch; a page that is handed out already is answered by its report; a page that may
-not be fetched now waits until it may. The beliefs are those of the time of the fetch, so that
-waiting does not bias what is measured if they are right.
+if all importance is 0). An audit asks whether its page was stale when it was drawn: its time, its
+group and its beliefs are of that instant. A page without a copy was stale. Any other is fetched
+before all others. What its fetch found tells it, except:
 
-An audit is missed if its page fails, is gone or is removed, if its report has no ``changed``, or if
-no answer comes within the timeout, counted from its draw and again from its fetch. Draw k uses the
-seed (seed, k), so that a restored scheduler makes the same audits.
+- A page that may not be handed out at once waits. Copies only get staler, so that if it is fresh
+  later it was fresh, but if it is stale it may have been fresh: its answer is unsure.
+- A page that is under way is answered by its report. If that is of a copy from before the draw, a
+  stale page was stale, and the answer fresh is unsure.
+- An audit is missed if its page fails, is gone or is removed, if its report has no ``changed``, if
+  it or an earlier one of its page has no answer a timeout after its draw, or if its page is the
+  oldest one of more than ``MAX_WAITING`` that wait.
+
+Draw k uses the seed (seed, k), so that a restored scheduler makes the same audits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -25,94 +31,121 @@ from policies.live.scheduler.describing import stale
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.states import DRAWN, MISSED, OPEN, SENT, STALE
 
-MAX_RECORDS = 100_000
-"""Number of audits that are kept, the latest ones."""
+MAX_RECORDS, MAX_WAITING = 100_000, 16
+"""Numbers of audits that are kept, the latest ones, and of pages that wait for their fetch."""
 BELIEFS = [(f"{name}_belief", float) for name in ("page", "mean", "group")]
-RECORD = np.dtype([("time", float), ("row", int), ("group", np.int32), ("answer", int), *BELIEFS])
-"""An audit: the time of its draw, then of its fetch; the row and the group of its page; its answer;
-the belief that the page is stale, and the means over further draws of all and of its group."""
+ANSWER = [("answer", np.int32), ("unsure", np.int32)]
+RECORD = np.dtype([("time", float), ("row", int), ("group", np.int32), *ANSWER, *BELIEFS])
+"""An audit: the time of its draw; the row and the group of its page; its answer, and whether that
+may not hold for the time of the draw; the belief that the page was stale then, and the means over
+further draws of all and of its group, 0 without change rates."""
 
 
 class Audits:
-    """The audits of a scheduler's pages: a share of the fetches, drawn with a seed."""
+    """The audits of a scheduler's pages: a share of the fetches, drawn with a seed.
+
+    Attributes:
+        credit: fetches times share that are not drawn yet.
+        count: number of draws so far.
+        pending: places of audits without an answer, by the row of the page, the oldest first.
+    """
 
     def __init__(self, pages: PageTables, share: float, seed: int) -> None:
-        self.pages, self.share, self.seed, self.fetches, self.count = pages, share, seed, 0, 0
-        self._table, self._pending = np.zeros(0, RECORD), dict[int, int]()  # rows by slot
+        self.pages, self.share, self.seed, self.credit, self.count = pages, share, seed, 0.0, 0
+        self._table, self.pending = np.zeros(0, RECORD), dict[int, list[int]]()
+        self._waiting = dict[int, None]()  # rows of pages that are not handed out yet
 
     def records(self) -> NDArray[Any]:
         """Return the records of the latest audits, in the order of their draws; see ``RECORD``."""
         return np.roll(self._table[: self.count], -self.count)
 
-    def draw(self) -> list[int]:
-        """Draw the pages of audits that are due; return the rows to hand out, each once."""
-        due, now = int(self.fetches * self.share + 1e-9), self.pages.pace.time
-        if not self._pending and self.count >= due:
-            return []
-        choices, copies = self.pages.choices, self.pages.lazy.pages["last_crawl"]
-        begin, times = now - float(choices.lines["timeout"][0]), self._table["time"]
-        pending = self._pending.items()
-        self.note([row for slot, row in pending if not begin <= times[slot] <= now], MISSED)
-        while self.count < due:
-            self._draw_one(now)
-        drawn = self._drawn()
-        self.note([row for row in drawn if np.isinf(copies[row])], STALE)
-        sent = [row for row in drawn if choices.status[row] == SENT and choices.due[row] > now]
-        self.note(sent, OPEN)
-        return self._drawn()
+    def draw(self) -> Iterator[int]:
+        """Yield the rows of pages to hand out: first those that wait, then each that is drawn."""
+        now, timeout = self.pages.pace.time, float(self.pages.choices.lines["timeout"][0])
+        while self.pending:
+            row, slots = next(iter(self.pending.items()))
+            if self._table["time"][slots[0]] + timeout > now:
+                break
+            self.note([row], MISSED)
+        yield from [*self._waiting]
+        while self.share and self.credit >= 1.0 - 1e-9:
+            self.credit -= 1.0
+            row = self._draw_one(now)
+            if row in self._waiting:
+                yield row
+            self.note([*self._waiting][:-MAX_WAITING], MISSED)
 
-    def _draw_one(self, now: float) -> None:
+    def _draw_one(self, now: float) -> int:
+        """Draw a page, and record its audit; return its row."""
         if self.count >= self._table.size < MAX_RECORDS:
             self._table = np.resize(self._table, min(2 * self.count + 64, MAX_RECORDS))
-        slot, (rows, sums, _) = self.count % MAX_RECORDS, self._weights()
-        row = int(rows[_places(sums, self._uniform(self.count)[:1], 0, rows.size)[0]])
-        self._table[slot] = now, row, 0, DRAWN, 0.0, 0.0, 0.0
-        self._pending[slot], self.count = row, self.count + 1
+        pages, (rows, sums, starts), slot = self.pages, self._weights(), self.count % MAX_RECORDS
+        if slot in self.pending.get(row := int(self._table["row"][slot]), ()):
+            self.note([row], MISSED)
+        uniform = np.random.default_rng([self.seed, self.count]).random(1 + 2 * DRAWS)
+        row = int(rows[_places(sums, uniform[:1], 0, rows.size)[0]])
+        numbers, group = np.sort(uniform[1:].reshape(2, DRAWS)), pages.group[row]  # sorted: faster
+        ranges = [(0, rows.size), starts[group : group + 2]][: len(pages.groups)]
+        places = [_places(sums, x, *ends) for x, ends in zip(numbers, ranges, strict=False)]
+        believed = stale(pages, np.append(rows[np.concatenate(places)], row), now)
+        b = np.zeros(2 * DRAWS) if believed is None else believed
+        is_sent = pages.choices.status[row] == SENT and pages.choices.due[row] > now
+        answer = OPEN if is_sent else DRAWN
+        if np.isinf(pages.lazy.pages["last_crawl"][row]):
+            answer = STALE
+        else:
+            self.pending.setdefault(row, []).append(slot)
+            self._waiting |= {} if is_sent else {row: None}
+        beliefs = b[-1], b[:DRAWS].mean(), b[-DRAWS - 1 : -1].mean()
+        self._table[slot], self.count = (
+            (now, row, group, answer, answer != STALE, *beliefs),
+            self.count + 1,
+        )
+        return row
 
-    def _drawn(self) -> list[int]:
-        """Return the rows of pages that were drawn and are not handed out yet, each once."""
-        answers, pending = self._table["answer"], self._pending.items()
-        return [*dict.fromkeys(row for slot, row in pending if answers[slot] == DRAWN)]
+    def begin(self, rows: IntArray) -> None:
+        """Count fetches of pages that are handed out now, (n,)."""
+        self.credit += rows.size * self.share
+        for row in self._waiting.keys() & rows.tolist():
+            del self._waiting[row]
+            for slot in self.pending[row]:
+                if self._table["answer"][slot] == DRAWN:
+                    self._table["answer"][slot] = OPEN
+                    self._table["unsure"][slot] = self._table["time"][slot] < self.pages.pace.time
+
+    def note(self, rows: Any, answers: ArrayLike, times: ArrayLike = 0.0) -> None:
+        """Note the answers of fetches that ended now, (n,) or one for all, of copies of times."""
+        answers, times = (np.broadcast_to(x, len(rows)) for x in (answers, times))
+        for place, row in enumerate(rows if self.pending else ()):
+            self._waiting.pop(row, None)
+            for slot in self.pending.pop(row, ()):
+                answer, later = answers[place], times[place] - self._table["time"][slot]
+                self._table["answer"][slot] = answer
+                self._table["unsure"][slot] &= later > 0.0 if answer == STALE else later < 0.0
 
     def measure(self, since: float, until: float, group: Any) -> MeasuredFreshness:
         """Return the freshness of a window; see :meth:`CrawlScheduler.freshness`."""
         records, codes = self.records(), self.pages.groups
-        if group is not None and group not in codes:
-            raise ValueError(f"group must be among {[*codes]}, got {group!r}")
+        numeric = isinstance(since, Real) and isinstance(until, Real)
+        if not (numeric and since <= until):
+            raise ValueError(
+                f"since must be a number <= until, got {since!r:.80} and {until!r:.80}"
+            )
+        if group is not None and (not isinstance(group, Hashable) or group not in codes):
+            some = f"{[*codes][:10]}{', ..' * (len(codes) > 10)}"
+            raise ValueError(f"group must be among {some}, got {group!r:.80}")
         if self.count > records.size and -np.inf < since < (first := records["time"][0]):
             raise ValueError(f"since must be at least {first:g}, the first audit kept, got {since}")
         records = records[(records["time"] >= since) & (records["time"] <= until)]
         records = records if group is None else records[records["group"] == codes[group]]
-        records = records[np.cumsum(records["answer"] >= OPEN) == 0]
         mean = records["mean_belief" if group is None else "group_belief"]
-        is_stale, is_missed = (records["answer"] == answer for answer in (STALE, MISSED))
-        return measure_freshness(is_stale, records["page_belief"], mean, is_missed)
-
-    def note(self, rows: Any, answers: ArrayLike) -> None:
-        """Note the answers of fetches that ended now, (n,) or one for all; OPEN if they begin."""
-        for slot, row in [(k, row) for k, row in self._pending.items() if row in rows]:
-            if self._table["answer"][slot] == DRAWN:
-                self._believe(slot)
-            answer = np.broadcast_to(answers, len(rows))[np.equal(rows, row)][0]
-            self._table["answer"][slot] = answer
-            if answer != OPEN:
-                del self._pending[slot]
-
-    def _believe(self, slot: int) -> None:
-        """Record the time, and a page's group and beliefs at that time."""
-        (rows, sums, starts), row, now = self._weights(), self._pending[slot], self.pages.pace.time
-        group = self.pages.group[row]
-        number = slot + (self.count - 1 - slot) // MAX_RECORDS * MAX_RECORDS  # of the draw
-        numbers = np.sort(self._uniform(number)[1:].reshape(2, DRAWS))  # sorted ones are faster
-        ranges = [(0, rows.size), starts[group : group + 2]][: len(self.pages.groups)]
-        places = [_places(sums, x, *ends) for x, ends in zip(numbers, ranges, strict=False)]
-        believed = stale(self.pages, np.append(rows[np.concatenate(places)], row), now)
-        b = np.zeros(2 * DRAWS) if believed is None else believed
-        self._table[slot] = now, row, group, 0, b[-1], b[:DRAWS].mean(), b[-DRAWS - 1 : -1].mean()
-
-    def _uniform(self, number: int) -> FloatArray:
-        """Return the random numbers of a draw: for its page, and for two mean beliefs."""
-        return np.random.default_rng([self.seed, number]).random(1 + 2 * DRAWS)
+        answers, nan = records["answer"], np.nan
+        found = answers == STALE, records["page_belief"], mean, answers >= MISSED, records["unsure"]
+        facts = measure_freshness(*found)
+        if "change_rate" in self.pages.columns:
+            return facts
+        facts = facts._replace(believed=nan, calibration=facts.calibration[:0])
+        return facts._replace(belief_gap=nan, gap_low=nan, gap_high=nan)
 
     def _weights(self) -> Any:
         """Return the rows of pages by group, the importance before each, and where groups start."""
@@ -128,16 +161,19 @@ class Audits:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state as arrays by name."""
-        numbers = np.array([self.share, self.seed, self.fetches, self.count])
+        numbers = np.array([self.share, self.seed, self.credit, self.count])
         return {"numbers": numbers, "records": self._table[: self.count]}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Load what :meth:`arrays` returned."""
-        self.share, self._table = float(arrays["numbers"][0]), arrays["records"]
-        self.seed, self.fetches, self.count = map(int, arrays["numbers"][1:])
-        slots = [k % MAX_RECORDS for k in range(self.count - self._table.size, self.count)]
-        open_slots = [k for k in slots if self._table["answer"][k] >= OPEN]
-        self._pending = {k: int(self._table["row"][k]) for k in open_slots}
+        self.share, seed, self.credit, count = arrays["numbers"].tolist()
+        self.seed, self.count, self._table = int(seed), int(count), arrays["records"]
+        self.pending, self._waiting = {}, {}
+        for slot in (k % MAX_RECORDS for k in range(self.count - self._table.size, self.count)):
+            row, answer = int(self._table["row"][slot]), self._table["answer"][slot]
+            if answer > MISSED:
+                self.pending.setdefault(row, []).append(slot)
+                self._waiting |= {row: None} if answer == DRAWN else {}
 
 
 def _places(sums: FloatArray, uniform: FloatArray, low: int, high: int) -> IntArray:

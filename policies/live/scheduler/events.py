@@ -149,7 +149,7 @@ class Events(PacedScheduler):
         """Record new copies of pages, and return the number of ignored older copies."""
         pages, values = self.pages, self.pages.values
         if pages.audits is not None:
-            pages.audits.note(rows, MISSED if changed is None else changed)
+            pages.audits.note(rows, MISSED if changed is None else changed, times)
         if changed is not None:
             learn(pages, rows, times, changed)
         if not values.apart:

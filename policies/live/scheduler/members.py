@@ -121,6 +121,7 @@ class Members(PacedScheduler):
     def update(self, /, ids: Ids, **columns: ArrayLike) -> None:
         """Change columns, intervals, costs or groups of pages; errors as for :meth:`add`."""
         pages, rows = self.pages, self.pages.rows(ids)
+        columns |= {"group": ""} if columns.get("group", "") is None else {}
         arrays = read(columns, rows.size, pages.num_sources)
         promises = checked_promises(pages, rows, arrays)
         intervals, costs = arrays.pop("least_interval", None), arrays.pop("cost", None)

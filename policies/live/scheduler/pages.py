@@ -202,6 +202,8 @@ class PageTables:
         sort_heap(choices.due, choices.due_page, choices.due_place)
         sort_heap(choices.opening, choices.opening_host, choices.opening_place)
         self.gaps = {k: (min(since, now), min(end, now)) for k, (since, end) in self.gaps.items()}
+        if self.audits is not None:
+            self.audits.note([*self.audits.pending], MISSED)
         self.restore(*self.state())
 
     def host_codes(self, labels: NDArray[Any]) -> IntArray:

@@ -81,6 +81,14 @@ def host_labels(name: str, value: Any) -> NDArray[Any]:
     return array
 
 
+def groups(name: str, value: Any, count: int, *_: int) -> NDArray[Any]:
+    """Read one label per page, or one label for all, as (n,); None is "", no group."""
+    array = np.array(value, object)
+    is_none = np.array([label is None for label in array.flat]).reshape(array.shape)
+    array[is_none] = ""
+    return labels(name, array.tolist() if is_none.any() else value, count)
+
+
 def sources(name: str, value: ArrayLike, count: int, num_sources: int) -> NDArray[np.int64]:
     """Read the number of each signal's source, or one for all, as (n,)."""
     array = np.asarray(value)
@@ -111,7 +119,7 @@ amounts = partial(numbers, least=0.0)
 """Read finite numbers >= 0 as (n,)."""
 READERS: dict[str, Callable[..., NDArray[Any]]] = {
     **dict.fromkeys(COLUMNS, column_of),
-    **dict.fromkeys(("host", "group"), labels),
+    **{"host": labels, "group": groups},
     "last_crawl": partial(numbers, nan=True),
     "least_interval": amounts,
     "most_interval": partial(positives, inf=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -90,9 +91,9 @@ class CrawlScheduler(Members, Events, Asking):
             None for none. Pages that are due by it come first (:mod:`policies.values.promises`).
             Failures, limits of hosts, ``least_interval``, a lower bandwidth, the cap and late calls
             can make fetches late.
-        audit_share: share of the fetches, in [0, 1], that are audits (:mod:`.audits`): fetches of
+        audit_share: share of the fetches, in [0, 1), that are audits (:mod:`.audits`): fetches of
             pages drawn at random by importance, from which :meth:`freshness` is measured.
-        seed: seed of these draws, >= 0.
+        seed: seed of these draws, in [0, 2**53]; None for one that ``start`` determines.
 
     Raises:
         ValueError: an argument is out of its range or of another type.
@@ -119,7 +120,7 @@ class CrawlScheduler(Members, Events, Asking):
         max_cost: float | None = None,
         most_interval: float | None = None,
         audit_share: float = 0.0,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> None:
         spending = capped(cap, cap_period, max_cost)
         timeout = quantity("timeout", timeout, above=0.0)
@@ -138,8 +139,8 @@ class CrawlScheduler(Members, Events, Asking):
         if most_interval is not None:
             self.pages.most_interval = quantity("most_interval", most_interval, above=0.0)
         self.price = Price(self.pace, new_share)
-        audits = self.pages, share("audit_share", audit_share), whole("seed", seed, 0)
-        self.audits = self.pages.audits = Audits(*audits) if audit_share else None
+        self.seed = None if seed is None else whole("seed", seed, 0, 2**53)
+        self._audit_from(self.time, share("audit_share", audit_share, below=True))
         if spending is not None:
             begin_costs(self.pages, spending)
 
@@ -163,9 +164,9 @@ class CrawlScheduler(Members, Events, Asking):
         cap: float | None = None,
         audit_share: float | None = None,
     ) -> None:
-        """Change settings from a time on; another ``audit_share`` forgets the audits before."""
-        before = self.audits.share if self.audits else 0.0
-        audit_share = before if audit_share is None else share("audit_share", audit_share)
+        """Change settings from a time on; the audits before are kept."""
+        if audit_share is not None:
+            audit_share = share("audit_share", audit_share, below=True)
         settings = {"timeout": timeout, "retry": retry}
         changes = {k: quantity(k, x, above=0.0) for k, x in settings.items() if x is not None}
         self.pace.change(time, bandwidth, burst, cap)
@@ -176,10 +177,17 @@ class CrawlScheduler(Members, Events, Asking):
         if "retry" in changes:
             lines["retry"] = changes["retry"]
         lines["most_retry"] = np.maximum(lines["most_retry"], lines["retry"])
-        if audit_share != before:
-            audits = self.pages, audit_share, int(abs(time))
-            self.audits = self.pages.audits = Audits(*audits) if audit_share else None
+        if audit_share is not None:
+            self._audit_from(time, audit_share)
         renew_promises(self.pages)
+
+    def _audit_from(self, time: float, share: float) -> None:
+        """Let a share of the fetches be audits; without a seed, the time of the first is one."""
+        if self.audits is None and share > 0.0:
+            seed = crc32(np.float64(time).tobytes()) if self.seed is None else self.seed
+            self.audits = self.pages.audits = Audits(self.pages, share, seed)
+        elif self.audits is not None:
+            self.audits.share = share
 
     def reset_clock(self, time: float) -> None:
         """Set a wrong clock back to a time; ValueError if the time is not before the clock.
@@ -206,6 +214,7 @@ class CrawlScheduler(Members, Events, Asking):
         """Return the state as a record for :meth:`from_state`; its arrays are no copies."""
         values, arrays = self.pages.state()
         values |= {"num_sources": self.num_sources, "learns": self.learns}
+        values |= {} if self.seed is None else {"seed": self.seed}
         return Record(values | self.pace.state() | {"price": self.price.state()}, arrays)
 
     @classmethod
@@ -221,7 +230,8 @@ class CrawlScheduler(Members, Events, Asking):
         values, arrays = state
         settings: Any = {"num_sources": values.get("num_sources"), "learn": values.get("learns")}
         settings["most_interval"] = values.get("most_interval")
-        settings["audit_share"] = float(arrays.get("audits.numbers", [0.0])[0])
+        settings["seed"] = values.get("seed")
+        settings["audit_share"] = 0.5 * ("audits.numbers" in arrays)  # its share is restored
         name = values.get("policy")
         if policy is None and name not in POLICIES:
             raise ValueError(f"policy must be given where that of the state is {name!r}")

@@ -73,6 +73,25 @@ def test_a_missed_audit_counts_for_the_worst_at_both_ends():
     assert np.array_equal(measured[:-1], other[:-1])  # what a missed one says is not used
 
 
+def test_an_unsure_answer_counts_for_the_estimate_but_not_for_the_band():
+    stale, believed, mean = drawn(3)
+    unsure = np.arange(60) % 7 == 2
+    measured = measure_freshness(stale, believed, mean, False, unsure)
+    as_missed = measure_freshness(stale, believed, mean, unsure)
+    assert (measured.low, measured.high) == (as_missed.low, as_missed.high)
+    assert measured.estimate == pytest.approx(1.0 - np.mean(mean + stale - believed))
+    assert measured.missed == 0
+    assert np.array_equal(measured.calibration, as_missed.calibration)
+
+
+def test_a_band_without_a_width_has_no_gain_and_gaps_are_at_most_1():
+    wrong = measure_freshness(np.zeros(500), np.ones(500), np.zeros(500))
+    assert (wrong.low, wrong.high) == (1.0, 1.0)
+    assert math.isnan(wrong.gain)
+    short = measure_freshness([1.0], [0.1], [0.1])
+    assert (short.gap_low, short.gap_high) == (-1.0, 1.0)
+
+
 def test_beliefs_that_are_right_make_the_band_narrow_and_wrong_ones_are_told():
     rng = np.random.default_rng(3)
     truth = rng.choice([0.01, 0.9], p=[0.9, 0.1], size=1000)
@@ -114,7 +133,7 @@ def test_no_audit_and_no_answer_say_nothing():
     assert (missed.low, missed.high, missed.missed) == (0.0, 1.0, 1)
 
 
-@pytest.mark.parametrize("name", ["stale", "believed", "mean_belief", "missed"])
+@pytest.mark.parametrize("name", ["stale", "believed", "mean_belief", "missed", "unsure"])
 def test_numbers_that_are_no_probabilities_are_refused(name):
     arrays = {"stale": [0.0], "believed": [0.5], "mean_belief": [0.5], name: [math.nan]}
     with pytest.raises(ValueError, match=f"{name} must lie in"):

@@ -90,7 +90,9 @@ def test_a_promise_that_cannot_be_kept_is_refused_and_changes_nothing():
         "got 1.4: .* bandwidth of at least 14 in all, not 10": lambda: scheduler.add(
             [3], change_rate=1.0, most_interval=0.1
         ),
-        "got 1.2: .* bandwidth of at least 12 in all": lambda: scheduler.update([1], most_interval=0.1),
+        "got 1.2: .* bandwidth of at least 12 in all": lambda: scheduler.update(
+            [1], most_interval=0.1
+        ),
         "at least least_interval, 2, got 0.5": lambda: scheduler.update([2], least_interval=2.0),
         "at least least_interval, 3, got 1": lambda: scheduler.add(
             [3], change_rate=1.0, most_interval=1.0, least_interval=3.0

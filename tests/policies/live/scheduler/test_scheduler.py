@@ -324,12 +324,12 @@ class Both:
         if self.scheduler.audits is not None:
             records, audits = self.scheduler.audits.records(), self.naive.audits
             assert [ANSWERS[k] for k in records["answer"]] == [audit.answer for audit in audits]
-            assert records["time"] == pytest.approx([audit.time for audit in audits])
-            begun = records["answer"] != ANSWERS.index("drawn")
-            beliefs = [[audit.belief, audit.mean_belief] for audit in audits]
-            expected = np.array(beliefs).reshape(-1, 2)[begun]
-            assert records["page_belief"][begun] == pytest.approx(expected[:, 0], abs=1e-12)
-            assert records["mean_belief"][begun] == pytest.approx(expected[:, 1], abs=1e-12)
+            assert records["time"].tolist() == [audit.time for audit in audits]
+            unsure = [audit.unsure for audit in audits if audit.answer in ("fresh", "stale")]
+            assert records["unsure"][records["answer"] < 2].tolist() == unsure
+            beliefs = np.array([audit.beliefs for audit in audits]).reshape(-1, 2)
+            assert records["page_belief"] == pytest.approx(beliefs[:, 0], abs=1e-12)
+            assert records["mean_belief"] == pytest.approx(beliefs[:, 1], abs=1e-12)
         for name, host in self.naive.hosts.items():
             code = tables.hosts[name]
             assert (choices.busy[code], choices.opens[code]) == (host.busy, host.opens)
