@@ -1,8 +1,7 @@
 """Goals for the freshness or age of groups of pages, and the least budgets that keep them.
 
 Gone pages do not count. Goals of pages without signals become longest intervals between fetches.
-With signals the mean freshness is that of NCIS (Theorem 1), which no interval enforces. Budgets
-include the audits of a live scheduler.
+With signals the mean freshness is that of NCIS, which no interval enforces. Budgets have audits.
 """
 
 from __future__ import annotations
@@ -135,10 +134,7 @@ def joint_rates(goals: Sequence[Goal], table: PageTable) -> FloatArray:
 
 
 def verdict(rates: FloatArray, table: PageTable, bandwidth: float, limits: Sequence[str]) -> str:
-    """Return whether pages get fetches per day, (m,), in time: no, no: limit of HOST, likely, yes.
-
-    It is ``yes`` where :mod:`policies.values.promises` has a proof, with one audit per interval.
-    """
+    """Return no, no: limit of HOST, likely, or yes (proved) for intervals 1 / ``rates``, (m,)."""
     cost, promised = costs_of(table), rates > 0.0
     if (spend := float(cost @ rates)) > bandwidth * (1.0 + ROUNDING):
         return "no"
