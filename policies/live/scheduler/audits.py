@@ -42,18 +42,12 @@ further draws of all and of its group, 0 without change rates."""
 
 
 class Audits:
-    """The audits of a scheduler's pages: a share of the fetches, drawn with a seed.
-
-    Attributes:
-        credit: fetches times share that are not drawn yet.
-        count: number of draws so far.
-        pending: places of audits without an answer, by the row of the page, the oldest first.
-    """
+    """The audits of a scheduler's pages: a share of the fetches, drawn with a seed."""
 
     def __init__(self, pages: PageTables, share: float, seed: int) -> None:
         self.pages, self.share, self.seed, self.credit, self.count = pages, share, seed, 0.0, 0
-        self._table, self.pending = np.zeros(0, RECORD), dict[int, list[int]]()
-        self._waiting = dict[int, None]()  # rows of pages that are not handed out yet
+        self._table, self._waiting = np.zeros(0, RECORD), dict[int, None]()  # rows that wait
+        self.pending = dict[int, list[int]]()  # places of audits without an answer, by row
 
     def records(self) -> NDArray[Any]:
         """Return the records of the latest audits, in the order of their draws; see ``RECORD``."""
@@ -90,15 +84,14 @@ class Audits:
         believed = stale(pages, np.append(rows[np.concatenate(places)], row), now)
         b = np.zeros(2 * DRAWS) if believed is None else believed
         is_sent = pages.choices.status[row] == SENT and pages.choices.due[row] > now
-        answer = OPEN if is_sent else DRAWN
-        if np.isinf(pages.lazy.pages["last_crawl"][row]):
-            answer = STALE
-        else:
+        is_there = np.isfinite(pages.lazy.pages["last_crawl"][row])
+        answer = STALE if not is_there else OPEN if is_sent else DRAWN
+        if is_there:
             self.pending.setdefault(row, []).append(slot)
             self._waiting |= {} if is_sent else {row: None}
         beliefs = b[-1], b[:DRAWS].mean(), b[-DRAWS - 1 : -1].mean()
         self._table[slot], self.count = (
-            (now, row, group, answer, answer != STALE, *beliefs),
+            (now, row, group, answer, is_there, *beliefs),
             self.count + 1,
         )
         return row
@@ -126,8 +119,7 @@ class Audits:
     def measure(self, since: float, until: float, group: Any) -> MeasuredFreshness:
         """Return the freshness of a window; see :meth:`CrawlScheduler.freshness`."""
         records, codes = self.records(), self.pages.groups
-        numeric = isinstance(since, Real) and isinstance(until, Real)
-        if not (numeric and since <= until):
+        if not (isinstance(since, Real) and isinstance(until, Real) and since <= until):
             raise ValueError(
                 f"since must be a number <= until, got {since!r:.80} and {until!r:.80}"
             )

@@ -84,7 +84,7 @@ def host_labels(name: str, value: Any) -> NDArray[Any]:
 def groups(name: str, value: Any, count: int, *_: int) -> NDArray[Any]:
     """Read one label per page, or one label for all, as (n,); None is "", no group."""
     array = np.array(value, object)
-    is_none = np.array([label is None for label in array.flat]).reshape(array.shape)
+    is_none = np.equal(array, np.array(None, object))
     array[is_none] = ""
     return labels(name, array.tolist() if is_none.any() else value, count)
 

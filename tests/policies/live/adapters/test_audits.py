@@ -212,8 +212,12 @@ def test_each_answer_of_scrapy_ends_an_audit_by_what_it_found(tmp_path: Path) ->
     loop = Loop(tmp_path, RECRAWL_AUDIT_SHARE=0.999)
     loop.scheduler.enqueue_request(Request("https://a.example/1"))
     loop.answer(loop.sent(), body="one", ETag='"1"')
-    answers: list[dict[str, Any]] = [{"body": "one"}, {"body": "one"}, {"status": 304}]
-    answers += [{"body": "two"}]
+    answers: list[dict[str, Any]] = [
+        {"body": "one"},
+        {"body": "one"},
+        {"status": 304},
+        {"body": "two"},
+    ]
     answers += [{"status": 500}, {"body": "two"}]
     for answer in answers:
         loop.answer(loop.sent(100.0), **answer)

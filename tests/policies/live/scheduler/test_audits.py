@@ -259,7 +259,7 @@ def crawl_with_waits(seed, held):
 
 @pytest.mark.parametrize("held", [False, True])
 def test_the_band_covers_the_truth_at_all_draws_where_pages_wait(held):
-    inside, errors = [], []
+    inside, widths = [], []
     for seed in range(10):
         scheduler, truth = crawl_with_waits(seed, held)
         records, means = scheduler.audits.records(), np.cumsum(truth) / np.arange(1, truth.size + 1)
@@ -268,10 +268,10 @@ def test_the_band_covers_the_truth_at_all_draws_where_pages_wait(held):
         bands = [scheduler.freshness(until=time) for time in records["time"][::20]]
         inside.append(all(b.low <= means[b.audits - 1] <= b.high for b in bands))
         known = (records["unsure"] == 0) & (records["answer"] == FRESH)
-        errors.append(bands[-1].high - bands[-1].low)
-        assert known.sum() > 50
+        widths.append(bands[-1].high - bands[-1].low)
+        assert known.sum() > 30
     assert all(inside)
-    assert max(errors) < 0.8
+    assert max(widths) < 0.9
 
 
 @pytest.mark.parametrize(("is_stale", "answer"), [(False, 0), (True, 1)])
