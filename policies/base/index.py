@@ -47,7 +47,7 @@ class IndexPolicy(CrawlPolicy):
             with estimated parameters; None for the problem as revealed.
         most_interval: longest time from a page's copy to its next crawl, > 0, inf for none, (m,) or
             one for all: pages that are due by it come before all others. The least bandwidth of the
-            episode counts, and hidden costs count as 1 (:mod:`policies.values.promises`).
+            episode counts, hidden costs as 1. :mod:`policies.values.promises`: when it is kept.
         most_rounds: instead, the same in units of m / R, with costs sum c / R.
 
     Raises:

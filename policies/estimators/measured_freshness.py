@@ -19,8 +19,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
-
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import floats
 
@@ -126,6 +124,8 @@ def _band(lower: FloatArray, upper: FloatArray, draws: float) -> tuple[float, fl
 
 def _deviation(d: FloatArray, sign: float, draws: float) -> float:
     """Return by how much the mean of d may be above that of mu, or with sign -1 below it."""
+    from scipy.optimize import brentq  # its import is slow
+
     cost = log_costs(d, sign, draws)[:, -1]
     highest = float(np.min((BAR + cost) / GRID)) + 1.0
     root = brentq(lambda total: np.logaddexp.reduce(GRID * total - cost) - BAR, 0.0, highest)

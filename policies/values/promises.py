@@ -2,20 +2,16 @@
 
 A page is fetched before its copy is older than its longest interval M. So it must be due earlier,
 as other pages may be due at the same time: from age M - (u M + w) on. Pages that are due come
-before all others, that of the earliest deadline, its copy's time plus M, first (Liu and Layland,
-1973). In the *lead* u M + w, at most M, u is the share of the bandwidth that the promises take,
-sum c / (M R), rounded up, and w the time of a batch, or of a fetch of the largest cost.
+before all others. In the *lead* u M + w, at most M, u is the share of the bandwidth that promises
+take, sum c / (M R), rounded up, and w the time of a batch, or of the costliest fetch. Up to u = 1/2
+the page of the earliest deadline, its copy's time plus M, is first (Liu and Layland, 1973). Above,
+that of the largest age / M, as deadlines starve long intervals. No page is late if 2 u M + w <= M
+for all, or if all M and c are equal, u <= 1 and pages are fetched singly; docs/promises.md says
+why, and how late pages were measured to be where u > 1/2.
 
-Deadlines are met if 2 u M + w <= M for every page. A fetched page is due again after M - (u M + w)
-at the earliest, and fetches that began before take at most w of the time u M + w that it has then.
-So pages are sporadic tasks of density sum c / (R min(u M, M - (u M + w))) <= 1, all of whose
-deadlines are met in this order (Theorem 6.2 of Liu, Real-Time Systems, 2000). They are also met if
-all M and c are equal, u <= 1 and pages are fetched singly: in turn, all of them in the time u M. In
-between they are met in practice but with no proof; if u > 5/6, some M have no schedule.
-
-Each M is shortened by a part of its own, at most a 32nd or what u leaves, and u is that of the
-shortened M. Else pages fetched in a row would be due in a row again, when no other page is fetched,
-and finding the first of many pages with copies of the same age would be slow.
+Each M is shortened by a part of its own, at most a 32nd or what u leaves (in steps), and u is that
+of the shortened M. Else pages fetched in a row would be due in a row again, when no other page is
+fetched, and finding the first of many pages with copies of the same age would be slow.
 """
 
 from __future__ import annotations
@@ -43,10 +39,8 @@ class Lead(NamedTuple):
 
 def lead_of(bandwidth_used: float, wait: float, longest: float) -> Lead:
     """Return the lead for promises that take a share of the bandwidth, for a longest interval."""
-    spare = np.floor(max(1.0 - bandwidth_used, 0.0) * SHARES) / SHARES
-    shortening = min(SHORTENED, float(spare))  # so that u <= 1; in steps, as rows depend on it
-    share = np.ceil(bandwidth_used / (1.0 - shortening) * SHARES) / SHARES
-    share = min(share, 1.0 + 1.0 / SHARES)
+    shortening = min(SHORTENED, np.floor(max(1.0 - bandwidth_used, 0.0) * SHARES) / SHARES)
+    share = min(np.ceil(bandwidth_used / (1.0 - shortening) * SHARES), SHARES + 1.0) / SHARES
     return Lead(float(share), wait, float(2.0 ** np.ceil(np.log2(longest))), shortening)
 
 

@@ -15,7 +15,7 @@ def due_pages(
     wait: float,
     ages: Sequence[float],
 ) -> list[int]:
-    """Return the pages that are due, by the earliest deadline, or by the largest age / M.
+    """Return the pages that are due, in order: by deadlines, or above a share of 1/2 by age / M.
 
     Arguments are per page: longest intervals, what fetches cost of the bandwidth, ages of copies.
     """

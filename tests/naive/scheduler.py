@@ -264,6 +264,7 @@ class NaiveScheduler:
     def gone(self, key, time, cost=math.nan):
         page = self.pages.get(key)
         self.settle(page, time, cost)
+        self.look_up()
         if self.is_old(page, time):
             return 1
         end = min(time, self.time + self.timeout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -158,7 +157,7 @@ def reason_of(facts: Mapping[str, Any], now: float, price: float) -> str:
     age = now - facts["copy"]
     unit, days = next((pair for pair in UNITS if age >= 2.0 * pair[1]), UNITS[-1])
     parts = [f"its copy is {age / days:.3g} {unit} old"]
-    if until := date_of(facts.get("deadline", math.inf)):
+    if until := date_of(facts.get("deadline", np.inf)):
         parts.append(f"promised until {until}")
     if "change_rate" in facts:
         parts.append(f"{age * facts['change_rate']:.3g} changes expected since")

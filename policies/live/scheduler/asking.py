@@ -208,8 +208,7 @@ class Asking(PacedScheduler):
 
         With promises also ``promised``, the pages that have one; ``overdue``, those whose copy is
         older; ``promised_share`` of the bandwidth, above 1 if not all can be kept;
-        ``late_fetches``, those after their deadlines so far; ``most_late``, the longest delay of
-        these and of the pages that are overdue now.
+        ``late_fetches``, those made late; ``most_late``, the longest delay, also of overdue pages.
         """
         pages, now = self.pages, self._not_before_clock(time)
         pages.allocate()

@@ -17,12 +17,7 @@ from policies.live.scheduler.learning import LEARNED
 from policies.live.scheduler.pacing import PacedScheduler
 from policies.live.scheduler.page_costs import give_costs
 from policies.live.scheduler.page_learning import first_columns
-from policies.live.scheduler.page_promises import (
-    checked_promises,
-    count_promises,
-    promise,
-    renew_promises,
-)
+from policies.live.scheduler.page_promises import checked_promises, promise, renew_promises
 from policies.live.scheduler.pages import PageTables
 from policies.live.scheduler.reading import Ids, as_ids, check_names, host_labels, read
 from policies.live.scheduler.reports import reopen, revive
@@ -63,8 +58,7 @@ class Members(PacedScheduler):
             last_crawl: time of an existing copy, (n,) or a number; None or NaN without a copy.
             least_interval: least time from a copy to the next fetch, >= 0, (n,) or a number.
             most_interval: longest time from a copy to the next fetch, > 0, (n,) or a number; NaN
-                for that of the scheduler, ``inf`` for none. A gone page starts anew; with
-                :meth:`revive` it keeps its interval.
+                for that of the scheduler, ``inf`` for none. A gone page starts anew.
             cost: expected cost of a fetch of each page, > 0, in units of the bandwidth, (n,) or a
                 number; None or NaN if it is not known (:mod:`.page_costs`).
             **columns: ``change_rate``, ``recall``, ``false_signal_rate``, ``complete``, as for
@@ -182,9 +176,7 @@ class Members(PacedScheduler):
         pages.allocated &= pages.values.apart
         waits = rows, flag("wait", wait), self.time
         ready(revive)(*pages.arguments, pages.values.value, *waits)
-        if gone.size:
-            count_promises(pages)
-            renew_promises(pages)
+        renew_promises(pages, recount=gone.size > 0)
         return int(labels.size - rows.size)
 
     # Hosts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 
 import numpy as np
 
@@ -41,8 +40,7 @@ def checked_promises(
     """Return longest intervals, (n,), and the further cost per unit of time that they need.
 
     ``arrays`` has the columns to change of the pages in ``rows``, or of new pages if these are
-    none; ``most_interval`` is removed. Of a row that comes twice the last one counts. ValueError
-    if the bandwidth does not suffice, or an interval is shorter than a fetch of the largest cost.
+    none; ``most_interval`` is removed. Of equal rows the last counts. ValueError if too much.
     """
     choices, bandwidth, is_new = pages.choices, bandwidth_of(pages), "most_interval" in arrays
     old = choices.most_interval[rows] if choices.promises.size else np.full(rows.size, np.inf)
@@ -66,14 +64,12 @@ def checked_promises(
             f"{used:.4g}: promise longer intervals or fewer pages, or give a bandwidth of at least "
             f"{used * total:.6g} in all, not {total:.6g}"
         )
-    if is_new and (tightest := longest.min(initial=math.inf)) < math.inf:
+    if is_new and np.isfinite(longest).any():
         known = choices.cost[pages.living()] if pages.uses_costs else present
-        largest = max(costs.max(), known.max(initial=0.0))
-        if tightest < largest / bandwidth:
-            raise ValueError(
-                f"most_interval must be at least {largest / bandwidth:.6g}, the time of a fetch of "
-                f"the largest cost, got {tightest:.6g}: promise longer intervals, or inf for none"
-            )
+        least = max(costs.max(), known.max(initial=0.0)) / bandwidth
+        if longest.min() < least:
+            got = f"{least:.6g}, the time of a fetch of the largest cost, got {longest.min():.6g}"
+            raise ValueError(f"most_interval must be at least {got}: promise longer intervals")
     return longest, more
 
 
@@ -87,15 +83,14 @@ def promise(pages: PageTables, rows: IntArray, longest: FloatArray, more: float)
         pages.lazy = pages.lazy._replace(promises=np.full((room, 3), np.inf))
         pages.arguments = choices_table(pages.choices), lazy_table(pages.lazy)
         pages.choices.promises["wait_cost"] = pages.pace.mean_cost
-    lines = pages.choices.promises[0]
-    pages.choices.most_interval[rows] = longest
+    lines, pages.choices.most_interval[rows] = pages.choices.promises[0], longest
     lines["rate"] += more
     lines["longest"] = longest[np.isfinite(longest)].max(initial=lines["longest"])
     renew_promises(pages)
     pages.lazy.promises[rows] = promise_rows(longest, rows, pages.lead)
 
 
-def renew_promises(pages: PageTables, rows: IntArray | None = None) -> None:
+def renew_promises(pages: PageTables, rows: IntArray | None = None, recount: bool = False) -> None:
     """Renew the lead after a choice of pages, (n,); if it differs, also when pages are due.
 
     After as many fetches as pages, the need of all promises is summed again, as costs have changed
@@ -109,18 +104,16 @@ def renew_promises(pages: PageTables, rows: IntArray | None = None) -> None:
         cost += 0.0 if pages.audits is None else pages.pace.mean_cost
         lines["fetches"] += rows.size
         if lines["fetches"] >= len(pages.ids):
-            lines["wait_cost"] *= 0.5
-            lines["fetches"] = 0.0
+            lines["fetches"], lines["wait_cost"] = 0.0, 0.5 * lines["wait_cost"]
             count_promises(pages)
         lines["wait_cost"] = max(lines["wait_cost"], cost)
     wait = 2.0 ** np.ceil(np.log2(lines["wait_cost"])) / bandwidth
-    if lines["rate"] > bandwidth and pages.lead.share <= 1.0:
+    if recount or (lines["rate"] > bandwidth and pages.lead.share <= 1.0):
         count_promises(pages)  # without pages that are gone
     lead = lead_of(lines["rate"] / bandwidth, wait, lines["longest"])
     if lead != pages.lead:
         if lead.share > 1.0 >= pages.lead.share:
-            words = "promises need u = %.4g of the bandwidth %.6g: some fetches will be late"
-            logger.warning(words, lines["rate"] / bandwidth, bandwidth)
+            logger.warning("promises are too many: u = %.4g", lines["rate"] / bandwidth)
         pages.lead, intervals = lead, pages.choices.most_interval
         rows = np.flatnonzero(np.isfinite(intervals))
         pages.lazy.promises[rows] = promise_rows(intervals[rows], rows, lead)

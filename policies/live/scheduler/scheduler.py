@@ -88,9 +88,8 @@ class CrawlScheduler(Members, Events, Asking):
         max_cost: largest cost of a fetch, > 0. If a report has a larger one, it counts in full, and
             as ``overcharged`` in :meth:`overview`.
         most_interval: longest time from a copy to the next fetch, > 0, of pages added without one;
-            None for none. Pages that are due by it come first (:mod:`policies.values.promises`).
-            Failures, limits of hosts, ``least_interval``, a lower bandwidth, the cap and late calls
-            can make fetches late.
+            None for none. When it is kept: :mod:`policies.values.promises`. Failures, limits of
+            hosts, ``least_interval``, a lower bandwidth, the cap and late calls make fetches late.
         audit_share: share of the fetches, in [0, 1), that are audits (:mod:`.audits`): fetches of
             pages drawn at random by importance, from which :meth:`freshness` is measured.
         seed: seed of these draws, in [0, 2**53]; None for one that ``start`` determines.

@@ -23,6 +23,7 @@ from crawl_envs.compiled.lazy_argmax import (
     new_lazy_argmax,
     remove,
 )
+from crawl_envs.compiled.promises import NO_PROMISES
 
 SIGNAL, CRAWL, ADD, REMOVE, CHOOSE = range(5)
 
@@ -117,12 +118,14 @@ def compiled_value():
 def test_every_choice_is_a_page_of_the_largest_value(kind, seed, num_pages, start, grows, promised):
     """``promised`` is the number of different promises, None for none; some pages have none."""
     rng = np.random.default_rng(seed)
-    pace, promises = 10.0 ** rng.uniform(-4, 0), None
+    pace, promises = 10.0 ** rng.uniform(-4, 0), NO_PROMISES
     if promised:
         some = rng.choice([rng.uniform(5.0, 500.0) * pace for _ in range(promised)], num_pages)
         due, scale = some * rng.choice([0.0, 0.5, 0.9]), 512.0 * pace
         due[rng.random(num_pages) < 0.2] = math.inf
         promises = np.stack([due, 2.0 - some / scale, np.full(num_pages, 1.0 / scale)], axis=1)
+        if rng.random() < 0.5:  # by age over interval
+            promises[:, 1:] = np.stack([np.ones(num_pages), 1.0 / some], axis=1)
     parameters = parameters_of(rng, num_pages + 2, kind)
     lazy = new_lazy_argmax(parameters, num_pages, start, grows, promises)
     lazy.pages["last_crawl"] = start

@@ -13,7 +13,7 @@ from crawl_envs import instances
 from crawl_envs.evaluation import simulate
 from crawl_envs.types import Instance, Problem
 from policies.live import CrawlScheduler
-from policies.values.promises import promise_table
+from policies.values.promises import lead_of, promise_table
 from tests.naive.promises import due_pages
 from tests.policies.replay import ReplayCore, random_lane
 
@@ -75,14 +75,18 @@ def test_pages_that_are_born_later_are_promised_from_their_birth():
     assert max(ages) <= 2.0
 
 
+@pytest.mark.parametrize("times", [3.0, 0.45])
 @pytest.mark.parametrize("batch", [1, 4])
-def test_scores_have_the_due_pages_first(batch):
+def test_scores_have_the_due_pages_first(batch, times):
+    """By deadlines where promises take less than half of the bandwidth, else by age / M."""
+    intervals = times * MIXED
+    assert ((1.0 / intervals).sum() / 4.0 > 0.5) == (times < 1.0)
     core = ReplayCore(random_lane(M, 7, bandwidth=4.0), action_form="scores", batch=batch)
-    policy = policies.make("GreedyNCIS", core, most_interval=3.0 * MIXED)
+    policy = policies.make("GreedyNCIS", core, most_interval=intervals)
     observation, lengths = core.reset(), set()
     for _ in range(200 // batch):
         action, _ = policy.predict(observation)
-        due = due_pages(3.0 * MIXED, np.ones(M), 4.0, batch / 4.0, core.tracker().elapsed)[:batch]
+        due = due_pages(intervals, np.ones(M), 4.0, batch / 4.0, core.tracker().elapsed)[:batch]
         assert np.argsort(-action[0], kind="stable")[: len(due)].tolist() == due
         lengths.add(len(due))
         observation = core.step(action)
@@ -144,6 +148,33 @@ def test_equal_promises_are_kept_up_to_all_of_the_bandwidth(rounds):
     instance = instances.make("noisy", num_pages=50, bandwidth=20.0, seed=1)
     rollout = simulate(instance, policies.GreedyNCIS(most_rounds=rounds), 100.0)
     assert latest(rollout, 2.5 * rounds) <= 1e-9
+
+
+@pytest.mark.parametrize(
+    ("short", "long", "most"),
+    [((45, 100.0), (450, 3000.0), 0.93), ((12, 30.0), (400, 1000.0), 1.25)],
+)
+def test_long_intervals_are_not_starved_where_promises_take_most_of_the_bandwidth(
+    short, long, most
+):
+    """All pages are copied at once; by deadlines the latest would be over four times too old."""
+    intervals = np.concatenate([np.full(*pages) for pages in (short, long)])
+    rng = np.random.default_rng(0)
+    instance = Instance(*rng.random((2, intervals.size)), bandwidth=1.0)
+    rollout = simulate(instance, policies.GreedyNCIS(most_interval=intervals), 3.0 * long[1])
+    last, worst = np.zeros(intervals.size), 0.0
+    for page, time in zip(rollout.crawls, rollout.times, strict=True):
+        worst, last[page] = max(worst, (time - last[page]) / intervals[page]), time
+    assert max(worst, ((rollout.times[-1] - last) / intervals).max()) <= most
+
+
+def test_the_lead_has_few_steps_and_keeps_u_at_most_1():
+    leads = [lead_of(used, 1.0, 9.0) for used in np.linspace(0.9, 1.0, 5001)]
+    assert len(set(leads)) < 40
+    for used, lead in zip(np.linspace(0.9, 1.0, 5001), leads, strict=True):
+        assert used / (1.0 - lead.shortening) <= lead.share <= 1.0
+        assert 0.0 <= lead.shortening <= 1.0 / 32.0
+    assert lead_of(1.01, 1.0, 9.0).share > 1.0
 
 
 def test_no_promise_and_infinite_promises_change_nothing():

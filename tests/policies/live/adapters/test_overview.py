@@ -148,6 +148,27 @@ def test_new_pages_are_told_apart_and_a_value_is_compared_with_the_last() -> Non
     assert value < 1.0
 
 
+def test_pages_that_are_due_by_promises_come_before_new_ones() -> None:
+    scheduler = CrawlScheduler("Greedy", 10.0, start=DAY, burst=1.0)
+    metrics = Metrics(scheduler)
+    metrics.now = DAY + 2.0
+    intervals = [math.inf, 9.0, 2.0, 1.5]
+    scheduler.add(list("abcd"), change_rate=1.0, last_crawl=DAY, most_interval=intervals)
+    scheduler.add(["new", "newer"], change_rate=1.0)
+    told = metrics.overview()["next"]
+    assert [each["url"] for each in told[:4]] == ["d", "c", "new", "newer"]
+    assert told[2]["why"] == "1 of 2 pages without a copy"
+    until = ["promised until " + str(date_of(DAY + days)) for days in (1.5, 2.0, 9.0)]
+    whys = {each["url"]: each["why"] for each in told}
+    assert [until[k] in whys[page] for k, page in enumerate("dcb")] == [True] * 3
+    assert "promised" not in whys["a"]
+    more = [f"more{k}" for k in range(14)]
+    scheduler.add(more, change_rate=1.0, last_crawl=DAY, most_interval=2.0)
+    told = metrics.overview()["next"]
+    assert len(told) == 12
+    assert all("promised until" in each["why"] for each in told)
+
+
 def test_compiling_does_not_delay_later_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds, look = [0.0], endpoint.overview_of
 

@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from policies.live.adapters.messages import answers
-from policies.live.scheduler import CrawlScheduler, DurableScheduler, ShardedScheduler
+from policies.live.scheduler import (
+    CrawlScheduler,
+    DurableScheduler,
+    ShardedScheduler,
+    page_promises,
+)
 from policies.live.scheduler.files import Record
 
 PAGES, BANDWIDTH = 400, 40.0
@@ -90,9 +95,7 @@ def test_a_promise_that_cannot_be_kept_is_refused_and_changes_nothing():
         "got 1.4: .* bandwidth of at least 14 in all, not 10": lambda: scheduler.add(
             [3], change_rate=1.0, most_interval=0.1
         ),
-        "got 1.2: .* bandwidth of at least 12 in all": lambda: scheduler.update(
-            [1], most_interval=0.1
-        ),
+        "got 1.2: .* at least 12 in all": lambda: scheduler.update([1], most_interval=0.1),
         "at least least_interval, 2, got 0.5": lambda: scheduler.update([2], least_interval=2.0),
         "at least least_interval, 3, got 1": lambda: scheduler.add(
             [3], change_rate=1.0, most_interval=1.0, least_interval=3.0
@@ -108,6 +111,81 @@ def test_a_promise_that_cannot_be_kept_is_refused_and_changes_nothing():
         CrawlScheduler("Greedy", 1.0, most_interval=-1.0)
     scheduler.update([1, 2], most_interval=[math.inf, 0.2])  # what one gives up, another has
     assert scheduler.overview()["promised_share"] == pytest.approx(0.5)
+
+
+def test_an_interval_shorter_than_a_fetch_of_the_largest_cost_is_refused():
+    scheduler = CrawlScheduler("Greedy", 10.0)
+    scheduler.add([1, 2], change_rate=1.0, cost=[8.0, 0.1])
+    with pytest.raises(ValueError, match=r"at least 0\.8, the time of a fetch .* got 0\.5"):
+        scheduler.update([2], most_interval=0.5)
+    with pytest.raises(ValueError, match=r"at least 3, the time .* got 2"):
+        scheduler.add([3, 4], change_rate=1.0, cost=[30.0, 0.1], most_interval=[math.inf, 2.0])
+    scheduler.update([2], most_interval=0.8)
+    plain = CrawlScheduler("Greedy", 2.0)
+    with pytest.raises(ValueError, match="most_interval must leave u"):
+        plain.add([1], change_rate=1.0, most_interval=0.4)
+
+
+@pytest.mark.parametrize(("share", "total"), [(0.0, "9"), (0.25, "12"), (1.0, "9e\\+09")])
+def test_the_error_names_the_whole_bandwidth_that_would_do(share, total):
+    scheduler = CrawlScheduler("Greedy", 8.0, audit_share=share)
+    with pytest.raises(ValueError, match=f"bandwidth of at least {total} in all, not 8$"):
+        scheduler.add(range(9), change_rate=1.0, most_interval=1.0)
+
+
+def test_ids_that_come_twice_count_once():
+    scheduler = CrawlScheduler("Greedy", 10.0)
+    scheduler.add([1, 2], change_rate=1.0, most_interval=1.0)
+    scheduler.update([1, 2, 1, 1], most_interval=[0.1, 2.0, 0.15, 0.25])
+    assert scheduler.pages.choices.promises["rate"][0] == pytest.approx(4.0 + 0.5)
+    assert scheduler.describe(1)["most_interval"] == 0.25
+
+
+def test_near_all_of_the_bandwidth_few_changes_renew_all_rows(monkeypatch):
+    scheduler, sizes = CrawlScheduler("Greedy", 100.0), []
+    scheduler.add(range(4000), change_rate=1.0, last_crawl=0.0, most_interval=4000 / 96.9)
+
+    def promise_rows(intervals, rows, lead):
+        sizes.append(rows.size)
+        return page_promises_rows(intervals, rows, lead)
+
+    page_promises_rows = page_promises.promise_rows
+    monkeypatch.setattr(page_promises, "promise_rows", promise_rows)
+    for page in range(4000, 4300):
+        scheduler.add([page], change_rate=1.0, last_crawl=0.0, most_interval=100.0)
+    assert sum(size > 1 for size in sizes) < 20
+    assert scheduler.overview()["promised_share"] > 0.998
+    scheduler.configure(0.0, bandwidth=50.0)
+    monkeypatch.setattr(page_promises, "count_promises", None)  # not even when u > 1
+    scheduler.update([0], importance=2.0)
+    scheduler.update([0], most_interval=100.0)
+
+
+def test_too_many_promises_are_warned_of_once(caplog):
+    scheduler = CrawlScheduler("Greedy", 10.0, keep_gone=99.0)
+    scheduler.add(range(9), change_rate=1.0, last_crawl=0.0, most_interval=1.0)
+    scheduler.configure(0.0, bandwidth=8.0)
+    scheduler.configure(0.0, bandwidth=7.0)
+    scheduler.update([0], importance=2.0)
+    words = "promises are too many: u = 1.125"
+    assert caplog.messages == [words]
+    scheduler.configure(0.0, bandwidth=9.0)
+    scheduler.report([1, 2], 0.5, "gone")
+    scheduler.configure(0.5, bandwidth=8.0)  # enough for those that are there
+    assert len(caplog.messages) == 1
+    scheduler.revive([1])
+    assert len(caplog.messages) == 1
+    scheduler.revive([2])
+    assert caplog.messages[1:] == [words]
+
+
+def test_copies_that_are_overdue_count_in_the_largest_delay():
+    scheduler = CrawlScheduler("Greedy", 10.0)
+    scheduler.add([1, 2], change_rate=1.0, last_crawl=0.0, most_interval=[2.0, math.inf])
+    facts = scheduler.overview(7.0)
+    assert (facts["overdue"], facts["late_fetches"], facts["most_late"]) == (1, 0, 5.0)
+    scheduler.configure(7.0)
+    assert "1 overdue, 0 fetches late so far; by at most 5" in scheduler.why()
 
 
 def test_a_lower_bandwidth_keeps_promises_and_says_that_they_are_too_many():
