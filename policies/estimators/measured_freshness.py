@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+
 from crawl_envs.types import FloatArray
 from crawl_envs.types.arguments import floats
 

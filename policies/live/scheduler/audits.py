@@ -124,16 +124,22 @@ class Audits:
                 f"since must be a number <= until, got {since!r:.80} and {until!r:.80}"
             )
         if group is not None and (not isinstance(group, Hashable) or group not in codes):
-            some = f"{[*codes][:10]}{', ..' * (len(codes) > 10)}"
-            raise ValueError(f"group must be among {some}, got {group!r:.80}")
+            names = f"{[*codes][:10]}{', ..' * (len(codes) > 10)}"
+            raise ValueError(f"group must be among {names}, got {group!r:.80}")
         if self.count > records.size and -np.inf < since < (first := records["time"][0]):
             raise ValueError(f"since must be at least {first:g}, the first audit kept, got {since}")
         records = records[(records["time"] >= since) & (records["time"] <= until)]
         records = records if group is None else records[records["group"] == codes[group]]
         mean = records["mean_belief" if group is None else "group_belief"]
         answers, nan = records["answer"], np.nan
-        found = answers == STALE, records["page_belief"], mean, answers >= MISSED, records["unsure"]
-        facts = measure_freshness(*found)
+        findings = (
+            answers == STALE,
+            records["page_belief"],
+            mean,
+            answers >= MISSED,
+            records["unsure"],
+        )
+        facts = measure_freshness(*findings)
         if "change_rate" in self.pages.columns:
             return facts
         facts = facts._replace(believed=nan, calibration=facts.calibration[:0])

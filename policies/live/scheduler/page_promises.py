@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 def bandwidth_of(pages: PageTables) -> float:
     """Return the bandwidth that promises may take, up to rounding."""
     audited = 0.0 if pages.audits is None else pages.audits.share
-    return float(pages.pace.bandwidth * max(1.0 - audited, 1e-9) * (1.0 + 1e-9))
+    return float(pages.pace.bandwidth * (1.0 - audited) * (1.0 + 1e-9))
 
 
 def rates_at(pages: PageTables, rows: IntArray) -> FloatArray:
@@ -65,10 +65,10 @@ def checked_promises(
             f"{used * total:.6g} in all, not {total:.6g}"
         )
     if is_new and np.isfinite(longest).any():
-        known = choices.cost[pages.living()] if pages.uses_costs else present
-        least = max(costs.max(), known.max(initial=0.0)) / bandwidth
-        if longest.min() < least:
-            got = f"{least:.6g}, the time of a fetch of the largest cost, got {longest.min():.6g}"
+        present = choices.cost[pages.living()] if pages.uses_costs else present
+        fetch_time = max(costs.max(), present.max(initial=0.0)) / bandwidth
+        if longest.min() < fetch_time:
+            got = f"{fetch_time:.6g}, the time of a fetch of the largest cost, got {longest.min():.6g}"
             raise ValueError(f"most_interval must be at least {got}: promise longer intervals")
     return longest, more
 

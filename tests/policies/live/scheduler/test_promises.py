@@ -126,7 +126,7 @@ def test_an_interval_shorter_than_a_fetch_of_the_largest_cost_is_refused():
         plain.add([1], change_rate=1.0, most_interval=0.4)
 
 
-@pytest.mark.parametrize(("share", "total"), [(0.0, "9"), (0.25, "12"), (1.0, "9e\\+09")])
+@pytest.mark.parametrize(("share", "total"), [(0.0, "9"), (0.25, "12")])
 def test_the_error_names_the_whole_bandwidth_that_would_do(share, total):
     scheduler = CrawlScheduler("Greedy", 8.0, audit_share=share)
     with pytest.raises(ValueError, match=f"bandwidth of at least {total} in all, not 8$"):
