@@ -68,8 +68,10 @@ def checked_promises(
         present = choices.cost[pages.living()] if pages.uses_costs else present
         fetch_time = max(costs.max(), present.max(initial=0.0)) / bandwidth
         if longest.min() < fetch_time:
-            got = f"{fetch_time:.6g}, the time of a fetch of the largest cost, got {longest.min():.6g}"
-            raise ValueError(f"most_interval must be at least {got}: promise longer intervals")
+            raise ValueError(
+                f"most_interval must be at least {fetch_time:.6g}, the time of a fetch of the "
+                f"largest cost, got {longest.min():.6g}: promise longer intervals"
+            )
     return longest, more
 
 
