@@ -90,10 +90,8 @@ class Audits:
             self.pending.setdefault(row, []).append(slot)
             self._waiting |= {} if is_sent else {row: None}
         beliefs = b[-1], b[:DRAWS].mean(), b[-DRAWS - 1 : -1].mean()
-        self._table[slot], self.count = (
-            (now, row, group, answer, is_there, *beliefs),
-            self.count + 1,
-        )
+        self._table[slot] = now, row, group, answer, is_there, *beliefs
+        self.count += 1
         return row
 
     def begin(self, rows: IntArray) -> None:
