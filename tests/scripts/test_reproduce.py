@@ -36,6 +36,7 @@ def test_experiments_are_whole(name: str) -> None:
     committed = ROOT / "results" / experiment.paper / experiment.figure / "rows.parquet"
     rows = experiment.with_derived(read_rows(committed)[0]) if committed.exists() else []
     known = {*names, *(row.setting for row in rows)}
+    labels |= {row.policy for row in rows}
     for item in (test for sentence in sentences for test in sentence.claim.tests):
         if isinstance(item, Level):
             assert item.setting in names

@@ -282,13 +282,14 @@ def test_outcomes_are_reported(
 
 
 def test_audits_are_answered_also_after_a_handler_failed(tmp_path: Path) -> None:
-    scheduler = scheduler_of(100.0, audit_share=1.0)
+    scheduler = scheduler_of(100.0, audit_share=0.99)  # each fetch from the third on
 
     async def steps() -> None:
         manager = ScheduledRequests(scheduler, tmp_path)
         await manager.add_requests(["https://a.example/"])
         failed, done = RequestState.ERROR, RequestState.DONE
-        for text, state in (("a", failed), ("a", done), ("b", done), (None, done), ("b", done)):
+        before = ("a", done), ("a", failed)
+        for text, state in (*before, ("a", done), ("b", done), (None, done), ("b", done)):
             request = None
             while request is None:
                 request = await manager.fetch_next_request()
@@ -298,7 +299,7 @@ def test_audits_are_answered_also_after_a_handler_failed(tmp_path: Path) -> None
 
     asyncio.run(asyncio.wait_for(steps(), 20.0))
     assert scheduler.audits is not None
-    # after the first: the same, another text, an unknown one, and one after an unknown one
+    # after the failure: the same, another text, an unknown one, and one after an unknown one
     assert scheduler.audits.records()["answer"].tolist()[:4] == [0, 1, 2, 2]
 
 
