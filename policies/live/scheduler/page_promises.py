@@ -28,10 +28,11 @@ def rates_at(pages: PageTables, rows: IntArray) -> FloatArray:
     return np.asarray(costs / pages.choices.most_interval[rows])
 
 
-def count_promises(pages: PageTables) -> None:
-    """Sum what the promises of all pages that are not gone need."""
+def count_promises(pages: PageTables, adding: IntArray | None = None) -> None:
+    """Sum what the promises of all pages that are not gone need, and of rows that are added."""
     if pages.choices.promises.size:
-        pages.choices.promises["rate"] = rates_at(pages, pages.living()).sum()
+        rows = pages.living() if adding is None else np.union1d(pages.living(), adding)
+        pages.choices.promises["rate"] = rates_at(pages, rows).sum()
 
 
 def checked_promises(
@@ -88,15 +89,21 @@ def promise(pages: PageTables, rows: IntArray, longest: FloatArray, more: float)
     lines, pages.choices.most_interval[rows] = pages.choices.promises[0], longest
     lines["rate"] += more
     lines["longest"] = longest[np.isfinite(longest)].max(initial=lines["longest"])
-    renew_promises(pages)
+    renew_promises(pages, adding=rows)
     pages.lazy.promises[rows] = promise_rows(longest, rows, pages.lead)
 
 
-def renew_promises(pages: PageTables, rows: IntArray | None = None, recount: bool = False) -> None:
+def renew_promises(
+    pages: PageTables,
+    rows: IntArray | None = None,
+    recount: bool = False,
+    adding: IntArray | None = None,
+) -> None:
     """Renew the lead after a choice of pages, (n,); if it differs, also when pages are due.
 
-    After as many fetches as pages, the need of all promises is summed again, as costs have changed
-    and pages are gone, and the largest cost of a choice is halved.
+    Rows that are being added count as well. After as many fetches as pages, the need of all
+    promises is summed again, as costs have changed and pages are gone, and the largest cost of a
+    choice is halved.
     """
     if not pages.choices.promises.size:
         return
@@ -111,7 +118,7 @@ def renew_promises(pages: PageTables, rows: IntArray | None = None, recount: boo
         lines["wait_cost"] = max(lines["wait_cost"], cost)
     wait = 2.0 ** np.ceil(np.log2(lines["wait_cost"])) / bandwidth
     if recount or (lines["rate"] > bandwidth and pages.lead.share <= 1.0):
-        count_promises(pages)  # without pages that are gone
+        count_promises(pages, adding)  # without pages that are gone
     lead = lead_of(lines["rate"] / bandwidth, wait, lines["longest"])
     if lead != pages.lead:
         if lead.share > 1.0 >= pages.lead.share:

@@ -384,6 +384,10 @@ def test_every_answer_is_that_of_the_twin(
     play(seed, policy, sources, limits, costs, promises=promises, audit_share=audit_share)
 
 
+def test_pages_that_are_being_added_count_in_what_promises_need():
+    play(64, "GreedyNCIS", 1, {}, "some", promises=True, audit_share=0.15)
+
+
 def play(seed, policy, sources, limits, costs, turns=120, promises=False, audit_share=0.0):
     """Return the number of fetches of a scheduler and its twin, which must answer alike."""
     rng = np.random.default_rng(seed)
