@@ -94,7 +94,7 @@ class Spending:
 
     def turn_back(self, time: float) -> None:
         """Set the clock back; an earlier period is used up, as its spend is not known any more."""
-        if (period := time // self.cap_period) < self.period:
+        if self.has_cap and (period := time // self.cap_period) < self.period:
             self.period, self.period_spend = period, self.cap
 
     def overview(self, time: float) -> dict[str, float]:

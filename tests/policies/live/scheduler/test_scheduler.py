@@ -384,8 +384,10 @@ def test_every_answer_is_that_of_the_twin(
     play(seed, policy, sources, limits, costs, promises=promises, audit_share=audit_share)
 
 
-def test_pages_that_are_being_added_count_in_what_promises_need():
-    play(64, "GreedyNCIS", 1, {}, "some", promises=True, audit_share=0.15)
+@pytest.mark.parametrize("seed", [64, 11], ids=["adding", "before time 0"])
+def test_games_that_once_disagreed(seed):
+    """Pages being added count in what promises need; without a cap no period is used up."""
+    play(seed, "GreedyNCIS", 1, {}, "some", promises=True, audit_share=0.15)
 
 
 def play(seed, policy, sources, limits, costs, turns=120, promises=False, audit_share=0.0):
