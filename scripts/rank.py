@@ -19,7 +19,7 @@ from scripts.cli.options import check_counts, default_folder, words_of
 from scripts.present import tables
 from scripts.study.runner import STOPPED
 from scripts.study.workers import PlayOptions
-from scripts.suite.tasks import SUITES
+from scripts.suite.suites import SUITES
 
 SEEDS = {"crawl-v1": 10, "mini": 3}
 OTHER_SEEDS = 20

@@ -20,6 +20,7 @@ from crawl_envs.evaluation import Row
 from policies.base import registry
 from scripts.study.entrants import Candidate, applicable, candidates_of, entered
 from scripts.study.settings import Setting
+from scripts.study.specs import describe
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
 from scripts.suite.episodes import least_served
 from scripts.suite.tasks import CLAIRVOYANT, FIRST_DAY, FIRST_SEED, MEASURED, WINDOW, WINDOWS, Task
@@ -125,27 +126,36 @@ def trained_entrant(folder: Path) -> Entrant:
 
 @dataclass(frozen=True)
 class TaskSetting(Setting):
-    """A task with its entrants; repetitions of a recorded task cycle through its windows.
+    """A task with its entrants; repetitions cycle through its windows, or play a variant each.
 
     Attributes:
         refused: for each entrant that cannot act, by label, the reason.
+        variants: as for :class:`scripts.suite.tasks.Task`.
     """
 
     first_seed: int = FIRST_SEED
     refused: Mapping[str, str] = field(default_factory=dict)
+    variants: tuple[Mapping[str, Any], ...] = ()
 
     def seeds(self, count: int) -> Sequence[int]:
-        """Return the numbers 0, 1, ... of ``count`` repetitions."""
-        return range(count)
+        """Return the numbers 0, 1, ... of ``count`` repetitions, or of all variants."""
+        return range(len(self.variants) or count)
 
     def arguments_of(self, seed: int) -> dict[str, Any]:
         """Return the arguments of ``gymnasium.make`` for a repetition."""
         window = {"window": list(self.windows[seed % WINDOWS])} if self.windows else {}
-        return {**self.arguments, **window}
+        variant = self.variants[seed] if self.variants else {}
+        return {**self.arguments, **window, **variant}
+
+    def described(self) -> dict[str, Any]:
+        """Return everything that determines the numbers, as plain values."""
+        variants = {"variants": describe(self.variants)} if self.variants else {}
+        return {**super().described(), **variants}
 
     def play(self, label: str, seed: int) -> list[Row]:
         """Simulate an entrant or the bound in repetition ``seed``; return rows without NaNs."""
-        plain = replace(self, arguments=self.arguments_of(seed), windows=(), budget_share=False)
+        arguments = self.arguments_of(seed)
+        plain = replace(self, arguments=arguments, windows=(), variants=(), budget_share=False)
         rows = Setting.play(plain, label, seed)
         if self.name == MEASURED and label in self.policies:
             with self.threads(label):
@@ -201,7 +211,7 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
         (FIRST_DAY + WINDOW * place, FIRST_DAY + WINDOW * (place + 1)) for place in range(WINDOWS)
     )
     recorded = windows if task.bound == CLAIRVOYANT else ()
-    first = {"window": list(windows[0])} if recorded else {}
+    first = {"window": list(windows[0])} if recorded else dict(*task.variants[:1])
     where, arguments = f"task {task.name}, first choice: ", {**task.arguments, **first}
     able, refused = applicable(candidates, task.id, arguments, where)
     if task.bound in POLICY_BOUNDS:
@@ -214,4 +224,5 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
         bounds={BOUND: partial(bound_of, kind=task.bound, metric=task.metric)},
         windows=recorded,
         refused=refused,
+        variants=task.variants,
     )

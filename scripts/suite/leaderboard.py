@@ -22,8 +22,8 @@ from scripts.suite.entrants import entrant_of, entrants, settings_of
 from scripts.suite.picture import draw
 from scripts.suite.report.page import write_page, write_report
 from scripts.suite.scores import leaderboard_of
+from scripts.suite.suites import SUITES
 from scripts.suite.tables import BOARD, tables_of, write_tables
-from scripts.suite.tasks import SUITES
 
 COMMITTED = Path(__file__).parents[2] / "results"
 """Folder of results in the checkout; an installed wheel does not have it."""
@@ -73,7 +73,8 @@ def rank_suite(
             store.drop(setting.name, setting.refused)
         play_missing(settings, count, store, workers, console)
         costs = measure_costs(candidates, settings, console)
-    store.rows = [row for row in store.rows if row.seed < count]
+    sites = {task.name for task in SUITES[name] if task.variants}
+    store.rows = [row for row in store.rows if row.seed < count or row.setting in sites]
     able = {task: described["labels"] for task, described in store.settings.items()}
     board = leaderboard_of(name, store.rows, able, descriptions, costs, yours)
     about |= {"seeds": int(board.scores.seed.nunique()), "runs": store.runs}

@@ -29,7 +29,8 @@ from scripts.present.filled_tables import fill, grid
 from scripts.study.rows import check_folder, provenance_at, write_csv, write_provenance
 from scripts.suite.bounds import bound_reward
 from scripts.suite.entrants import setting_of
-from scripts.suite.tasks import POISSON, SUITES
+from scripts.suite.suites import SUITES
+from scripts.suite.tasks import POISSON
 
 RANDOM, ROUND_ROBIN = ("RandomCrawl", "UniformCrawl"), "RoundRobin"
 """Policies of random crawling (by page, or at equal rates), and of crawling in turn."""

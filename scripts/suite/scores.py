@@ -26,7 +26,9 @@ from scripts.study.budget import OVER, is_over
 from scripts.study.intervals import PAIRED_REPETITIONS, interquartile_lead, interquartile_mean, mean
 from scripts.suite.bounds import BOUND, BUDGET, POLICY_BOUNDS, bound_label
 from scripts.suite.entrants import LEAST_SERVED, YOURS, Entrant
-from scripts.suite.tasks import MEASURED, SUITES, Task
+from scripts.suite.sites import site_means
+from scripts.suite.suites import SUITES
+from scripts.suite.tasks import MEASURED, Task
 
 __all__ = ["OVER", "Leaderboard", "leaderboard_of", "matrix", "scores_of"]
 
@@ -55,6 +57,7 @@ class Leaderboard(NamedTuple):
         places: tables of :func:`standings`, by track.
         entrants: descriptions by label.
         yours: labels of the user's entrants: all that the command names or that are not shipped.
+        sites: table of :func:`scripts.suite.sites.site_means`; empty without recorded sites.
     """
 
     name: str
@@ -65,6 +68,7 @@ class Leaderboard(NamedTuple):
     places: Mapping[str, pd.DataFrame]
     entrants: Mapping[str, Entrant]
     yours: Sequence[str]
+    sites: pd.DataFrame = pd.DataFrame()
 
 
 def leaderboard_of(
@@ -80,8 +84,9 @@ def leaderboard_of(
     An entrant that has rows and is not in ``entrants`` is the user's. A ValueError of
     :func:`check_rows` says that rows are missing or damaged.
     """
-    scores = scores_of(SUITES[name], rows, able)
-    board, places = standings(scores)
+    tasks = [task for task in SUITES[name] if not task.variants]
+    scores = scores_of(tasks, rows, able)
+    board, places = standings(scores, [task.name for task in tasks if task.averaged])
     measured = [row for row in rows if row.setting == MEASURED and row.metric in FRESHNESS]
     table = pd.DataFrame(measured, columns=list(Row._fields))
     freshness = table.pivot_table(index="policy", columns="metric", values="value")
@@ -91,7 +96,8 @@ def leaderboard_of(
     board["paper"] = [entrant.paper for entrant in entrants.values()]
     users = [label for label, entrant in entrants.items() if entrant.kind == YOURS]
     yours = list(dict.fromkeys([*yours, *users]))
-    return Leaderboard(name, SUITES[name], rows, scores, board, places, entrants, yours)
+    sites = site_means([task for task in SUITES[name] if task.variants], rows)
+    return Leaderboard(name, tasks, rows, scores, board, places, entrants, yours, sites)
 
 
 def scores_of(
@@ -107,6 +113,8 @@ def scores_of(
     Raises:
         ValueError: of :func:`check_rows`.
     """
+    names = {task.name for task in tasks}
+    rows = [row for row in rows if row.setting in names]
     check_rows(tasks, rows, able)
     table = pd.DataFrame(rows, columns=list(Row._fields)).drop(columns="id")
     wide = table.pivot_table(index=["setting", "policy", "seed"], columns="metric", values="value")
@@ -178,10 +186,13 @@ def matrix(scores: pd.DataFrame, policy: str, column: str = "score") -> FloatArr
     return np.asarray(rows.pivot(index="seed", columns="task", values=column), np.float64)
 
 
-def standings(scores: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
-    """Return the standings of all entrants over all tasks, and by track.
+def standings(
+    scores: pd.DataFrame, averaged: Sequence[str] | None = None
+) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
+    """Return the standings of all entrants over the tasks ``averaged``, or all, and by track.
 
-    Entrants that act in all tasks come first, by score, then the others by their number of tasks.
+    Entrants that act in all these tasks come first, by score, then the others by their number of
+    tasks. Tracks have all their tasks.
 
     Returns:
         A row per entrant: ``rank``, None for entrants that do not act in all tasks; ``policy``;
@@ -194,8 +205,9 @@ def standings(scores: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFram
     """
     from scipy.stats import trim_mean  # slow to import
 
-    values = {str(policy): matrix(scores, policy) for policy in scores.policy.unique()}
     places = {str(track): track_places(part) for track, part in scores.groupby("track", sort=False)}
+    scores = scores if averaged is None else scores[scores.task.isin(averaged)]
+    values = {str(policy): matrix(scores, policy) for policy in scores.policy.unique()}
     acting_rows = scores[scores.state == ACTS]
     acting = {policy: trim_mean(part.score, 0.25) for policy, part in acting_rows.groupby("policy")}
     board = pd.DataFrame(
@@ -206,7 +218,8 @@ def standings(scores: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, pd.DataFram
         columns=["policy", "score", "low", "high", "gap"],
     )
     board["acting"] = board.policy.map(acting)
-    board["tasks"] = sum(part.tasks.reindex(board.policy).to_numpy() for part in places.values())
+    counts = acting_rows.groupby("policy").task.nunique()
+    board["tasks"] = counts.reindex(board.policy, fill_value=0).to_numpy()
     for track, part in places.items():
         board[track] = part.score.reindex(board.policy).to_numpy()
     ranked = board.tasks == scores.task.nunique()

@@ -27,6 +27,7 @@ from scripts.suite.entrants import FIXED, KINDS
 from scripts.suite.episodes import ARGUMENTS, EPISODE_POLICIES, record
 from scripts.suite.report import charts
 from scripts.suite.scores import ABSENT, ACTS, Leaderboard
+from scripts.suite.sites import means_of
 from scripts.suite.tasks import BOUNDS, MEASURED, WINDOW
 
 TEMPLATES = Path(__file__).parent
@@ -110,6 +111,7 @@ def _write(path: Path, template: str, board: Leaderboard, **contents: Any) -> No
         seeds=counted(board.scores.seed.nunique(), "seed"),
         bounds=BOUNDS,
         measured=MEASURED,
+        means_of=means_of,
         **contents,
     )
     with replacing(path) as unfinished:

@@ -11,7 +11,7 @@ import policies
 from agents.generalist.policy import LearnedBelief, formula_of, load_generalist
 from crawl_envs.evaluation import make_env, play
 from policies import bind
-from scripts.suite.tasks import SUITES
+from scripts.suite.suites import SUITES
 from tests.agents.generalist.belief_twin import Twin
 from tests.agents.generalist.test_stored import stored
 from tests.agents.generalist.twins import further_inputs, price

@@ -19,7 +19,7 @@ from scripts.study.runner import Store
 from scripts.study.specs import describe
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
 from scripts.suite.entrants import entrants
-from scripts.suite.tasks import SUITES
+from scripts.suite.suites import SUITES
 
 RESULTS = Path(__file__).resolve().parents[3] / "results"
 COMMANDS = ("backtest", "benchmark", "evaluate")

@@ -9,7 +9,8 @@ import pytest
 import policies
 from agents.sb3.comparison import FIRST_SEED as EVALUATION
 from crawl_envs import FAMILIES
-from scripts.suite.tasks import BOUNDS, FIRST_SEED, SUITES
+from scripts.suite.suites import SUITES
+from scripts.suite.tasks import BOUNDS, FIRST_SEED
 
 VERSIONS = {"crawl-v1": "6c665364f2e17334", "mini": "101f3eb76e62791d"}
 

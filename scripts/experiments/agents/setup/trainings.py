@@ -30,7 +30,8 @@ from scripts.study.rows import indexed
 from scripts.study.specs import spec
 from scripts.suite.bounds import bound_reward
 from scripts.suite.entrants import setting_of
-from scripts.suite.tasks import FIRST_DAY, SUITES, Task
+from scripts.suite.suites import SUITES
+from scripts.suite.tasks import FIRST_DAY, Task
 from scripts.training.requests import SEED_STEP
 
 RUNS = Path("runs") / "rl"

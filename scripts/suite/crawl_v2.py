@@ -1,0 +1,178 @@
+"""The tasks of crawl-v2: a crawler is taken over, and page sets, laws and sites are held out.
+
+Every episode starts with the copies of a crawler that went round robin for one cycle
+(``start="crawled"``). Page sets come from the stream that no training uses (``pages="test"``). The
+score of a task is 0 for random crawling and 1 for the informed reference, which knows the true law
+but sees only signals and crawls. Tasks without such a reference say so; they and the sanity track,
+whose tasks a formula solves, are shown and do not enter the overall score.
+
+Training may use the laws of ``TRAINING_LAWS`` with ``pages="train"``, and the recorded sites of the
+splits train and dev. The laws, sizes and budgets of the track ``held-out laws`` and the sites of
+the split test are for tests alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crawl_envs.instances import traces
+from scripts.suite.tasks import (
+    HARMONIC,
+    INFORMED,
+    LONGEVITY,
+    NCIS,
+    OFFERS,
+    PERFECT,
+    SANITY,
+    TRACE,
+    Task,
+)
+
+TRAINING_LAWS = ("uniform", "partial", "noisy", "cold", "mixed", "late", "bursty", "deploys")
+"""Laws of CrawlNCIS-v0 that training may use, with ``pages="train"``, any size and any budget."""
+HIDDEN, MISSPECIFIED, HELD_OUT = "hidden rates", "misspecified", "held-out laws"
+MISSED, FRAGMENTS, SHOPPING, PRICES = "missed changes", "fragments", "offers", "prices"
+RECORDED = "recorded"
+DAYS_PER_CRAWL = (3, 10, 30, 100)
+"""Days between crawls of a page in the recorded tasks."""
+TAKEN_OVER: dict[str, Any] = {"start": "crawled", "pages": "test"}
+
+
+def _pages(name: str, track: str, reason: str, **arguments: Any) -> Task:
+    defaults = {"num_pages": 100, "bandwidth": 100.0, "horizon": 20.0, **TAKEN_OVER}
+    averaged, arguments = track != SANITY, {**defaults, **arguments}
+    return Task(name, track, NCIS, arguments, bound=INFORMED, reason=reason, averaged=averaged)
+
+
+def _hidden(name: str, track: str, reason: str, **arguments: Any) -> Task:
+    arguments = {"horizon": 50.0, **arguments}
+    return _pages(name, track, reason, reveal="importance", **arguments)
+
+
+def _harmonic(name: str, track: str, reason: str, **arguments: Any) -> Task:
+    arguments = {"num_pages": 100, "horizon": 100.0, "action": "page", **TAKEN_OVER, **arguments}
+    what = name, track, HARMONIC, arguments, "penalty", INFORMED
+    return Task(*what, reason=reason, averaged=track != SANITY)
+
+
+def _fragments(name: str, track: str, reason: str, **arguments: Any) -> Task:
+    arguments = {"num_pages": 50, "horizon": 100.0, **TAKEN_OVER, **arguments}
+    return Task(name, track, LONGEVITY, arguments, "divergence", INFORMED, reason=reason)
+
+
+def _offers(name: str, action: str, reason: str, **arguments: Any) -> Task:
+    arguments = {"num_pages": 1000, "horizon": 7.0, "action": action, **TAKEN_OVER, **arguments}
+    random = "UniformCrawl" if action == "rates" else "RandomCrawl"
+    what = name, SHOPPING, OFFERS, arguments, "freshness", PERFECT, random, reason
+    return Task(*what, averaged=False)
+
+
+def _recorded(days: int, history: bool) -> Task:
+    arguments = {
+        **{"signals": "both", "days_per_crawl": float(days), "start": "crawled"},
+        "reveal": "parameters" if history else "importance",
+    }
+    name = f"recorded-{days}-{'history' if history else 'nothing'}"
+    reason = (
+        f"sites never trained on, a crawl per page in {days} days, "
+        f"{'after half of the record' if history else 'from nothing'}"
+    )
+    variants = tuple({"trace": site} for site in traces.sites("test"))
+    return Task(
+        *(name, RECORDED, TRACE, arguments),
+        bound=PERFECT,
+        reason=reason,
+        averaged=False,
+        variants=variants,
+        history=history,
+    )
+
+
+_SANITY = (
+    _pages("uniform", SANITY, "no signals: GREEDY is optimal", instance="uniform"),
+    _pages("noisy", SANITY, "known rates and noisy signals: GREEDY-NCIS", instance="noisy"),
+    _pages("delayed", SANITY, "signals that come late, by a known law", instance="delayed"),
+    _pages("sources", SANITY, "several sources of known quality", instance="sources"),
+    _pages("bing-like", SANITY, "a search engine's rates", instance="bing-like", num_pages=1000),
+    _harmonic("harmonic", SANITY, "known rates: GreedyHarmonic"),
+)
+_HIDDEN = (
+    _hidden("uniform-hidden", HIDDEN, "rates to learn, no signals", instance="uniform"),
+    _hidden("noisy-hidden", HIDDEN, "rates and the quality of signals to learn", instance="noisy"),
+    _hidden("cold", HIDDEN, "pages that hardly change among fast ones", instance="cold"),
+    _hidden("mixed-hidden", HIDDEN, "some pages tell each change", instance="mixed"),
+    _hidden(
+        *("noisy-hidden-tight", HIDDEN, "a quarter of the crawls to learn from"),
+        instance="noisy",
+        bandwidth=25.0,
+        horizon=100.0,
+    ),
+)
+_MISSPECIFIED = (
+    _pages("late", MISSPECIFIED, "signals come late by an unknown delay", instance="late"),
+    _pages("bursty", MISSPECIFIED, "bursts of changes", instance="bursty"),
+    _pages("deploys", MISSPECIFIED, "hosts change all their pages at once", instance="deploys"),
+    _hidden("bursty-hidden", MISSPECIFIED, "bursts at hidden rates", instance="bursty"),
+    _hidden("deploys-hidden", MISSPECIFIED, "deploys at hidden rates", instance="deploys"),
+)
+_HELD_OUT = (
+    _pages("periodic", HELD_OUT, "a law not trained on: regular changes", instance="periodic"),
+    _pages("shifting", HELD_OUT, "a law not trained on: habits that shift", instance="shifting"),
+    _pages("corrupted", HELD_OUT, "a law not trained on: wrong parameters", instance="corrupted"),
+    _hidden("shifting-hidden", HELD_OUT, "shifting habits at hidden rates", instance="shifting"),
+    _hidden(
+        *("bursty-hidden-1000", HELD_OUT, "ten times the pages, a quarter of the budget"),
+        instance="bursty",
+        num_pages=1000,
+        bandwidth=250.0,
+        horizon=40.0,
+    ),
+)
+_MISSED = (
+    _harmonic("harmonic-hidden", MISSED, "rates to learn", reveal="importance"),
+    _harmonic(
+        *("harmonic-hidden-tight", MISSED, "a quarter of the crawls to learn from"),
+        reveal="importance",
+        bandwidth=5.0,
+        horizon=400.0,
+    ),
+    _harmonic(
+        *("harmonic-hidden-1000", MISSED, "ten times the pages"),
+        reveal="importance",
+        num_pages=1000,
+        horizon=50.0,
+    ),
+)
+_FRAGMENTS = (
+    _fragments("quality", FRAGMENTS, "known divergence curves", instance="quality"),
+    _fragments("quality-tight", FRAGMENTS, "few crawls", instance="quality", bandwidth=2.0),
+    *(
+        _fragments(f"{law}-hidden", FRAGMENTS, "curves to learn", instance=law, reveal="importance")
+        for law in ("quality", "random")
+    ),
+)
+_OFFERS = (
+    _offers("offers-rates", "rates", "a shop's day, crawled at rates"),
+    _offers("offers-scores", "scores", "a shop's day, crawled by scores"),
+    _offers("offers-scores-tight", "scores", "few crawls", bandwidth=20.0),
+)
+_PRICES = (
+    _pages("noisy-costs", PRICES, "crawls have prices", instance="noisy", cost_spread=1.0),
+    _hidden("hidden-costs", PRICES, "prices, hidden rates", instance="noisy", cost_spread=1.0),
+    _hidden("bursty-costs", PRICES, "prices and bursts", instance="bursty", cost_spread=1.0),
+    _fragments("quality-costs", PRICES, "priced fragments", instance="quality", cost_spread=1.0),
+)
+_RECORDED = tuple(_recorded(days, history) for history in (False, True) for days in DAYS_PER_CRAWL)
+
+TASKS = (
+    *_SANITY,
+    *_HIDDEN,
+    *_MISSPECIFIED,
+    *_HELD_OUT,
+    *_MISSED,
+    *_FRAGMENTS,
+    *_OFFERS,
+    *_PRICES,
+    *_RECORDED,
+)
+"""All tasks of the suite, in order of their tracks."""
