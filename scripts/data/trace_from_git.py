@@ -16,16 +16,18 @@ Rules:
 - ``fragments`` are platform-independent hashes of three successive words, of pages with at least
   three changes, from birth (null: present at the window's start) to death (null: alive at its end).
   A fragment that returns has one row per appearance. About one in ``fragment_modulus`` (see
-  ``meta.json``) is sampled, in all versions.
+  ``meta.json``) is sampled, in all versions. ``--fragment-modulus 0`` records none and is faster.
 - A page's directory is its last one; a directory with more than 100 pages is split by the first
   letters of the file names. A commit signals every directory in which it touched any file.
 - A mention is a commit whose subject contains the file name or stem of a living page as a word.
+  If several living pages share the name, as README or index, the subject must also contain the
+  name of the page's directory as a word.
 - ``n_dir`` (pages changed in the directory) and ``n_site`` (page events in the commit) are the
   hidden causes of a signal; no policy observes them.
-- A partial clone lacks blobs, and nothing is downloaded: only renames with equal content are found,
-  lines are not counted, ``staleness`` is null if a version is missing, and pages with a missing
-  version have no fragments. ``meta.json`` has the number of missing versions. A shallow clone is an
-  error.
+- Nothing is downloaded. Versions that the clone lacks are an error, except with ``--missing skip``:
+  then ``staleness`` is null if a version is missing, and pages with a missing version have no
+  fragments. If any is missing, only renames with equal content are detected, and lines are not
+  counted. ``meta.json`` has the number of missing versions. A shallow clone is an error.
 """
 
 from __future__ import annotations
@@ -39,14 +41,28 @@ import typer
 from rich.console import Console
 from typer import Argument, Option
 
-from crawl_envs.types.arguments import whole
+from crawl_envs.types.arguments import one_of, whole
 from scripts.cli.commands import command_of, one_line_errors
 from scripts.data.git.git_history import Repository, branches, main_line, num_files, open_repository
-from scripts.data.git.recorded_history import History, Window, choose_window, read_history
+from scripts.data.git.recorded_history import (
+    History,
+    Missing,
+    Window,
+    choose_window,
+    missing_versions,
+    read_history,
+)
 from scripts.data.git.trace_writing import Tables, check_target, tables, write_trace
+from scripts.present.tables import counted
 
-COMMAND_VERSION = 2
+COMMAND_VERSION = 3
 HEAD, MAX_BYTES = "HEAD", 1 << 20
+MAX_NAMES = 10
+"""Number of files with missing versions that an error names."""
+MISSING = (
+    "warning: {} of files missing and skipped, so only renames with equal content are detected, "
+    "and lines are not counted"
+)
 MAX_BRANCHES = 50
 """Number of branches whose files are counted, beginning with the latest."""
 NO_FRAGMENTS = (
@@ -82,8 +98,11 @@ class TraceOptions:
     branch: Annotated[str, Option(help="Branch, tag or commit whose main line is read.")] = HEAD
     force: Annotated[bool, Option("--force", help="Replace the trace in OUT.")] = False
     fragment_modulus: Annotated[
-        int, Option(help="Keep about one fragment in this number; 1 keeps all.")
+        int, Option(help="Keep about one fragment in this number; 1 keeps all, 0 none.")
     ] = 8
+    missing: Annotated[
+        str, Option(help="What to do if the clone lacks versions of files: error or skip.")
+    ] = "error"
     max_bytes: Annotated[int, Option(help="Bytes of a file that are read.")] = MAX_BYTES
 
     @property
@@ -100,26 +119,46 @@ def make_trace(options: TraceOptions) -> dict[str, Any]:
 
     Raises:
         ValueError: git is missing, the repository is invalid, shallow or empty, the branch does not
-            exist, a file's content is missing in a clone that is not partial, the window has no
-            commit, ``out`` exists, or ``fragment_modulus`` or ``max_bytes`` is below 1.
+            exist, the clone lacks versions and ``missing`` is ``error``, the window has no commit,
+            ``out`` exists, ``fragment_modulus`` is below 0, or ``max_bytes`` is below 1.
         OSError: the folder cannot be written.
     """
     path, modulus = options.path, options.fragment_modulus
-    whole("fragment_modulus", modulus, 1)
+    whole("fragment_modulus", modulus, 0, 2**32)
+    one_of("missing", options.missing, ("error", "skip"))
     whole("max_bytes", options.max_bytes, 1)
     start = options.first_day
     check_target(options.out, options.force)
     include, exclude = options.include or [], options.exclude or []
     repository = open_repository(path, options.subdir or [], include, exclude, options.branch)
     window = choose_window(main_line(repository), start, options.days)
-    history = read_history(repository, window, modulus, options.max_bytes)
+    missing = missing_versions(repository, window)
+    if missing and options.missing == "error":
+        raise ValueError(_missing_text(path, missing))
+    history = read_history(repository, window, modulus, options.max_bytes, missing)
     if not history.num_fragments:
         text = f"{path} must have files in the {window.days:g} days from {window.start}, got none"
         raise ValueError(text)
     contents = tables(history)
     meta = _metadata(options, repository, window, history, contents)
+    if options.missing == "skip":
+        meta["missing_versions"] = len(missing)
     write_trace(options.out, contents, meta)
     return meta
+
+
+def _missing_text(path: Path, missing: Missing) -> str:
+    """Return an error about missing versions, with the first paths and a commit of each."""
+    commits: dict[str, str] = {}
+    for name, commit in missing.values():
+        commits.setdefault(name, commit)
+    named = [f"{name!r} in commit {commits[name][:7]}" for name in list(commits)[:MAX_NAMES]]
+    more = f" and {len(commits) - MAX_NAMES} more" if len(commits) > MAX_NAMES else ""
+    return (
+        f"{path} lacks {counted(len(missing), 'version')} of {counted(len(commits), 'file')}: "
+        f"{', '.join(named)}{more}; skip these versions with --missing skip, or leave the files "
+        "out with --exclude"
+    )
 
 
 def _metadata(
@@ -151,7 +190,6 @@ def _metadata(
         "exclude": options.exclude or None,
         "branch": None if options.branch == HEAD else options.branch,
         "max_bytes": None if options.max_bytes == MAX_BYTES else options.max_bytes,
-        "missing_versions": len(history.missing) if repository.partial else None,
     }
     return meta | {name: value for name, value in only_if_set.items() if value is not None}
 
@@ -162,9 +200,9 @@ def main(options: TraceOptions) -> None:
         meta = make_trace(options)
     if options.branch == HEAD and (better := _larger_branch(options.path)):
         typer.echo(f"warning: {better}", err=True)
-    if meta.get("missing_versions"):
-        typer.echo(f"warning: {meta['missing_versions']} versions of files are missing", err=True)
-    if not meta["rows"]["fragments"]:
+    if missing := meta.get("missing_versions"):
+        typer.echo(MISSING.format(counted(missing, "version")), err=True)
+    if meta["rows"].get("fragments") == 0:
         typer.echo(NO_FRAGMENTS.format(options.fragment_modulus), err=True)
     rows = ", ".join(f"{count} {table}" for table, count in meta["rows"].items())
     Console().print(

@@ -63,7 +63,10 @@ LINES: list[tuple[str, ...]] = [  # whose errors name the option or its value
     ("speed", "--against", "/nowhere"),
     (*TRACE, "--start", "x"),
     *((*TRACE, "--days", value) for value in ("0", "-1", "nan", "inf", "1e300", "x")),
-    *((*TRACE, option, "0") for option in ("--fragment-modulus", "--max-bytes")),
+    *(
+        (*TRACE, *bad)
+        for bad in (("--fragment-modulus", "-1"), ("--max-bytes", "0"), ("--missing", "x"))
+    ),
 ]
 SAID: list[tuple[str, ...]] = [  # a line, and what its error says
     ("train sarsa CrawlNCIS-v0", "algorithm", "'sarsa'", "mean sac"),

@@ -1,10 +1,11 @@
 """Recorded change histories of real sites.
 
-Public modules: fragments, instance, tables, windows.
+Public modules: collection, fragments, instance, tables, windows.
 """
 
 from __future__ import annotations
 
+from crawl_envs.instances.traces.collection import sites as sites
 from crawl_envs.instances.traces.loading import SHIPPED as SHIPPED
 from crawl_envs.instances.traces.loading import find as find
 from crawl_envs.instances.traces.loading import load as load

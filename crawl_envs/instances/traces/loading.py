@@ -28,11 +28,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from crawl_envs.instances.traces.collection import RECORDED, sites
 from crawl_envs.instances.traces.fragments import read_fragments
 from crawl_envs.instances.traces.tables import ColumnKind, Table, read_table
 from crawl_envs.instances.traces.windows import Trace
@@ -67,22 +69,27 @@ META: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def shipped() -> tuple[str, ...]:
-    """Return the names of the traces that come with the package, sorted."""
+    """Return the names of the synthetic traces that come with the package, sorted."""
     return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/meta.json")))
 
 
 def find(name_or_path: str | Path) -> Path:
-    """Return the folder of a shipped trace by name, or the folder at a path.
+    """Return the folder of a shipped trace or a recorded site by name, or the folder at a path.
 
     Raises:
-        ValueError: the argument is neither.
+        ValueError: the argument is none of them.
     """
-    if str(name_or_path) in shipped():
-        return SHIPPED / str(name_or_path)
+    name = str(name_or_path)
+    if name in shipped():
+        return SHIPPED / name
+    if name in sites():
+        return RECORDED / name
     folder = file_path("trace", name_or_path)
     if not folder.is_dir():
+        near = get_close_matches(name, sites(), 3)
         raise ValueError(
-            f"trace must be a folder or one of {list(shipped())}, got {str(name_or_path)!r}"
+            f"trace must be a folder or one of {[*shipped(), *near]} or another name of "
+            f"crawl_envs.instances.traces.sites(), got {name!r}"
         )
     return folder
 

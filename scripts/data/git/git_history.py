@@ -31,9 +31,7 @@ QUIET = {
 }
 """Environment variables of git: English messages, no prompts, no downloads."""
 NUMSTAT = re.compile(rb"(\d+|-)\t(\d+|-)\t")
-UNREADABLE = re.compile(r"unable to read (?:\S+ )?([0-9a-f]{40,64})")
 HASH = re.compile(r"[0-9a-f]{40,64}")
-PROMISOR = re.compile(r"^remote\..*\.promisor=true$", re.MULTILINE)
 
 
 class Link(NamedTuple):
@@ -72,15 +70,10 @@ class Commit(NamedTuple):
 
 @dataclass(frozen=True)
 class Repository:
-    """A git repository on disk, from ``open_repository``; ``specs`` selects the files.
-
-    A ``partial`` clone may lack blobs: only renames with equal content are then found, and lines
-    are not counted.
-    """
+    """A git repository on disk, from ``open_repository``; ``specs`` selects the files."""
 
     path: Path
     head: str
-    partial: bool
     specs: tuple[str, ...]
 
     @property
@@ -88,7 +81,9 @@ class Repository:
         """Name of the repository's folder, without ``.git``."""
         return self.path.resolve().name.removesuffix(".git")
 
-    def commits(self, last: str, after: str | None = None, lines: bool = True) -> Iterator[Commit]:
+    def commits(
+        self, last: str, after: str | None = None, *, lines: bool = True, contents: bool = True
+    ) -> Iterator[Commit]:
         """Yield the commits of the main line up to ``last``, oldest first.
 
         Touched files are differences to a commit's first parent.
@@ -97,37 +92,27 @@ class Repository:
             last: hash of the last commit.
             after: hash of the commit before the first one; None starts at the first commit.
             lines: whether to count lines (slower); False leaves the counts at 0.
+            contents: whether to read contents; without them only renames with equal content are
+                detected, and lines are not counted.
 
         Raises:
-            ValueError: git fails, for example because objects are missing.
+            ValueError: git fails.
         """
         command = [
             "log", "--first-parent", "-m", "--reverse", "-z", "--raw", "--no-abbrev",
-            "-M100%" if self.partial else "-M", f"-l{RENAME_LIMIT}", "--no-relative",
+            "-M" if contents else "-M100%", f"-l{RENAME_LIMIT}", "--no-relative",
             "--no-textconv", "--no-ext-diff", "--no-color", "--no-notes", "--encoding=UTF-8",
             "--format=tformat:%x1e%H%x1f%s",
         ]  # fmt: skip
-        command += ["--numstat"] if lines and not self.partial else []
+        command += ["--numstat"] if lines and contents else []
         command += [last, *([f"^{after}"] if after else []), "--", *self.specs]
-        try:
-            with _git(self.path, command) as (_, output):
-                yield from _parse(_split(output))
-        except ValueError as error:
-            if unreadable := UNREADABLE.search(str(error)):
-                raise self.missing(unreadable[1]) from None
-            raise
+        with _git(self.path, command) as (_, output):
+            yield from _parse(_split(output))
 
-    def missing(self, blob: str) -> ValueError:
-        """Return an error about a missing blob, which names the blob's path and commit."""
-        command = ["log", "--first-parent", "-m", "--no-renames", f"--find-object={blob}"]
-        command += ["-z", "--name-only", "--format=%x1e%h", self.head]
-        first = git_output(self.path, command).split("\x1e")[-1]
-        commit, name, *_ = [part.strip("\n") for part in first.split("\0")] + ["?", "?"]
-        return ValueError(
-            f"{self.path}: the content of {name!r} in commit {commit}, blob {blob}, is missing; "
-            f"leave the file out with --exclude {name!r}, or declare a partial clone by "
-            "git config remote.origin.promisor true to skip missing versions"
-        )
+    def blobs(self) -> set[str]:
+        """Return the hashes of all objects that are present; nothing is downloaded."""
+        command = ["cat-file", "--batch-all-objects", "--unordered"]
+        return set(git_output(self.path, [*command, "--batch-check=%(objectname)"]).split())
 
 
 def open_repository(
@@ -163,9 +148,8 @@ def open_repository(
         raise ValueError(
             f"{path} must not be a shallow clone; complete it with git fetch --unshallow"
         )
-    partial = PROMISOR.search(git_output(path, ["config", "--list"])) is not None
     specs = _path_specs([subdir.strip("/") for subdir in subdirs], include, exclude)
-    return Repository(path, _head(path, branch), partial, specs)
+    return Repository(path, _head(path, branch), specs)
 
 
 def _head(path: Path, branch: str) -> str:
@@ -222,25 +206,16 @@ def main_line(repository: Repository) -> list[Link]:
 
 
 @contextmanager
-def blob_reader(repository: Repository) -> Iterator[Callable[[str, int], bytes | None]]:
-    """Yield a function that returns the first bytes of a blob, given its hash and a limit.
-
-    For a missing blob it returns None in a partial clone, and raises ValueError in others.
-    """
-    present = None
-    if repository.partial:  # asking git for a missing blob would download it
-        local = ["--batch-all-objects", "--unordered", "--batch-check=%(objectname)"]
-        present = set(git_output(repository.path, ["cat-file", *local]).split())
+def blob_reader(repository: Repository) -> Iterator[Callable[[str, int], bytes]]:
+    """Yield a function that returns the first bytes of a present blob, given hash and limit."""
     with _git(repository.path, ["cat-file", "--batch"]) as (requests, responses):
 
-        def read(blob: str, limit: int) -> bytes | None:
-            if present is not None and blob not in present:
-                return None
+        def read(blob: str, limit: int) -> bytes:
             requests.write(f"{blob}\n".encode())
             requests.flush()
             answer = responses.readline().split()
             if len(answer) != 3:
-                raise repository.missing(blob)
+                raise ValueError(f"{repository.path}: blob {blob} is missing")
             size = int(answer[2])
             content = responses.read(min(size, limit))
             for skipped in range(len(content), size, READ_BYTES):

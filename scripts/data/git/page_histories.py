@@ -64,7 +64,7 @@ class PageBook:
         self.moved = 0
         self._live: dict[str, Page] = {}
         self._dead: dict[str, Page] = {}
-        self._named: defaultdict[str, dict[Page, None]] = defaultdict(dict)
+        self._named: defaultdict[str | tuple[str, str], dict[Page, None]] = defaultdict(dict)
         self._longest = 0
 
     def start_window(self) -> None:
@@ -126,29 +126,39 @@ class PageBook:
         self._live[path] = page
         for name in _names(path):
             self._named[name][page] = None
-            self._longest = max(self._longest, len(name))
+        parts = PurePosixPath(path.casefold()).parts[-2:]
+        self._longest = max(self._longest, *map(len, parts))
         return page, event
 
     def mentioned(self, subject: str) -> list[Page]:
         """Return the living pages whose file name or stem is in ``subject`` as one or more words.
 
-        Case is ignored.
+        If several living pages share the name, ``subject`` must also contain the name of the
+        page's directory. Case is ignored.
         """
         text = subject.casefold()
         inside = {
             end for word in WORD.finditer(text) for end in range(word.start() + 1, word.end())
         }
         ends = [end for end in range(len(text) + 1) if end not in inside]
-        pages: dict[Page, None] = {}
+        phrases: dict[str, None] = {}
         for first, start in enumerate(ends):
             for end in ends[first + 1 :]:
                 if end - start > self._longest:
                     break
-                pages |= self._named.get(text[start:end], {})
+                phrases[text[start:end]] = None
+        pages: dict[Page, None] = {}
+        for name in phrases:
+            if len(named := self._named.get(name, {})) < 2:
+                pages |= named
+                continue
+            for directory in phrases:
+                pages |= self._named.get((name, directory), {})
         return list(pages)
 
 
-def _names(path: str) -> set[str]:
-    """Return the two names of a page, in lower case: the file name of its path, and the stem."""
-    name = PurePosixPath(path)
-    return {name.name.casefold(), name.stem.casefold()}
+def _names(path: str) -> set[str | tuple[str, str]]:
+    """Return a page's file name and stem in lower case, each alone and with the directory."""
+    lower = PurePosixPath(path.casefold())
+    names = {lower.name, lower.stem}
+    return {*names, *((name, lower.parent.name) for name in names)}

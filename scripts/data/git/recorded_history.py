@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from agents.progress import tracked
 from scripts.data.git.git_history import Commit, Link, Repository, blob_reader
-from scripts.data.git.page_histories import Page, PageBook
+from scripts.data.git.page_histories import RETURN_DAYS, Page, PageBook
 from scripts.data.git.versions import FragmentBook, Version, jaccard_distance, read_version
 
 DAY = 86400.0
@@ -25,6 +25,8 @@ CACHED_VERSIONS = 256
 
 VersionOf = Callable[[str], Version | None]
 """A function that returns the version of a blob, given its hash; None if it is missing."""
+Missing = dict[str, tuple[str, str]]
+"""Path and commit of each missing version, by blob."""
 
 
 class Change(NamedTuple):
@@ -70,14 +72,17 @@ class Window(NamedTuple):
 
 
 class History(NamedTuple):
-    """Pages, changes and signals of the window; ``missing``: blobs that a partial clone lacks."""
+    """Pages, changes and signals of the window.
+
+    ``num_fragments`` has all recorded pages, with None if fragments are not counted; ``fragments``
+    is None if they are not recorded.
+    """
 
     book: PageBook
     changes: list[Change]
     announcements: list[Announcement]
-    num_fragments: dict[Page, int]
-    fragments: FragmentBook
-    missing: set[str]
+    num_fragments: dict[Page, int | None]
+    fragments: FragmentBook | None
 
 
 def midnight(date: datetime.date) -> float:
@@ -132,28 +137,57 @@ def choose_window(links: list[Link], start: datetime.date | None, days: float | 
     return Window(start, days, links, times, first, stop, reordered)
 
 
+def missing_versions(repository: Repository, window: Window) -> Missing:
+    """Return the versions that a window needs and the clone lacks.
+
+    Needed are versions that exist at the window's start, all that commits touch from
+    ``RETURN_DAYS`` before it, and those that git compares to detect earlier renames.
+    """
+    present = repository.blobs()
+    absent: Missing = {}
+    needed: set[str] = set()
+    at_path: dict[str | None, str] = {}
+    commits = repository.commits(window.links[window.stop - 1].hash, contents=False)
+    for index, commit in enumerate(commits):
+        if index == window.first:
+            needed.update(at_path.values())
+        added = any(touch.old_path is None for touch in commit.touches)
+        removed = any(touch.new_path is None for touch in commit.touches)
+        is_needed = window.times[index] > -RETURN_DAYS or (added and removed)
+        for touch in commit.touches:
+            at_path.pop(touch.old_path, None)
+        for old_path, new_path, old_blob, new_blob, *_ in commit.touches:
+            for path, blob in ((old_path, old_blob), (new_path, new_blob)):
+                if path is not None and blob is not None and blob not in present:
+                    absent.setdefault(blob, (path, commit.hash))
+                    needed |= {blob} if is_needed else set()
+            if new_blob in absent:
+                at_path[new_path] = new_blob
+    return {blob: origin for blob, origin in absent.items() if blob in needed}
+
+
 def read_history(
-    repository: Repository, window: Window, fragment_modulus: int, max_bytes: int
+    repository: Repository, window: Window, fragment_modulus: int, max_bytes: int, missing: Missing
 ) -> History:
     """Return the pages, changes and signals of a window, read from the main line's commits.
 
-    Only fragments of shingles divisible by ``fragment_modulus`` are kept.
+    Only fragments of shingles divisible by ``fragment_modulus`` are kept; 0 keeps none. If versions
+    are ``missing``, only renames with equal content are detected, and lines are not counted.
 
     Raises:
-        ValueError: git fails, or an object is missing in a clone that is not partial.
+        ValueError: git fails.
     """
     book = PageBook()
-    history = History(book, [], [], {}, FragmentBook(fragment_modulus), set())
+    fragments = FragmentBook(fragment_modulus) if fragment_modulus else None
+    history = History(book, [], [], {}, fragments)
     with blob_reader(repository) as read:
 
         @lru_cache(CACHED_VERSIONS)
         def version_of(blob: str) -> Version | None:
-            content = read(blob, max_bytes)
-            if content is None:
-                history.missing.add(blob)
-            return None if content is None else read_version(content)
+            return None if blob in missing else read_version(read(blob, max_bytes))
 
-        progress, commits = tracked(range(window.stop), "commits"), _commits(repository, window)
+        progress = tracked(range(window.stop), "commits")
+        commits = _commits(repository, window, contents=not missing)
         for index, commit in zip(progress, commits, strict=True):
             link, time = window.links[index], window.times[index]
             if commit.hash != link.hash:
@@ -166,17 +200,17 @@ def read_history(
                 _enter(history, commit, time, window.authored(index), version_of)
         recorded = [page for page in book.pages if page.death is None or page.death.time >= 0.0]
         for page in tracked(recorded, "content at the start"):
-            first = version_of(page.first_blob)
-            history.num_fragments[page] = 0 if first is None else int(first.shingles.size)
+            first = version_of(page.first_blob) if fragments else None
+            history.num_fragments[page] = None if first is None else int(first.shingles.size)
     return history
 
 
-def _commits(repository: Repository, window: Window) -> Iterator[Commit]:
+def _commits(repository: Repository, window: Window, contents: bool) -> Iterator[Commit]:
     """Yield the commits up to the window's end; lines are counted only within the window."""
     before = window.links[window.first - 1].hash if window.first else None
     if before is not None:
-        yield from repository.commits(before, lines=False)
-    yield from repository.commits(window.links[window.stop - 1].hash, before)
+        yield from repository.commits(before, lines=False, contents=contents)
+    yield from repository.commits(window.links[window.stop - 1].hash, before, contents=contents)
 
 
 def _enter(
@@ -184,17 +218,18 @@ def _enter(
 ) -> None:
     """Add the changes and the signal of a commit in the window to the history."""
     events, touched = history.book.enter(commit.touches, time, authored)
+    fragments = history.fragments
     for page, old_blob, added, removed in events:
+        kind, staleness = ("creation", 1.0) if old_blob is None else ("content", None)
         old = None if old_blob is None else version_of(old_blob)
-        new, kind = version_of(page.blob), "creation" if old_blob is None else "content"
-        staleness = 1.0 if old_blob is None else None
-        if new is None or (old is None and old_blob is not None):
-            history.fragments.incomplete.add(page)
-        else:
-            history.fragments.enter(page, old, new, time)
-            if old is not None:
-                kind = "whitespace" if old.ink == new.ink else "content"
-                staleness = jaccard_distance(old, new)
+        new = version_of(page.blob) if fragments or old is not None else None
+        if old is not None and new is not None:
+            kind = "whitespace" if old.ink == new.ink else "content"
+            staleness = jaccard_distance(old, new)
+        if fragments and (new is None or (old is None and old_blob is not None)):
+            fragments.incomplete.add(page)
+        elif fragments and new is not None:
+            fragments.enter(page, old, new, time)
         history.changes.append(Change(page, time, authored, kind, added, removed, staleness))
     other_paths = [
         path

@@ -16,6 +16,7 @@ from pyarrow import parquet
 
 from scripts.data.git.page_histories import Page
 from scripts.data.git.recorded_history import Change, History
+from scripts.data.git.versions import FragmentBook
 
 DIRECTORY_PAGES = 100
 """Largest number of pages in a directory that is not split."""
@@ -34,7 +35,7 @@ COLUMNS = {
 
 
 def tables(history: History) -> Tables:
-    """Return the Arrow tables of a trace by name: pages, changes, signals, mentions, fragments."""
+    """Return the Arrow tables of a trace by name; fragments only if they are recorded."""
     # pages of the start by path, then the others by birth
     pages = sorted(
         history.num_fragments, key=lambda page: (max(page.born, 0.0), page.first_path, page.born)
@@ -64,7 +65,9 @@ def tables(history: History) -> Tables:
         "mentions": [(page, time) for time, page in mentions],
     }
     written = {name: _table(COLUMNS[name], rows[name]) for name in COLUMNS}
-    return written | {"fragments": _fragment_table(history, pages)}
+    if history.fragments:
+        written["fragments"] = _fragment_table(history.fragments, history, pages)
+    return written
 
 
 def _table(columns: str, rows: list[tuple[Any, ...]]) -> Any:
@@ -77,18 +80,18 @@ def _table(columns: str, rows: list[tuple[Any, ...]]) -> Any:
     return pa.table(arrays, names=list(names))
 
 
-def _fragment_table(history: History, pages: list[Page]) -> Any:
+def _fragment_table(fragments: FragmentBook, history: History, pages: list[Page]) -> Any:
     """Return the fragments of pages with ENOUGH_CHANGES, sorted by page, birth and fragment."""
     changes = Counter(change.page for change in history.changes if change.kind != "creation")
     numbers = [
         row
         for row, page in enumerate(pages)
-        if changes[page] >= ENOUGH_CHANGES and page not in history.fragments.incomplete
+        if changes[page] >= ENOUGH_CHANGES and page not in fragments.incomplete
     ]
     parts = [(np.empty(0, np.int32), np.empty(0, np.uint32), np.empty(0), np.empty(0))]
     for row in numbers:
         death = pages[row].death
-        spells = history.fragments.spells(pages[row], death.time if death else np.inf)
+        spells = fragments.spells(pages[row], death.time if death else np.inf)
         parts.append((np.full(spells.fragment.size, row, np.int32), *spells))
     page, fragment, birth, death_time = map(np.concatenate, zip(*parts, strict=True))
     return pa.table(

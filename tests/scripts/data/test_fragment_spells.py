@@ -171,9 +171,12 @@ def test_the_command_takes_a_modulus(scratch: Scratch, tmp_path: Path) -> None:
     arguments = [str(scratch.folder), "--out", str(tmp_path / "trace"), "--start", "2024-01-01"]
     result = done(run(app, *arguments, "--fragment-modulus", "1"))
     assert "5 fragments" in result.stdout
-    bad = CliRunner().invoke(app, [*arguments, "--force", "--fragment-modulus", "0"])
+    bad = CliRunner().invoke(app, [*arguments, "--force", "--fragment-modulus", "-1"])
     assert bad.exit_code == 2
-    assert bad.stderr.strip() == "error: fragment_modulus must be an integer >= 1, got 0"
+    assert (
+        bad.stderr.strip()
+        == "error: fragment_modulus must be an integer in [0, 4294967296], got -1"
+    )
     other = TraceOptions(path=scratch.folder, out=tmp_path / "other", start=START)
     made = make_trace(other)
     assert made["fragment_modulus"] == 8

@@ -53,6 +53,39 @@ def test_which_pages_a_subject_names(subject: str, named: set[str]) -> None:
     assert {Path(page.path).stem for page in book.mentioned(subject)} == named
 
 
+@pytest.mark.parametrize(
+    ("subject", "named"),
+    [
+        ("Fix index", set()),
+        ("Update index.md", set()),
+        ("Fix the index of Guide", {"guide/index.md"}),
+        ("guide/index.md: typo", {"guide/index.md"}),
+        ("Fix the guides' index", set()),
+        ("Fix the two words index", {"en/two words/index.md"}),
+        ("en: index", set()),
+        ("Api and guide: index", {"api/index.rst", "guide/index.md"}),
+        ("api index.rst", {"api/index.rst"}),
+        ("index.rst", {"api/index.rst"}),
+        ("Fix setup", {"guide/setup.md"}),
+    ],
+)
+def test_a_name_that_pages_share_needs_the_directory(subject: str, named: set[str]) -> None:
+    book = PageBook()
+    paths = ["index.md", "guide/index.md", "api/index.rst", "en/two words/index.md"]
+    paths.append("guide/setup.md")
+    book.enter([Touch(None, path, None, "0" * 40, 1, 0) for path in paths], 0.0, 0.0)
+    assert {page.path for page in book.mentioned(subject)} == named
+
+
+def test_a_name_is_shared_by_living_pages_alone() -> None:
+    book = PageBook()
+    paths = ["a/index.md", "b/index.md"]
+    book.enter([Touch(None, path, None, "0" * 40, 1, 0) for path in paths], 0.0, 0.0)
+    assert book.mentioned("Fix index.md") == []
+    book.enter([Touch(paths[0], None, "0" * 40, None, 0, 1)], 1.0, 1.0)
+    assert [page.path for page in book.mentioned("Fix index.md")] == ["b/index.md"]
+
+
 def test_the_dead_and_the_renamed_are_not_named() -> None:
     book = PageBook()
     book.enter([Touch(None, f"{n}.md", None, n * 40, 1, 0) for n in "abc"], 0.0, 0.0)

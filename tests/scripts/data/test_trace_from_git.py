@@ -412,23 +412,97 @@ def test_missing_objects_are_an_error(scratch: Scratch, tmp_path: Path) -> None:
     blob = scratch.git("rev-parse", "HEAD:a.md").strip()
     (scratch.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     first = scratch.git("rev-parse", "--short", "HEAD~1").strip()
-    missing = f"the content of 'a.md' in commit {first}, blob {blob}, is missing"
+    missing = f"lacks 1 version of 1 file: 'a.md' in commit {first};"
     refused(run(app, scratch.folder, out=tmp_path / "trace"), missing)
     done(run(app, scratch.folder, "--exclude", "a.md", out=tmp_path / "b"))
-    scratch.git("config", "remote.origin.promisor", "true")
-    result = done(run(app, scratch.folder, out=tmp_path / "partial"))
-    assert "warning: 1 versions of files are missing" in result.stderr
+    result = done(run(app, scratch.folder, "--missing", "skip", out=tmp_path / "partial"))
+    assert "warning: 1 version of files missing and skipped" in result.stderr
+
+
+def delete_version(scratch: Scratch, name: str) -> None:
+    """Delete the loose object of a version, such as ``HEAD:a.md``."""
+    blob = scratch.git("rev-parse", name).strip()
+    (scratch.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+
+
+def test_one_error_names_all_files_with_missing_versions(scratch: Scratch, tmp_path: Path) -> None:
+    names = [f"docs/{row:02}.md" for row in range(12)]
+    for day in (0.5, 1.5):
+        scratch.commit(day, {name: prose(f"{name}{day}") for name in names} | {"b.md": f"{day}"})
+    for name in names:
+        delete_version(scratch, f"HEAD~1:{name}")
+    delete_version(scratch, f"HEAD:{names[0]}")
+    result = run(app, scratch.folder, "--missing", "error", out=tmp_path / "trace")
+    refused(result, "lacks 13 versions of 12 files: ")
+    first = scratch.git("rev-parse", "HEAD~1").strip()[:7]
+    for row, name in enumerate(names):
+        assert (f"'{name}' in commit {first}" in result.stderr) == (row < 10)
+    assert "and 2 more; skip these versions with --missing skip" in result.stderr
+    done(run(app, scratch.folder, "--missing", "skip", out=tmp_path / "trace"))
+    meta = json.loads((tmp_path / "trace" / "meta.json").read_text())
+    assert meta["missing_versions"] == 13
+    rows = pq.read_table(tmp_path / "trace" / "changes.parquet").to_pylist()
+    assert [row["kind"] for row in rows].count("content") == 13
+    assert [row["staleness"] for row in rows[13:]] == [1.0, *[None] * 12]
+    refused(run(app, scratch.folder, "--missing", "no", out=tmp_path / "b"), "missing must be")
+
+
+def test_only_versions_that_the_window_needs_can_be_missing(
+    scratch: Scratch, tmp_path: Path
+) -> None:
+    scratch.commit(0.5, {"a.md": prose("a"), "b.md": prose("b"), "back.md": prose("back")})
+    scratch.commit(1.5, {"a.md": prose("a1"), "b.md": prose("b1")})
+    scratch.commit(90.5, {"a.md": prose("a2"), "back.md": None})
+    scratch.commit(100.5, {"a.md": prose("a3"), "back.md": prose("back2")})
+    delete_version(scratch, "HEAD~3:a.md")  # replaced long before the window
+    words = ["--start", "2024-04-05", "--missing", "skip"]  # day 95
+    done(run(app, scratch.folder, *words, out=tmp_path / "a"))
+    meta = json.loads((tmp_path / "a" / "meta.json").read_text())
+    assert (meta["missing_versions"], meta["returned"]) == (0, 1)
+    delete_version(scratch, "HEAD~2:b.md")  # there at the start, never touched again
+    delete_version(
+        scratch, "HEAD~3:back.md"
+    )  # removed shortly before the window, and returns in it
+    refused(run(app, scratch.folder, *words[:2], out=tmp_path / "b"), "lacks 2 versions of 2 files")
+    done(run(app, scratch.folder, *words, out=tmp_path / "b"))
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 100])
+def test_a_trace_without_fragments_has_the_other_tables(
+    scratch: Scratch, tmp_path: Path, limit: int
+) -> None:
+    edited(scratch)
+    scratch.commit(
+        6.0, {"docs/a.md": None, "large.md": prose("large", 500).replace(" of ", "  of ")}
+    )
+    whole = made(scratch, max_bytes=limit)
+    words = ["--start", START, "--fragment-modulus", 0, "--max-bytes", limit]
+    result = done(run(app, scratch.folder, *words, out=tmp_path / "none"))
+    assert "warning" not in result.stderr
+    assert "fragments.parquet" not in files_in(tmp_path / "none")
+    assert traces.load(tmp_path / "none").fragments is None
+    for name in TABLES:
+        table = pq.read_table(tmp_path / "none" / f"{name}.parquet").to_pylist()
+        if name == "pages":
+            assert {row.pop("n_fragments") for row in table} == {None}
+            for row in whole[name]:
+                del row["n_fragments"]
+        assert table == whole[name]
 
 
 def test_a_missing_version_that_a_rename_is_compared_with(scratch: Scratch, tmp_path: Path) -> None:
     """Git reads both files of a possible rename, also when it looks for the missing version."""
     scratch.commit(0.5, {"a.md": prose("a")})
-    blob, first = (scratch.git("rev-parse", name).strip() for name in ("HEAD:a.md", "HEAD"))
+    first = scratch.git("rev-parse", "HEAD").strip()
     (scratch.folder / "a.md").unlink()
     scratch.commit(1.5, {"b.md": prose("a") + "and more\n"})
-    (scratch.folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
-    missing = f"the content of 'a.md' in commit {first[:7]}, blob {blob}, is missing"
-    refused(run(app, scratch.folder, out=tmp_path / "trace"), missing)
+    scratch.commit(90.5, {"b.md": prose("b")})
+    delete_version(scratch, "HEAD~2:a.md")
+    missing = f"lacks 1 version of 1 file: 'a.md' in commit {first[:7]};"
+    for words in ((), ("--start", "2024-03-25")):
+        refused(run(app, scratch.folder, *words, out=tmp_path / "trace"), missing)
+    words = ("--start", "2024-03-25", "--missing", "skip")
+    done(run(app, scratch.folder, *words, out=tmp_path / "trace"))
 
 
 def test_a_branch_is_chosen_and_a_larger_one_named(scratch: Scratch, tmp_path: Path) -> None:
@@ -517,15 +591,19 @@ def test_a_shallow_clone_is_refused(scratch: Scratch, tmp_path: Path) -> None:
     refused(result, "must not be a shallow clone; complete it with git fetch --unshallow")
 
 
-def test_a_partial_clone_goes_on_and_counts(scratch: Scratch, tmp_path: Path) -> None:
+def test_missing_versions_of_a_partial_clone_are_skipped_and_counted(
+    scratch: Scratch, tmp_path: Path
+) -> None:
     edited(scratch)
     scratch.git("config", "uploadpack.allowFilter", "true")
     place = tmp_path / "partial"
     scratch.git("clone", "--quiet", "--filter=blob:none", scratch.folder.as_uri(), str(place))
     whole = made(scratch)
     out = tmp_path / "of-partial"
-    result = done(run(app, place, "--start", "2024-01-01", "--fragment-modulus", 1, out=out))
-    assert "warning: 9 versions of files are missing" in result.stderr
+    refused(run(app, place, "--start", "2024-01-01", out=out), "lacks 9 versions of 3 files")
+    words = ["--start", "2024-01-01", "--fragment-modulus", 1, "--missing", "skip"]
+    result = done(run(app, place, *words, out=out))
+    assert "warning: 9 versions of files missing and skipped" in result.stderr
     assert json.loads((out / "meta.json").read_text())["missing_versions"] == 9
     traces.load(out)
     changes = pq.read_table(out / "changes.parquet").to_pylist()
