@@ -27,7 +27,7 @@ def site_means(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:
         and the ends ``low`` and ``high`` of its 95% interval over sites.
     """
     table = pd.DataFrame(rows, columns=list(Row._fields))
-    means: list[tuple[object, ...]] = []
+    means = []
     for task in tasks:
         part = table[(table.setting == task.name) & (table.metric == task.metric)]
         entries = [

@@ -469,7 +469,7 @@ def test_the_reasons_are_of_the_committed_leaderboard() -> None:
 
 def test_committed_rows_are_those_of_any_checkout() -> None:
     """Rows of another checkout are taken: what they were played by does not name its folder."""
-    tasks_of = tasks.SUITES["crawl-v1"]
+    tasks_of = leaderboard.SUITES["crawl-v1"]
     rows = RESULTS / "crawl-v1" / "rows.parquet"
     settings = [setting_of(tasks_of[0], entrants([]))]
     assert str(RESULTS.parent) not in json.dumps(settings[0].described())
