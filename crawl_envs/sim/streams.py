@@ -2,6 +2,8 @@
 
 A seed has three roots: one for the instance, one for the tape, one for the random choices of
 policies. The k-th episode since the seed draws from (root, k), independently of earlier episodes.
+The seeds of training and of tests have roots of their own, even and odd ones, so that no root of
+one is a root of the other.
 Kernels use xoshiro256++ (Blackman and Vigna, 2021). Its state is a tuple of four words that every
 draw takes and returns, so that it stays in registers; between draws of blocks it is stored in an
 array. Initial states come from splitmix64 (Steele, Lea and Flood, 2014), as its authors advise.
@@ -9,7 +11,7 @@ array. Initial states come from splitmix64 (Steele, Lea and Flood, 2014), as its
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,8 @@ from crawl_envs.compiled.compiling import compiled, inlined
 
 UintArray: TypeAlias = NDArray[np.uint64]
 Stream: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
+PageSets: TypeAlias = Literal["any", "train", "test"]
+"""Names of the streams of seeds: of the general one, and of those of training and of tests."""
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -33,10 +37,15 @@ class Roots(NamedTuple):
     rng: int
 
 
-def roots(seed: int) -> Roots:
-    """Return the roots of the three random streams of an integer ``seed`` >= 0."""
-    words = np.random.SeedSequence(seed).generate_state(3, np.uint64)
-    return Roots(*(int(word) for word in words))
+def roots(seed: int, pages: PageSets = "any") -> Roots:
+    """Return the roots of the three random streams of an integer ``seed`` >= 0.
+
+    Those of ``train`` are even, and those of ``test`` odd, for instances, events and choices.
+    """
+    number = get_args(PageSets).index(pages)
+    sequence = np.random.SeedSequence(seed, spawn_key=(number,) if number else ())
+    words = [int(word) for word in sequence.generate_state(3, np.uint64)]
+    return Roots(*(word - word % 2 + number - 1 if number else word for word in words))
 
 
 def generator(root: int, episode: int) -> np.random.Generator:

@@ -10,7 +10,7 @@ from gymnasium.error import ResetNeeded
 
 from crawl_envs.sim.clock import budget_until, clock_rows, crawls_between, slots_until
 from crawl_envs.sim.state import BY_WAITING
-from crawl_envs.sim.streams import Roots, generator, roots
+from crawl_envs.sim.streams import PageSets, Roots, generator, roots
 from crawl_envs.sim.world import World
 from crawl_envs.types import BoolArray, Instance, IntArray, Ledger
 from crawl_envs.types.arguments import whole
@@ -51,6 +51,7 @@ class Episodes:
         generator: generator of the instance of a lane at every seeded reset.
         horizon: length of an episode, > 0.
         resample: draw a new instance at every reset, not only at seeded ones.
+        pages: stream of the seeds, ``any``, ``train`` or ``test``.
 
     Attributes:
         episodes: unique number of each lane's episode, (N,) int64; 0 before the first.
@@ -66,10 +67,15 @@ class Episodes:
     )
 
     def __init__(
-        self, world: World, generator: InstanceGenerator, horizon: float, resample: bool
+        self,
+        world: World,
+        generator: InstanceGenerator,
+        horizon: float,
+        resample: bool,
+        pages: PageSets = "any",
     ) -> None:
         self.world, self._generator = world, generator
-        self.horizon, self.resample = horizon, resample
+        self.horizon, self.resample, self.pages = horizon, resample, pages
         self.most_steps: int | None = None
         self.num_lanes, self.num_pages = world.num_lanes, world.num_pages
         self.num_sources = world.num_sources
@@ -194,7 +200,7 @@ class Episodes:
         if seed is None and lane_roots is not None:
             episode = int(self.world.state.lanes[lane]["episode"]) + 1
         else:
-            lane_roots, pinned = roots(seed or 0), False
+            lane_roots, pinned = roots(seed or 0, self.pages), False
         if instance is not None:
             pinned = True
         elif not pinned and (seed is not None or self.resample):

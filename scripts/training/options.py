@@ -198,6 +198,9 @@ class GeneralistOptions(OutOptions):
     """
 
     seed: Annotated[int, Option(help="Seed of the training.")] = 0
+    pages: Annotated[
+        str, Option(help="Stream of page sets: train, or any as the shipped agent was trained.")
+    ] = "train"
 
 
 @dataclass(frozen=True, kw_only=True)
