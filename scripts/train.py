@@ -6,8 +6,8 @@ python -m scripts.train ppo CrawlNCIS-v0. A class in the form of Stable-Baseline
 module: my_module:MyPPO. "index --log" and "generalist" take no environment.
 
 Each episode of a training draws new pages, from the page sets of training (``pages="train"``);
-comparisons play others. --env-arg resample=false keeps the pages of each lane, and --env-arg
-pages=any (index: --set pages=any) trains as earlier versions did.
+comparisons play others. --set pages=any trains as the shipped agents were trained, and --env-arg
+resample=false keeps the pages of each lane.
 
 --seeds N trains N runs in parallel, in the folders seed-0, seed-1, ...; the learning curve and the
 reward of the agent are means over the runs, with intervals. The seeds of runs are 1000 apart, since

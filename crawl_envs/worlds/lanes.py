@@ -89,7 +89,6 @@ class Lanes(Episodes):
     Attributes:
         world: the world that holds the arrays of the lanes.
         features: names of the columns of an observation.
-        reported: names of the info of a step besides the reward, with rows of outcomes.
         finished: records of the lanes, (N,), at the end of their previous episode.
 
     Raises:
@@ -160,10 +159,10 @@ class Lanes(Episodes):
             **{"at_random": self.budget is not None, **layout},
         )
         super().__init__(world, generator, horizon, resample, pages)
-        self.reported = self._entries()
         self._buffers, self.finished = Buffers(), np.zeros_like(world.state.lanes)
 
-    def _entries(self) -> Reported:
+    @property
+    def reported(self) -> Reported:
         """Return the names of a step's info besides the reward, each with its row of outcomes."""
         if self.budget is not None:
             return (("crawls", CRAWLS), ("denied", DENIED), ("declared", DECLARED))
