@@ -5,9 +5,8 @@ algorithms of Stable-Baselines3, "clone" and "index" train in an environment:
 python -m scripts.train ppo CrawlNCIS-v0. A class in the form of Stable-Baselines3 is named by its
 module: my_module:MyPPO. "index --log" and "generalist" take no environment.
 
-Each episode of a training draws new pages, from the page sets of training (``pages="train"``);
-comparisons play others. --set pages=any trains as the shipped agents were trained, and --env-arg
-resample=false keeps the pages of each lane.
+Each episode of a training draws new pages, of the stream ``train``; comparisons play others. The
+shipped agents were trained with --set pages=any; --env-arg resample=false keeps a lane's pages.
 
 --seeds N trains N runs in parallel, in the folders seed-0, seed-1, ...; the learning curve and the
 reward of the agent are means over the runs, with intervals. The seeds of runs are 1000 apart, since

@@ -126,8 +126,7 @@ class TrainArguments(RunArguments):
     lanes: int = 64
     """Lanes that step together, >= 1."""
     pages: PageSets = "any"
-    """Stream of page sets in training, unless ``env_args`` names one: ``any``, ``train`` or
-    ``test``. Comparisons draw from that of ``env_args``, by default ``any``."""
+    """Stream of page sets in training, unless ``env_args`` names one, as for comparisons."""
     seed: int = 0
     """Seed of the network and the lanes, in [0, 2**31); lane i has the seed ``seed + i``."""
     belief: bool = False

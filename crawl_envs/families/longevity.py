@@ -272,12 +272,8 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
             "importance": importance,
             "parameters": parameters,
         }
-        of_drawn = {
-            "num_pages": num_pages,
-            "bandwidth_steps": bandwidth_steps,
-            "horizon": horizon,
-            "pages": pages,
-        }
+        sizes = {"num_pages": num_pages, "bandwidth_steps": bandwidth_steps, "horizon": horizon}
+        of_drawn = {**sizes, "pages": pages}
         generator, playing = _generator(
             instance, signals, bandwidth, cost_spread, of_traces, of_drawn
         )

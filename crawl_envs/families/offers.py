@@ -157,9 +157,8 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     - ``reveal`` ("history"): importance is the mean number of clicks per day in the 30 days before
       the start; with ``"importance"`` it is the expected clicks per day 30 days before the start,
       and ``"parameters"`` also shows the change rates at that time.
-    - ``resample`` (False): draw a new market in every episode, not only at seeded resets.
-    - ``pages`` ("any"): ``train`` and ``test`` draw markets and their hidden laws from two streams
-      of seeds, as in ``CrawlNCIS-v0``. Both have the merchants, categories and brands of ``world``.
+    - ``resample`` (False), ``pages`` ("any"): as in ``CrawlNCIS-v0``, for markets and their hidden
+      laws. Both streams have the merchants, categories and brands of ``world``.
     - ``render_mode`` (None): ``ansi``, ``rgb_array`` or ``human``, a window.
 
     ## Version History

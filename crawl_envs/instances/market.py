@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crawl_envs.instances.laws import Law
-from crawl_envs.sim.streams import PageSets, generator, roots
+from crawl_envs.sim.streams import generator, roots
 from crawl_envs.types import FloatArray
-from crawl_envs.types.arguments import one_of, real, whole
+from crawl_envs.types.arguments import real, whole
 from crawl_envs.types.offer_features import IdArray, OfferMetadata
 from crawl_envs.worlds.offers.law import (
     GONE,
@@ -383,19 +383,13 @@ MARKET = Law(
 
 
 def market(
-    num_offers: int,
-    *,
-    seed: int = 0,
-    pages: PageSets = "any",
-    bandwidth: float | None = None,
-    **arguments: Any,
+    num_offers: int, *, seed: int = 0, bandwidth: float | None = None, **arguments: Any
 ) -> Market:
     """Draw the market that ``CrawlOffers-v1`` draws on ``reset(seed=seed)``.
 
     Args:
         num_offers: number of offers, m.
         seed: an integer >= 0.
-        pages: stream of the seed, as of the environment: ``any``, ``train`` or ``test``.
         bandwidth: crawls per day; None is 0.1 per offer.
         **arguments: first_day, world and shape of :func:`draw_market`.
 
@@ -404,7 +398,6 @@ def market(
     """
     whole("num_offers", num_offers, 1)
     draw = MARKET.generator("market", num_offers, bandwidth, **arguments)
-    root = roots(whole("seed", seed, 0), one_of("pages", pages, PageSets)).instance
-    drawn = draw(generator(root, 0))
+    drawn = draw(generator(roots(whole("seed", seed, 0)).instance, 0))
     assert isinstance(drawn, Market)
     return drawn

@@ -2,8 +2,6 @@
 
 A seed has three roots: one for the instance, one for the tape, one for the random choices of
 policies. The k-th episode since the seed draws from (root, k), independently of earlier episodes.
-The seeds of training and of tests have roots of their own, even and odd ones, so that no root of
-one is a root of the other.
 Kernels use xoshiro256++ (Blackman and Vigna, 2021). Its state is a tuple of four words that every
 draw takes and returns, so that it stays in registers; between draws of blocks it is stored in an
 array. Initial states come from splitmix64 (Steele, Lea and Flood, 2014), as its authors advise.
@@ -40,7 +38,7 @@ class Roots(NamedTuple):
 def roots(seed: int, pages: PageSets = "any") -> Roots:
     """Return the roots of the three random streams of an integer ``seed`` >= 0.
 
-    Those of ``train`` are even, and those of ``test`` odd, for instances, events and choices.
+    Those of ``train`` are even, those of ``test`` odd, so that no seeds have a root in common.
     """
     number = get_args(PageSets).index(pages)
     sequence = np.random.SeedSequence(seed, spawn_key=(number,) if number else ())

@@ -51,7 +51,6 @@ class Episodes:
         generator: generator of the instance of a lane at every seeded reset.
         horizon: length of an episode, > 0.
         resample: draw a new instance at every reset, not only at seeded ones.
-        pages: stream of the seeds, ``any``, ``train`` or ``test``.
 
     Attributes:
         episodes: unique number of each lane's episode, (N,) int64; 0 before the first.
@@ -66,16 +65,14 @@ class Episodes:
         *("episodes", "ended", "any_ended", "steps_left"),
     )
 
+    pages: PageSets = "any"
+    """Stream of the seeds of the lanes."""
+
     def __init__(
-        self,
-        world: World,
-        generator: InstanceGenerator,
-        horizon: float,
-        resample: bool,
-        pages: PageSets = "any",
+        self, world: World, generator: InstanceGenerator, horizon: float, resample: bool
     ) -> None:
         self.world, self._generator = world, generator
-        self.horizon, self.resample, self.pages = horizon, resample, pages
+        self.horizon, self.resample = horizon, resample
         self.most_steps: int | None = None
         self.num_lanes, self.num_pages = world.num_lanes, world.num_pages
         self.num_sources = world.num_sources

@@ -138,7 +138,7 @@ class Lanes(Episodes):
             limits = overspend, bucket, self.costs
             self.budget = RateBudget(num_lanes, num_pages, epoch, reveal, *limits)
         one_of("observation", observation, ObservationForm)
-        one_of("pages", pages, PageSets)
+        self.pages = one_of("pages", pages, PageSets)
         self.observation_form = observation
         self.features = self._columns(show_complete)
         world = World(
@@ -158,7 +158,7 @@ class Lanes(Episodes):
             costs=self.costs,
             **{"at_random": self.budget is not None, **layout},
         )
-        super().__init__(world, generator, horizon, resample, pages)
+        super().__init__(world, generator, horizon, resample)
         self._buffers, self.finished = Buffers(), np.zeros_like(world.state.lanes)
 
     @property

@@ -1,8 +1,7 @@
 """Rules of crawlers in use that keep pages in queues: by lag, as Software Heritage, and by tiers.
 
-Source of the first: ``swh/scheduler/backend.py`` (``grab_next_visits``),
-``swh/scheduler/journal_client.py`` and ``swh/scheduler/celery_backend/recurrent_visits.py`` of
-https://github.com/SoftwareHeritage/swh-scheduler, commit a1b97f03 of July 2026.
+Source of the first: ``backend.py`` (``grab_next_visits``), ``journal_client.py`` and
+``recurrent_visits.py`` of https://github.com/SoftwareHeritage/swh-scheduler, commit a1b97f03.
 """
 
 from __future__ import annotations
@@ -16,11 +15,8 @@ from crawl_envs.types.arguments import check_domain, floats, quantity, whole
 from policies.base.policy import Pages, Policy
 from policies.base.registry import registered
 
-HOURS_PER_DAY = 24.0
-FIRST_OFFSET = 4
-"""Default of ``next_position_offset`` of an origin."""
 STRIDES = np.array([1, 1, 2, 2, 2, *(4**n for n in range(1, 7))])
-"""Steps in the queue, in days, by ``next_position_offset``."""
+"""Steps in the queue, in days, by ``next_position_offset``, which starts at 4."""
 
 
 def lowest(keys: FloatArray, mask: BoolArray, count: int) -> IntArray:
@@ -35,24 +31,21 @@ def lowest(keys: FloatArray, mask: BoolArray, count: int) -> IntArray:
 class SoftwareHeritageLag(Policy):
     """Software Heritage's scheduler of recurrent visits, by lag.
 
-    The last update of a page is the time of its newest signal. Slots are shared by two of the
-    scheduler's policies. ``already_visited_order_by_lag`` takes the page whose last update is
-    longest after its last crawl. ``origins_without_last_update`` takes pages that never had a
-    signal, in order of a position in a queue. A crawl moves its page back by 1 to 4,096 days: a
-    change lowers the exponent by two, no change raises it by one. A page crawled within the
-    cooldown is left out. If one policy has no page, the other takes the slot.
+    Its policies share the slots. ``already_visited_order_by_lag`` takes the page whose last update,
+    here its newest signal, is longest after its last crawl. ``origins_without_last_update`` takes
+    pages that never had a signal from a queue, in which crawls move them back by 1 to 4,096 days:
+    a change lowers the exponent by two, no change raises it by one. Pages crawled within the
+    cooldown are left out. If one policy has no page, the other takes the slot.
 
-    Three details differ. Pages never visited, which have 40% of the slots, do not exist here, since
-    all pages start with a copy. Steps in the queue are not randomised by 10%. Slots that would stay
-    unused go to ``oldest_scheduled_first``, another policy of the scheduler. The rule ignores
-    importance and costs of crawls.
+    Three details differ. Pages never visited, with 40% of the slots, do not exist here, since all
+    start with a copy. Steps in the queue are not randomised by 10%. Slots that would stay unused go
+    to ``oldest_scheduled_first``. The rule ignores importance and costs of crawls.
 
     Args:
-        lag_weight: weight of ``already_visited_order_by_lag``, an integer >= 0; 40 by default, and
-            49 for origins of version control systems.
-        queue_weight: weight of ``origins_without_last_update``; 20 by default, and 2 for those.
-        absolute_cooldown: least time between crawls of a page, in hours, >= 0.
-        day: a day in the instance's unit of time, > 0.
+        lag_weight: weight of ``already_visited_order_by_lag``, an integer >= 0; 49 for origins of
+            version control systems.
+        queue_weight: weight of ``origins_without_last_update``; 2 for those.
+        cooldown: ``absolute_cooldown``, >= 0; 12 hours where a day is the unit of time.
     """
 
     acts = ("page", "scores")
@@ -60,26 +53,17 @@ class SoftwareHeritageLag(Policy):
     uses_signals = True
 
     def __init__(
-        self,
-        *,
-        lag_weight: int = 40,
-        queue_weight: int = 20,
-        absolute_cooldown: float = 12.0,
-        day: float = 1.0,
+        self, *, lag_weight: int = 40, queue_weight: int = 20, cooldown: float = 0.5
     ) -> None:
         self.lag_weight = whole("lag_weight", lag_weight, 0)
-        self.weight = self.lag_weight + whole("queue_weight", queue_weight, 0)
-        if self.weight == 0:
-            raise ValueError("queue_weight must be > 0 if lag_weight is 0, got 0")
-        hours = quantity("absolute_cooldown", absolute_cooldown, least=0.0)
-        self.cooldown = hours / HOURS_PER_DAY * quantity("day", day, above=0.0)
+        self.weight = lag_weight + whole("queue_weight", queue_weight, int(lag_weight == 0))
+        self.cooldown = quantity("cooldown", cooldown, least=0.0)
 
     def start(self, pages: Pages) -> None:
         """Begin with all pages crawled, and no positions in the queue."""
-        tracker = pages.tracker()
-        num_pages = tracker.elapsed.size
+        num_pages = (tracker := pages.tracker()).elapsed.size
         self.last_update = np.full(num_pages, -np.inf)
-        self.position, self.offset = np.zeros(num_pages), np.full(num_pages, FIRST_OFFSET)
+        self.position, self.offset = np.zeros(num_pages), np.full(num_pages, 4)
         self.front, self.crawls = 0.0, 0
         self.update(pages.last_log(), tracker)
         self.follow(tracker)
@@ -87,7 +71,7 @@ class SoftwareHeritageLag(Policy):
     def follow(self, tracker: Tracker) -> None:
         """Date signals of unknown times at the present."""
         older = self.last_update < tracker.time - tracker.elapsed
-        self.last_update[older & (_signals(tracker) > 0)] = tracker.time
+        self.last_update[older & np.atleast_2d(tracker.signals).any(axis=0)] = tracker.time
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Move crawled pages back in the queue, and note the times of signals."""
@@ -105,8 +89,8 @@ class SoftwareHeritageLag(Policy):
         self.check_pages(tracker, self.position.size)
         count, elapsed, last_update = self.num_chosen(tracker), tracker.elapsed, self.last_update
         rested = tracker.alive & (elapsed >= self.cooldown)
-        lag = last_update - (tracker.time - elapsed)
-        by_lag = lowest(-lag, rested & (_signals(tracker) > 0), count).tolist()
+        signalled = rested & np.atleast_2d(tracker.signals).any(axis=0)
+        by_lag = lowest(-elapsed - last_update, signalled, count).tolist()
         queue = lowest(self.position, rested & (last_update == -np.inf), count).tolist()
         pages: list[int] = []
         for slot in range(self.crawls, self.crawls + count):
@@ -117,11 +101,6 @@ class SoftwareHeritageLag(Policy):
         rest[pages] = False
         pages += lowest(-elapsed, rest, count - len(pages)).tolist()
         return np.array(pages or [0], np.int64)
-
-
-def _signals(tracker: Tracker) -> IntArray:
-    """Return the number of signals of all sources since the last crawl of each page, (m,)."""
-    return tracker.signals if tracker.signals.ndim == 1 else tracker.signals.sum(axis=0)
 
 
 @registered(kind="crawler's rule")
@@ -143,9 +122,9 @@ class FixedTiers(Policy):
 
     def __init__(self, *, intervals: Sequence[float] = (1.0, 4.0, 16.0)) -> None:
         self.intervals = floats("intervals", intervals)
+        check_domain("intervals", self.intervals)
         if self.intervals.ndim != 1 or not self.intervals.size or self.intervals.min() <= 0.0:
             raise ValueError(f"intervals must be numbers > 0, one per tier, got {intervals!r}")
-        check_domain("intervals", self.intervals)
 
     def start(self, pages: Pages) -> None:
         """Begin with all pages crawled, and tiers of their importance."""

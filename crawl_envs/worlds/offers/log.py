@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crawl_envs.sim.streams import PageSets, roots
+from crawl_envs.sim.streams import roots
 from crawl_envs.types import BoolArray
-from crawl_envs.types.arguments import one_of, whole
+from crawl_envs.types.arguments import whole
 from crawl_envs.types.offer_features import HISTORY_DAYS, OfferFeatures
 from crawl_envs.worlds.offers.features import features_of
 from crawl_envs.worlds.offers.law import RING, Market, SingleArray
@@ -72,7 +72,7 @@ class MarketLog:
         return Labels(self.changes[day] > 0, self.clicks[day] > 0, self.impressions[day] > 0)
 
 
-def record(market: Market, num_days: int, seed: int = 0, pages: PageSets = "any") -> MarketLog:
+def record(market: Market, num_days: int, seed: int = 0) -> MarketLog:
     """Log a market for ``num_days`` days, those of the first episode of ``CrawlOffers-v1``.
 
     ``record(market(m, seed=s), days, s)`` logs the events of that episode after ``reset(seed=s)``.
@@ -81,15 +81,13 @@ def record(market: Market, num_days: int, seed: int = 0, pages: PageSets = "any"
         market: the market.
         num_days: number of days from day 0 on, >= 1.
         seed: seed of the events, an integer >= 0.
-        pages: stream of the seed, as of the environment: ``any``, ``train`` or ``test``.
 
     Raises:
         ValueError: an argument outside its range.
     """
     market.check_days(whole("num_days", num_days, 1))
     law, m = market.law, market.num_pages
-    root = roots(whole("seed", seed, 0), one_of("pages", pages, PageSets)).tape
-    state = initial_state(law, root, 0)
+    state = initial_state(law, roots(whole("seed", seed, 0)).tape, 0)
     rings: list[NDArray[Any]] = [state.clicks, state.views, state.changes]
     counts: list[NDArray[Any]] = []
     for ring in rings:

@@ -66,7 +66,7 @@ def test_lag_chooses_what_the_twin_chooses(form, batch, weights):
 def test_lag_by_hand():
     """Page 0 was signalled at 1 and 3, page 1 at 2, page 2 never; all were crawled at 0."""
     pages = LivePages(Instance(np.ones(3), 1.0, bandwidth=1.0).problem())
-    policy = policies.make("SoftwareHeritageLag", absolute_cooldown=48.0)
+    policy = policies.make("SoftwareHeritageLag", cooldown=2.0)
     policy.start(pages)
     arrived = empty_log()._replace(
         signal_page=np.array([0, 1, 0]),
@@ -88,7 +88,7 @@ def test_lag_by_hand():
         policy.update(log, pages.tracker())
         turns.append(int(policy.choose(pages.tracker())[0]))
     # The queue has the first turn of three, then come lags of 3 and 2. At 7 the queue has its turn
-    # again. At 8 no signal is new and page 2 was crawled less than 48 hours ago: the oldest crawl.
+    # again. At 8 no signal is new and page 2 was crawled less than 2 days ago: the oldest crawl.
     assert turns == [2, 0, 1, 2, 0]
 
 
@@ -151,9 +151,12 @@ def test_due_tiers_spend_the_bandwidth():
     ("name", "arguments", "words"),
     [
         ("SoftwareHeritageLag", {"lag_weight": -1}, "lag_weight .* >= 0, got -1"),
-        ("SoftwareHeritageLag", {"lag_weight": 0, "queue_weight": 0}, "queue_weight must be > 0"),
-        ("SoftwareHeritageLag", {"absolute_cooldown": -1.0}, "absolute_cooldown .* -1"),
-        ("SoftwareHeritageLag", {"day": 0.0}, "day .* > 0"),
+        (
+            "SoftwareHeritageLag",
+            {"lag_weight": 0, "queue_weight": 0},
+            "queue_weight .* >= 1, got 0",
+        ),
+        ("SoftwareHeritageLag", {"cooldown": -1.0}, "cooldown .* -1"),
         ("FixedTiers", {"intervals": (1.0, 0.0)}, "intervals must be numbers > 0"),
         ("FixedTiers", {"intervals": ()}, "intervals must be numbers > 0"),
         ("FixedTiers", {"intervals": [[1.0]]}, "intervals must be numbers > 0"),
