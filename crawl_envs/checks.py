@@ -217,9 +217,8 @@ def _check_compiled(policy: Policy, core: Any, pages: list[Any], seed: int) -> N
     form = policy.compile(core.problem, core.num_slots(), core.rng())
     if (not isinstance(form, CompiledIndex) and lanes.mortal) or not lanes.reveal_cost:
         return
-    rollout = simulate(
-        core.instance, policy, lanes.horizon, seed, lanes.tape, requests=lanes.world.requests
-    )
+    world = {"requests": lanes.world.requests, "pages": lanes.pages}
+    rollout = simulate(core.instance, policy, lanes.horizon, seed, lanes.tape, **world)
     expect(
         np.array_equal(rollout.crawls[: len(pages)], pages),
         "the compiled form must crawl the pages that predict chooses",

@@ -20,7 +20,7 @@ from crawl_envs.envs.overrides import beyond_lanes
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.sim.clock import clock_rows, slots_until
 from crawl_envs.sim.divergence import Penalty, penalty_increments
-from crawl_envs.sim.streams import generator, roots
+from crawl_envs.sim.streams import PageSets, generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.rewards import metrics
 from crawl_envs.types import Instance, Ledger, Policy
@@ -47,6 +47,7 @@ def simulate(
     *,
     penalty: Penalty | None = None,
     requests: bool = True,
+    pages: PageSets = "any",
 ) -> Rollout:
     """Run an episode of a policy on an instance in compiled code, and return its Rollout.
 
@@ -65,6 +66,7 @@ def simulate(
         penalty: cost of undetected changes for ``rollout.ledger.cost``: ``harmonic``, ``binary`` or
             a table C(0), C(1), ..; None counts no penalty.
         requests: whether there are requests; ``CrawlHarmonic-v0`` has none.
+        pages: stream of the seed, as of the environment: ``any``, ``train`` or ``test``.
 
     Raises:
         ValueError: a market, whose rates are not constant (use ``CrawlOffers-v1``), a horizon
@@ -78,6 +80,7 @@ def simulate(
         raise ValueError("instance must not be a Market: play it in CrawlOffers-v1")
     whole("seed", seed, 0)
     flag("requests", requests)
+    one_of("pages", pages, PageSets)
     if isinstance(policy, type) or not isinstance(policy, CompilablePolicy):
         raise ValueError(
             "policy must have a compiled form (one that learns has none: play it in an "
@@ -90,10 +93,11 @@ def simulate(
     rows = clock_rows(instance.bandwidth, instance.bandwidth_steps)
     slots = slots_until(rows, quantity("horizon", horizon, above=0.0))
     _check_crawls(instance, slots)
-    form = policy.compile(instance.problem(), slots, generator(roots(seed).rng, 0))
+    form = policy.compile(instance.problem(), slots, generator(roots(seed, pages).rng, 0))
     if isinstance(form, CompiledSequence) and tape is not None and tape.mortal:
         raise ValueError("policy must be an index policy where pages are born and die")
-    return play_form(form, instance, horizon, seed, tape=tape, penalty=penalty, requests=requests)
+    world: Any = {"tape": tape, "penalty": penalty, "requests": requests, "pages": pages}
+    return play_form(form, instance, horizon, seed, **world)
 
 
 def _check_crawls(instance: Instance, slots: int) -> None:

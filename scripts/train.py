@@ -5,6 +5,9 @@ algorithms of Stable-Baselines3, "clone" and "index" train in an environment:
 python -m scripts.train ppo CrawlNCIS-v0. A class in the form of Stable-Baselines3 is named by its
 module: my_module:MyPPO. "index --log" and "generalist" take no environment.
 
+Each episode of a training draws new pages, of the stream ``train``; comparisons play others. The
+shipped agents were trained with --set pages=any; --env-arg resample=false keeps a lane's pages.
+
 --seeds N trains N runs in parallel, in the folders seed-0, seed-1, ...; the learning curve and the
 reward of the agent are means over the runs, with intervals. The seeds of runs are 1000 apart, since
 lane i of a run has the seed of the run plus i. Common analytic policies that can act in the
@@ -72,13 +75,13 @@ def run_on_log(options: LogOptions) -> None:
 def run_generalist(options: GeneralistOptions) -> None:
     """Train one agent for all families of pages (the generalist)."""
     folder, started = options.out or default_folder(GENERALIST), time.perf_counter()
-    arguments = GeneralistArguments(seed=options.seed)
+    used: dict[str, Any] = {"seed": options.seed, "pages": options.pages}
+    arguments = GeneralistArguments(**used)
     check_vacant(folder, but=GENERALIST_FILE if options.fresh else "")
     check_folder(folder)
     (folder / GENERALIST_FILE).unlink(missing_ok=True)
     train(arguments, folder, progress=True)
     seconds = time.perf_counter() - started
-    used = {"seed": options.seed}
     write_provenance(folder / "provenance.json", "scripts.train", seconds, used=used)
     console().print(f"trained in {seconds:.0f} s -> {folder}", soft_wrap=True)
 

@@ -44,6 +44,7 @@ OF_ONE: dict[str, dict[str, tuple[Any, ...]]] = {
         "bucket": (-1, "x"),
         "delay": ("x", 3, {"kind": "x"}, {}),
         "corruption": (-1, 2, "x"),
+        "pages": WORDS[:3],
         "num_sources": (0, 99, "x"),
         "bandwidth_steps": (3, "x", [(1,)], [(1, -1)], [(-1, 1)]),
         "reward": WORDS[:3],

@@ -20,6 +20,7 @@ from agents.index.arguments import check_numbers
 from agents.progress import COUNT, ProgressBar
 from agents.runs import CONFIG, CURVE, RunArguments, replace_text, write_rows
 from crawl_envs import instances
+from crawl_envs.sim.streams import PageSets
 from crawl_envs.system.files import claim, claiming
 from crawl_envs.types import Reveal
 from crawl_envs.types.arguments import one_of
@@ -59,6 +60,8 @@ class GeneralistArguments(RunArguments):
     algorithm: str = ALGORITHM
     instance: Sequence[str] = LAWS
     """Laws of the episodes, among LAWS."""
+    pages: PageSets = "any"
+    """Stream of the seeds of all instances: ``any``, ``train`` or ``test``."""
     hidden: int = 64
     """Units of each hidden layer, >= 1."""
     learning_rate: float = 0.003
@@ -69,6 +72,7 @@ class GeneralistArguments(RunArguments):
     def __post_init__(self) -> None:
         check_numbers(self)
         one_of("algorithm", self.algorithm, (ALGORITHM,))
+        one_of("pages", self.pages, PageSets)
         object.__setattr__(self, "instance", tuple(self.instance))
         for law in self.instance:
             one_of("instance", law, LAWS)
@@ -80,11 +84,11 @@ class GeneralistArguments(RunArguments):
         return [(law, reveal) for law, reveal in worlds if law in self.instance]
 
 
-def explored(law: str, reveal: Reveal, seed: int) -> Record:
+def explored(law: str, reveal: Reveal, seed: int, pages: PageSets = "any") -> Record:
     """Run an exploring learner in the episode of a seed, and return its record."""
     rng = np.random.default_rng([seed, 3])
     bandwidth = NUM_PAGES * BANDWIDTH_SPREAD ** rng.uniform(-1.0, 1.0)
-    instance = instances.make(law, num_pages=NUM_PAGES, bandwidth=bandwidth, seed=seed)
+    instance = instances.make(law, num_pages=NUM_PAGES, bandwidth=bandwidth, seed=seed, pages=pages)
     problem, slots = instance.problem(reveal), CYCLES[reveal] * NUM_PAGES
     memory = with_history(BeliefNCIS().first_memory(problem), problem, np.zeros(0))
     form = recording(memory, slots, rng)
@@ -130,7 +134,7 @@ def train(
         task, records = bar.add_task("exploring", total=count + held_out), []
         for number in range(count + held_out):
             seed = TRAINING_SEEDS + (arguments.seed << 20) + number
-            records.append(explored(*worlds[number % len(worlds)], seed))
+            records.append(explored(*worlds[number % len(worlds)], seed, arguments.pages))
             bar.advance(task)
         rng = np.random.default_rng([arguments.seed, 2])
         networks = arguments.hidden, arguments.learning_rate, rng

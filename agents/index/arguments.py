@@ -10,6 +10,7 @@ import numpy as np
 
 from agents.runs import RunArguments
 from crawl_envs import instances
+from crawl_envs.sim.streams import PageSets
 from crawl_envs.types import Instance
 from crawl_envs.types.arguments import real, whole
 
@@ -32,6 +33,8 @@ class IndexArguments(RunArguments):
     pinned: Mapping[str, Any] | None = None
     """Arguments of :class:`crawl_envs.Instance`, to train on that one instance instead; it sets
     the number of pages and the bandwidth."""
+    pages: PageSets = "any"
+    """Stream of the seeds of all instances: ``any``, ``train`` or ``test``."""
     num_pages: int = 100
     """Pages of an instance, >= 1. Explored instances have at most MAX_PAGES, at the same bandwidth
     per page."""
@@ -87,6 +90,7 @@ class IndexArguments(RunArguments):
             num_pages=self.num_pages,
             bandwidth=self.bandwidth_of(seed),
             seed=seed,
+            pages=self.pages,
         )
 
     def of_exploration(self) -> IndexArguments:

@@ -20,7 +20,8 @@ from agents.sb3.algorithms import (
     rules_of,
 )
 from agents.sb3.hyperparameters import PREFIX, WIDTH
-from crawl_envs.types.arguments import flag, real, share, whole
+from crawl_envs.sim.streams import PageSets
+from crawl_envs.types.arguments import flag, one_of, real, share, whole
 
 ENV_ID = re.compile(r"([\w.]+:)?([\w:.-]+/)?[\w.-]+")
 """Matches the id of an environment, optionally with a module and a namespace."""
@@ -124,6 +125,8 @@ class TrainArguments(RunArguments):
     """Total steps of all lanes, >= 1; on-policy algorithms finish the last rollout."""
     lanes: int = 64
     """Lanes that step together, >= 1."""
+    pages: PageSets = "any"
+    """Stream of page sets in training, unless ``env_args`` names one, as for comparisons."""
     seed: int = 0
     """Seed of the network and the lanes, in [0, 2**31); lane i has the seed ``seed + i``."""
     belief: bool = False
@@ -169,6 +172,7 @@ class TrainArguments(RunArguments):
                 value = getattr(self, entry.name)
                 whole(entry.name, value, minima.get(entry.name, 1), MAX_VALUES.get(entry.name))
         flag("belief", self.belief)
+        one_of("pages", self.pages, PageSets)
         real("learning_rate", step_size(self.learning_rate)[0], above=0.0)
         share("gamma", self.gamma, below=True)
         if self.train_pages and not (self.any_size and self.instance is None):

@@ -29,8 +29,8 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
     Args:
         arguments: arguments of the run.
         lanes: number of lanes.
-        training: use ``train_pages`` pages, and draw a new instance for every episode, except if
-            ``env_args`` overrides it.
+        training: use ``train_pages`` pages, and draw a new instance for every episode, of the
+            stream ``pages``, except if ``env_args`` overrides it.
 
     Raises:
         ValueError: an unknown id, invalid arguments of the environment or the instance, or an
@@ -48,6 +48,8 @@ def make_lanes(arguments: TrainArguments, lanes: int, *, training: bool) -> Craw
     except TypeError as error:
         raise ValueError(f"env_args must be arguments of {env_id}: {_first_line(error)}") from None
     env = CrawlVecEnv(vector)
+    if training and "pages" not in arguments.env_args and env.lanes.pages == "any":
+        env.lanes.pages = arguments.pages
     if training and arguments.train_pages not in (0, env.lanes.num_pages):
         raise ValueError(
             f"train_pages must be 0 because {env_id} fixes its pages, got {arguments.train_pages}"

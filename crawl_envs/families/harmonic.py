@@ -12,6 +12,7 @@ from crawl_envs.envs.vector import vectorized
 from crawl_envs.families.pages import PageAction, PageReveal, action_arguments
 from crawl_envs.instances import generator_of
 from crawl_envs.sim.divergence import Penalty
+from crawl_envs.sim.streams import PageSets
 from crawl_envs.spaces.observations import ObservationForm
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types.arguments import one_of
@@ -94,7 +95,7 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
 
     - ``num_pages`` (100), ``bandwidth_steps`` (()), ``horizon`` (30.0), ``delay`` (None),
       ``num_sources`` (None), ``cost_spread`` (0.0), ``observation`` ("table"), ``resample``
-      (False), ``render_mode`` (None): as in ``CrawlNCIS-v0``.
+      (False), ``pages`` ("any"), ``render_mode`` (None): as in ``CrawlNCIS-v0``.
     - ``bandwidth`` (None): crawls per unit of time, R; by default 0.2 per page, as in the paper's
       experiments, and 100 with the instances of ``CrawlNCIS-v0``.
     - ``instance`` ("mixed"): one of ``crawl_envs.instances.names()``, or the path of an imported
@@ -137,6 +138,7 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
         reveal: PageReveal = "parameters",
         reveal_cost: bool = True,
         resample: bool = False,
+        pages: PageSets = "any",
         render_mode: RenderMode | None = None,
     ) -> None:
         if reward is not None:
@@ -162,6 +164,7 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
             reveal=reveal,
             reveal_cost=reveal_cost,
             resample=resample,
+            pages=pages,
         )
         super().__init__(
             make_lanes, Objective(reward or "penalty", crawl_cost), render_mode=render_mode

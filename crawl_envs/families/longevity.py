@@ -14,6 +14,7 @@ from crawl_envs.families.pages import PageAction, PageReveal, action_arguments
 from crawl_envs.instances import Generator, generator_of, traces
 from crawl_envs.instances.longevity import LAWS
 from crawl_envs.instances.traces.instance import recorded
+from crawl_envs.sim.streams import PageSets
 from crawl_envs.spaces.observations import ObservationForm
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types.arguments import one_of
@@ -31,7 +32,7 @@ REWARD_TERMS: dict[FragmentObjective, str] = {"fragments": "fragments", "holisti
 """Name of the term of the reward for each objective."""
 
 OF_TRACES = {"window": None, "days_per_crawl": None, "importance": "uniform", "parameters": None}
-OF_DRAWN = {"num_pages": None, "bandwidth_steps": (), "horizon": None}
+OF_DRAWN = {"num_pages": None, "bandwidth_steps": (), "horizon": None, "pages": "any"}
 """Arguments of traces only, and of drawn pages only, with their defaults."""
 
 
@@ -66,6 +67,7 @@ def _generator(
     if isinstance(instance, str) and instance in LAWS:
         _refuse(of_traces, OF_TRACES, f"instance {instance!r}")
         arguments = {name: value for name, value in of_drawn.items() if value is not None}
+        del arguments["pages"]  # of the lanes
         horizon = arguments.pop("horizon", DAYS)
         arguments = {"num_pages": PAGES, **arguments, "bandwidth": bandwidth, "signals": signals}
         return generator_of(instance, cost_spread=cost_spread, **arguments), {"horizon": horizon}
@@ -222,7 +224,7 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
     - ``reveal`` ("parameters"): with ``"importance"`` the change model is hidden.
     - ``cost_spread`` (0.0), ``reveal_cost`` (True): costs of crawls, as in ``CrawlNCIS-v0``. With
       ``page``, both measures of a slot are multiplied by its length, like the reward.
-    - ``resample`` (False): draw a new instance at every reset, not only at seeded ones.
+    - ``resample`` (False), ``pages`` ("any"): as in ``CrawlNCIS-v0``; ``pages`` not for traces.
     - ``window`` (None), ``days_per_crawl`` (None), ``importance`` ("uniform"), ``parameters``
       (None): for traces, as in ``CrawlTrace-v0``.
     - ``render_mode`` (None): ``ansi``, ``rgb_array`` or ``human``, a window; "fresh" means not
@@ -260,6 +262,7 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
         reveal: PageReveal = "parameters",
         reveal_cost: bool = True,
         resample: bool = False,
+        pages: PageSets = "any",
         render_mode: RenderMode | None = None,
     ) -> None:
         one_of("objective", objective, REWARD_TERMS)
@@ -269,7 +272,8 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
             "importance": importance,
             "parameters": parameters,
         }
-        of_drawn = {"num_pages": num_pages, "bandwidth_steps": bandwidth_steps, "horizon": horizon}
+        sizes = {"num_pages": num_pages, "bandwidth_steps": bandwidth_steps, "horizon": horizon}
+        of_drawn = {**sizes, "pages": pages}
         generator, playing = _generator(
             instance, signals, bandwidth, cost_spread, of_traces, of_drawn
         )
@@ -283,6 +287,7 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
             reveal=reveal,
             reveal_cost=reveal_cost,
             resample=resample,
+            pages=pages,
         )
         super().__init__(
             make_lanes, Objective(REWARD_TERMS[objective], crawl_cost), render_mode=render_mode

@@ -12,6 +12,7 @@ from crawl_envs.envs.vector import vectorized
 from crawl_envs.families.pages import PageAction, PageReveal, action_arguments
 from crawl_envs.instances import generator_of
 from crawl_envs.sim.divergence import Penalty
+from crawl_envs.sim.streams import PageSets
 from crawl_envs.spaces.observations import ObservationForm
 from crawl_envs.spaces.rewards import Objective, penalty_and_reward
 from crawl_envs.worlds.budgets import Overspend
@@ -174,7 +175,11 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
       with mean 1; at most 3. 0 for no costs. The other parameters of a seed do not depend on it.
     - ``corruption`` (None): with ``instance="corrupted"``, the share of noise in the revealed
       precision and recall, in [0, 1]; by default 0.5.
-    - ``resample`` (False): draw a new instance at every reset, not only at seeded ones.
+    - ``resample`` (False): draw a new instance in every episode, not only at seeded resets. Without
+      it the lanes of a vector environment keep their instances for ever: N lanes, N instances.
+    - ``pages`` ("any"): ``train`` and ``test`` draw instances, events and random choices from two
+      streams of seeds, which have no instance in common, whatever the seeds. Subsamples of an
+      imported table may share URLs.
     - ``render_mode`` (None): ``ansi``, ``rgb_array`` or ``human``, a window.
 
     ## Version History
@@ -206,6 +211,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
         reveal: PageReveal = "parameters",
         reveal_cost: bool = True,
         resample: bool = False,
+        pages: PageSets = "any",
         render_mode: RenderMode | None = None,
     ) -> None:
         generator = generator_of(
@@ -229,6 +235,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
             reveal=reveal,
             reveal_cost=reveal_cost,
             resample=resample,
+            pages=pages,
         )
         super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)
 

@@ -11,6 +11,7 @@ from crawl_envs.envs.vector import vectorized
 from crawl_envs.families.pages import PageAction
 from crawl_envs.instances.market import MARKET
 from crawl_envs.sim.state import SIMILARITY
+from crawl_envs.sim.streams import PageSets
 from crawl_envs.spaces.observations import ObservationForm
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import IntArray
@@ -156,7 +157,8 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     - ``reveal`` ("history"): importance is the mean number of clicks per day in the 30 days before
       the start; with ``"importance"`` it is the expected clicks per day 30 days before the start,
       and ``"parameters"`` also shows the change rates at that time.
-    - ``resample`` (False): draw a new market at every reset, not only at seeded ones.
+    - ``resample`` (False), ``pages`` ("any"): as in ``CrawlNCIS-v0``, for markets and their hidden
+      laws. Both streams have the merchants, categories and brands of ``world``.
     - ``render_mode`` (None): ``ansi``, ``rgb_array`` or ``human``, a window.
 
     ## Version History
@@ -183,6 +185,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
         price_history: PriceHistory = "log",
         reveal: Literal["history", "importance", "parameters"] = "history",
         resample: bool = False,
+        pages: PageSets = "any",
         render_mode: RenderMode | None = None,
     ) -> None:
         one_of("reward", reward, REWARDS)
@@ -197,6 +200,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
             observation=observation,
             reveal=reveal,
             resample=resample,
+            pages=pages,
             objective=objective,
             price_history=price_history,
             overspend=overspend,

@@ -15,7 +15,7 @@ from crawl_envs.instances import longevity, misspecified, synthetic, urls
 from crawl_envs.instances.laws import DELAY, Generator, Law
 from crawl_envs.instances.misspecified import STRESS
 from crawl_envs.instances.urls.pool import SUFFIX, pool_law, url_pool
-from crawl_envs.sim.streams import generator, roots
+from crawl_envs.sim.streams import PageSets, generator, roots
 from crawl_envs.types import Instance
 from crawl_envs.types.arguments import one_of, whole
 
@@ -62,13 +62,14 @@ def generator_of(name: str, *, num_pages: int = 100, **arguments: Any) -> Genera
     return law.generator(name, num_pages, **arguments)
 
 
-def make(name: str, *, seed: int = 0, **arguments: Any) -> Instance:
+def make(name: str, *, seed: int = 0, pages: PageSets = "any", **arguments: Any) -> Instance:
     """Draw the instance of a law that an environment draws on ``reset(seed=seed)``.
 
     Args:
         name: a key of LAWS, or the path of a ``.parquet`` file of URLs.
         seed: an integer >= 0.
+        pages: stream of the seed, as of the environment: ``any``, ``train`` or ``test``.
         **arguments: see :func:`generator_of`.
     """
-    root = roots(whole("seed", seed, 0)).instance
+    root = roots(whole("seed", seed, 0), one_of("pages", pages, PageSets)).instance
     return generator_of(name, **arguments)(generator(root, 0))

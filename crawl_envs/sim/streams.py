@@ -9,7 +9,7 @@ array. Initial states come from splitmix64 (Steele, Lea and Flood, 2014), as its
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from crawl_envs.compiled.compiling import compiled, inlined
 
 UintArray: TypeAlias = NDArray[np.uint64]
 Stream: TypeAlias = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
+PageSets: TypeAlias = Literal["any", "train", "test"]
+"""Names of the streams of seeds: of the general one, and of those of training and of tests."""
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -33,10 +35,15 @@ class Roots(NamedTuple):
     rng: int
 
 
-def roots(seed: int) -> Roots:
-    """Return the roots of the three random streams of an integer ``seed`` >= 0."""
-    words = np.random.SeedSequence(seed).generate_state(3, np.uint64)
-    return Roots(*(int(word) for word in words))
+def roots(seed: int, pages: PageSets = "any") -> Roots:
+    """Return the roots of the three random streams of an integer ``seed`` >= 0.
+
+    Those of ``train`` are even, those of ``test`` odd, so that no seeds have a root in common.
+    """
+    number = get_args(PageSets).index(pages)
+    sequence = np.random.SeedSequence(seed, spawn_key=(number,) if number else ())
+    words = [int(word) for word in sequence.generate_state(3, np.uint64)]
+    return Roots(*(word - word % 2 + number - 1 if number else word for word in words))
 
 
 def generator(root: int, episode: int) -> np.random.Generator:

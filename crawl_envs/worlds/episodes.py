@@ -10,7 +10,7 @@ from gymnasium.error import ResetNeeded
 
 from crawl_envs.sim.clock import budget_until, clock_rows, crawls_between, slots_until
 from crawl_envs.sim.state import BY_WAITING
-from crawl_envs.sim.streams import Roots, generator, roots
+from crawl_envs.sim.streams import PageSets, Roots, generator, roots
 from crawl_envs.sim.world import World
 from crawl_envs.types import BoolArray, Instance, IntArray, Ledger
 from crawl_envs.types.arguments import whole
@@ -64,6 +64,9 @@ class Episodes:
         *("_roots", "_instances", "_pinned", "_last_slot"),
         *("episodes", "ended", "any_ended", "steps_left"),
     )
+
+    pages: PageSets = "any"
+    """Stream of the seeds of the lanes."""
 
     def __init__(
         self, world: World, generator: InstanceGenerator, horizon: float, resample: bool
@@ -194,7 +197,7 @@ class Episodes:
         if seed is None and lane_roots is not None:
             episode = int(self.world.state.lanes[lane]["episode"]) + 1
         else:
-            lane_roots, pinned = roots(seed or 0), False
+            lane_roots, pinned = roots(seed or 0, self.pages), False
         if instance is not None:
             pinned = True
         elif not pinned and (seed is not None or self.resample):

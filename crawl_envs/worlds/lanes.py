@@ -20,6 +20,7 @@ from crawl_envs.sim.advance import DONE, UNFINISHED
 from crawl_envs.sim.divergence import Penalty, penalty_increments
 from crawl_envs.sim.law import CustomEvents, check_events
 from crawl_envs.sim.state import CRAWLS, DECLARED, DENIED, HITS, LANE, REQUESTS
+from crawl_envs.sim.streams import PageSets
 from crawl_envs.sim.tape import Tape
 from crawl_envs.sim.world import World
 from crawl_envs.spaces.actions import ActionForm, Actions, CrawlRates
@@ -72,6 +73,7 @@ class Lanes(Episodes):
         reveal: known part of the instance, ``parameters`` or ``importance``.
         reveal_cost: whether costs are known before crawls; otherwise each crawl shows its cost.
         resample: draw a new instance at every reset, not only at seeded ones.
+        pages: stream of the seeds: ``train`` and ``test`` have no instance in common.
         tape: a recorded tape for all lanes; None draws one per lane.
         penalty: penalty of undetected changes: ``harmonic``, ``binary`` or a table (see
             :func:`crawl_envs.sim.divergence.penalty_increments`); None counts no penalty.
@@ -87,7 +89,6 @@ class Lanes(Episodes):
     Attributes:
         world: the world that holds the arrays of the lanes.
         features: names of the columns of an observation.
-        reported: names of the info of a step besides the reward, with rows of outcomes.
         finished: records of the lanes, (N,), at the end of their previous episode.
 
     Raises:
@@ -107,6 +108,7 @@ class Lanes(Episodes):
         reveal: Reveal = "parameters",
         reveal_cost: bool = True,
         resample: bool = False,
+        pages: PageSets = "any",
         tape: Tape | None = None,
         penalty: Penalty | None = None,
         requests: bool = True,
@@ -136,6 +138,7 @@ class Lanes(Episodes):
             limits = overspend, bucket, self.costs
             self.budget = RateBudget(num_lanes, num_pages, epoch, reveal, *limits)
         one_of("observation", observation, ObservationForm)
+        self.pages = one_of("pages", pages, PageSets)
         self.observation_form = observation
         self.features = self._columns(show_complete)
         world = World(
@@ -156,10 +159,10 @@ class Lanes(Episodes):
             **{"at_random": self.budget is not None, **layout},
         )
         super().__init__(world, generator, horizon, resample)
-        self.reported = self._entries()
         self._buffers, self.finished = Buffers(), np.zeros_like(world.state.lanes)
 
-    def _entries(self) -> Reported:
+    @property
+    def reported(self) -> Reported:
         """Return the names of a step's info besides the reward, each with its row of outcomes."""
         if self.budget is not None:
             return (("crawls", CRAWLS), ("denied", DENIED), ("declared", DECLARED))
@@ -467,6 +470,7 @@ class Lanes(Episodes):
             "action": self.form.name,
             "batch": self.form.batch,
             "horizon": self.horizon,
+            "pages": self.pages,
             "reveal": self.reveal,
             "costs": self.costs,
             "reveal_cost": self.reveal_cost,

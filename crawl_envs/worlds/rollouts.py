@@ -23,7 +23,7 @@ from crawl_envs.sim.rollouts.slotted import (
     roll_sequence,
 )
 from crawl_envs.sim.rollouts.timed import Agenda, roll_rates, roll_thresholds
-from crawl_envs.sim.streams import rewind
+from crawl_envs.sim.streams import PageSets, rewind
 from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.actions import PageChoice
 from crawl_envs.types import FloatArray, Instance, IntArray, Ledger
@@ -101,6 +101,7 @@ def play_form(
     tape: Tape | None = None,
     penalty: Penalty | None = None,
     requests: bool = True,
+    pages: PageSets = "any",
 ) -> Rollout:
     """Play the first episode of a seed by a compiled policy, in a world of pages without content.
 
@@ -119,6 +120,7 @@ def play_form(
         tape=tape,
         penalty=penalty,
         requests=requests,
+        pages=pages,
         observed=False,
         at_random=isinstance(form, CompiledRates),
     )

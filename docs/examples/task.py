@@ -21,7 +21,8 @@ ID = "crawl_envs:CrawlNCIS-v0"
 ARGUMENTS = {"num_pages": 10, "bandwidth": 10.0, "horizon": 20.0, "instance": "noisy"}
 """Ten pages, ten crawls per unit of time: 200 decisions in an episode.
 
-A lane keeps the pages of its seed; with ``"resample": True`` every episode has new ones."""
+Lanes keep their page sets, so 64 lanes train on 64 page sets. With ``"resample": True`` and
+``"pages": "train"`` every episode has new pages, none of those of ``"pages": "test"``."""
 TASK = Task("noisy-10", "example", ID, ARGUMENTS)
 BESIDE = ("RandomCrawl", "Greedy", "GreedyNCIS")
 

@@ -15,8 +15,8 @@ KINDS: Mapping[Kind, str] = {
     "formula": "crawl values or rates by a formula of the true parameters, which it is given",
     "learning formula": "the same of estimates or beliefs, learned from its own crawls and signals",
     "bandit": "learns by trial which policies, pages or rates pay, without a formula of changes",
-    "crawler's rule": "a rule of a crawler in use: the interval of a page shrinks after a crawl "
-    "that found a change, and grows after any other",
+    "crawler's rule": "a rule of crawlers in use, from signals or the results of its crawls; it "
+    "ignores costs",
     "baseline": "crawls all pages alike",
     "oracle": "reads the true events; not on leaderboards",
 }

@@ -1,4 +1,4 @@
-"""Simple policies for comparison, and the adaptive schedules of public crawlers.
+"""Simple policies for comparison, and the rules of crawlers in use.
 
-Public modules: crawlers, heuristics.
+Public modules: crawlers, heuristics, queues.
 """

@@ -198,6 +198,7 @@ class GeneralistOptions(OutOptions):
     """
 
     seed: Annotated[int, Option(help="Seed of the training.")] = 0
+    pages: Annotated[str, Option(help="Stream of page sets; any for the shipped agent.")] = "train"
 
 
 @dataclass(frozen=True, kw_only=True)

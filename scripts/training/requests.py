@@ -26,6 +26,8 @@ from scripts.training.options import RunOptions, training_options
 RUN = "run.json"
 SEED_STEP = 1000
 """Difference between the seeds of parallel runs; lane i of a run has the run's seed plus i."""
+PAGES = {"pages": "train"}
+"""Setting of the commands: train on the page sets of training, and compare on others."""
 SEED_FOLDERS, TENSORBOARD = "seed-*", "tensorboard"
 RUN_FILES = (
     *("clone.json", "config.json", "curve.csv", "curve.png", "index.json"),
@@ -76,7 +78,7 @@ def request_of(kind: str, options: RunOptions) -> Request:
         env_id = options.env_id or request.env_id
         check_same(options.resume, replace(request, kind=kind, env_id=env_id))
     elif options.env_id is not None:
-        request = Request(kind=kind, env_id=options.env_id)
+        request = Request(kind=kind, env_id=options.env_id, settings=PAGES)
     else:
         raise ValueError(f"{kind} must be followed by ENV_ID, or by --resume FOLDER")
     values, instance = changed(options), read_instance(options.instance)

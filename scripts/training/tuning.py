@@ -30,7 +30,7 @@ from crawl_envs.types.arguments import whole
 from scripts.cli.options import PREFIX, named_values, read_instance, without_none
 from scripts.training.jobs import Job, job_of
 from scripts.training.options import TuneOptions
-from scripts.training.requests import Request, import_user_classes
+from scripts.training.requests import PAGES, Request, import_user_classes
 
 STAGES = 4
 """Stages of a trial; after each it is validated, and may be pruned."""
@@ -112,7 +112,7 @@ class Tuning(NamedTuple):
 
     def job(self, parameters: Mapping[str, Any]) -> Job:
         """Return the training run with given hyperparameters."""
-        settings = settings_of(parameters, self.request.options["steps"])
+        settings = PAGES | settings_of(parameters, self.request.options["steps"])
         return job_of(replace(self.request, settings=settings))
 
     def score(self, parameters: Mapping[str, Any], stage: int, folder: Path) -> float:

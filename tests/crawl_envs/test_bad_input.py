@@ -160,7 +160,7 @@ BAD_ARGUMENTS = [  # of an environment, single and vector
     *(("bandwidth", x) for x in (0.0, -1.0, NAN, INF)),
     *(("crawl_cost", x) for x in (-1.0, NAN)),
     *(("instance", "loud"), ("action", "guess"), ("objective", "profit"), ("reward", "praise")),
-    *(("reveal", "everything"), ("resample", "no")),
+    *(("reveal", "everything"), ("resample", "no"), ("pages", "dev")),
 ]
 BAD_RATES = [  # of an environment whose actions are rates
     ({"objective": [0.0, 1.0, 3.0]}, "objective", "concave"),

@@ -28,9 +28,14 @@ GOLDEN = 0x9E3779B97F4A7C15
 # Streams
 
 
-def roots(seed):
-    """The roots of a seed's three streams: instance, tape, random choices."""
-    return [int(word) for word in np.random.SeedSequence(seed).generate_state(3, np.uint64)]
+def roots(seed, pages="any"):
+    """The roots of a seed's three streams: instance, tape, random choices.
+
+    A seed of training or tests has another key, and its roots end in the bit 0 or 1.
+    """
+    key, bit = {"any": ((), None), "train": ((1,), 0), "test": ((2,), 1)}[pages]
+    words = np.random.SeedSequence(seed, spawn_key=key).generate_state(3, np.uint64).tolist()
+    return words if bit is None else [word >> 1 << 1 | bit for word in words]
 
 
 def splitmix(word):
@@ -145,13 +150,13 @@ def num_columns(instance):
     return columns
 
 
-def drawn_events(instance, seed, episode, until):
+def drawn_events(instance, seed, episode, until, pages="any"):
     """The events before ``until`` of a generated tape, as (time, page, kind) in order of time.
 
     Every source event draws its gap, its page and kind and, where signals travel, its delay. A
     signal that travels leaves its source event and becomes one of its own.
     """
-    stream = Stream(roots(seed)[1], episode)
+    stream = Stream(roots(seed, pages)[1], episode)
     rates = drawn_rates(instance)
     total = math.fsum(rates)
     if total == 0.0:

@@ -118,9 +118,11 @@ class FragmentLanes(Lanes):
             **arguments,
         )
 
-    def _entries(self) -> Reported:
+    @property
+    def reported(self) -> Reported:
+        """Return the names of a step's info besides the reward, each with its row of outcomes."""
         fragment_entries = (("divergence", DIVERGENCE), ("holistic_freshness", FRESHNESS))
-        return (*super()._entries(), *fragment_entries)
+        return (*super().reported, *fragment_entries)
 
     def _columns(self, complete: bool) -> tuple[str, ...]:
         by_base = [

@@ -168,7 +168,9 @@ class OfferLanes(Lanes):
             **arguments,
         )
 
-    def _entries(self) -> Reported:
+    @property
+    def reported(self) -> Reported:
+        """Return the names of a step's info besides the reward, each with its row of outcomes."""
         counts = (("requests", REQUESTS), ("hits", HITS), ("crawls", CRAWLS))
         return (*counts, ("click_freshness", FRESHNESS), ("offer_freshness", SIMILARITY))
 

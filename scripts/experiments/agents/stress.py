@@ -72,6 +72,8 @@ VARIANTS: Mapping[str, Variant] = {
 AT_INSTANTS = "ThresholdNCIS"
 """A policy that crawls at any instant, several pages at once, and keeps the bandwidth on average
 only. Agents may not, so the best other policy is also a reference."""
+LATER = ("FixedTiers", "SoftwareHeritageLag")
+"""Policies that are younger than the rows, and are not among the rivals."""
 
 MEANS = (0.1, 0.3, 0.5, 1.0)
 ARM_MEANS = (0.05, 0.15, 0.5, 1.5)
@@ -136,7 +138,7 @@ def generalist(env: Any) -> Any:
 
 def _variants(setting: str) -> dict[str, Variant]:
     """Return the names and arguments of all analytic policies to compare in a setting, by label."""
-    names = {*crawl_policies.names("page"), AT_INSTANTS} - {BELIEF_POLICY}
+    names = {*crawl_policies.names("page"), AT_INSTANTS} - {BELIEF_POLICY, *LATER}
     defaults: dict[str, Variant] = {name: (name, {}) for name in sorted(names)}
     return {**defaults, **VARIANTS, **OWN_VARIANTS.get(setting, {})}
 

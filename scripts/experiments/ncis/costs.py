@@ -37,8 +37,9 @@ def measure(
     Both policies are simulated on the same events with the same bandwidth, from time ``start`` to
     ``end``. Costs are log-normal with mean 1. ``least`` is the least staleness by Theorem 1.
     """
-    pages = {"num_pages": NUM_PAGES, "bandwidth": share * NUM_PAGES, "cost_spread": spread}
-    instance = instances.make("noisy", seed=seed, **pages)
+    instance = instances.make(
+        "noisy", num_pages=NUM_PAGES, bandwidth=share * NUM_PAGES, cost_spread=spread, seed=seed
+    )
     stale = {}
     for name, believed in (("per_cost", None), ("blind", without_costs)):
         policy = GreedyNCIS(believed=believed)

@@ -218,6 +218,7 @@ def test_only_pages_with_fragments_and_their_events():
     [
         ({"num_pages": 5}, "num_pages must not be given for a trace"),
         ({"horizon": 5.0}, "horizon must not be given for a trace"),
+        ({"pages": "test"}, "pages must not be given for a trace"),
         ({"window": [1.0]}, "window must be a first and a last day"),
         ({"sketch_size": 0}, "sketch_size must be an integer in"),
         ({"base_versions": -1}, "base_versions must be an integer in"),

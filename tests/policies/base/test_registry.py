@@ -66,7 +66,8 @@ def test_kinds_and_papers_are_those_that_are_listed() -> None:
 
 
 def test_names_by_kind() -> None:
-    assert policies.names(kind="crawler's rule") == ("NutchAdaptive", "StormCrawlerAdaptive")
+    crawlers = "FixedTiers NutchAdaptive SoftwareHeritageLag StormCrawlerAdaptive"
+    assert " ".join(policies.names(kind="crawler's rule")) == crawlers
     assert "BeliefNCIS" in policies.names(kind="learning formula")
     assert policies.names(kind="formula", paper="Lagrangian index") == ("LagrangianIndex",)
     assert policies.names(oracle=True, fragments=True) == ("FragmentDynamic", "HolisticDynamic")

@@ -57,7 +57,7 @@ def test_policies_that_raise_an_error_are_left_out(setting: str) -> None:
 
 def test_every_analytic_policy_is_a_rival_somewhere() -> None:
     played = {label for name in STRESS for label in stress.acting(name)}
-    names = {*crawl_policies.names("page"), "ThresholdNCIS"} - {stress.BELIEF_POLICY}
+    names = {*crawl_policies.names("page"), "ThresholdNCIS"} - {stress.BELIEF_POLICY, *stress.LATER}
     assert names <= played
     assert not played & {*stress.OURS}
 
