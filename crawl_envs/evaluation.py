@@ -20,6 +20,7 @@ from crawl_envs.envs.overrides import beyond_lanes
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.sim.clock import clock_rows, slots_until
 from crawl_envs.sim.divergence import Penalty, penalty_increments
+from crawl_envs.sim.law import has_mortal_pages
 from crawl_envs.sim.streams import generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.rewards import metrics
@@ -91,7 +92,8 @@ def simulate(
     slots = slots_until(rows, quantity("horizon", horizon, above=0.0))
     _check_crawls(instance, slots)
     form = policy.compile(instance.problem(), slots, generator(roots(seed).rng, 0))
-    if isinstance(form, CompiledSequence) and tape is not None and tape.mortal:
+    mortal = has_mortal_pages(instance) if tape is None else tape.mortal
+    if isinstance(form, CompiledSequence) and mortal:
         raise ValueError("policy must be an index policy where pages are born and die")
     return play_form(form, instance, horizon, seed, tape=tape, penalty=penalty, requests=requests)
 
@@ -279,7 +281,7 @@ def _playable(form: Compiled, lanes: Lanes) -> bool:
         if budget is None or not lanes.crawls_at_random:
             return False
         return budget.keeps_to(form, lanes.instance(0), epochs)
-    mortal = lanes.tape is not None and lanes.tape.mortal
+    mortal = lanes.mortal if lanes.tape is None else lanes.tape.mortal
     return lanes.form.name == "page" and not (isinstance(form, CompiledSequence) and mortal)
 
 

@@ -127,13 +127,14 @@ def weigh_pages(state: State, lane: int) -> None:
 def restart(state: State, lane: int) -> None:
     """Reset a lane to time 0 of its episode: all pages fresh, the first decision as target."""
     record, pages = state.lanes[lane], state.pages
+    alive_at_start = state.alive_at_start[min(lane, state.alive_at_start.shape[0] - 1)]
     rewind(state, lane)
     store(stream_of(record.rng_root, record.episode), state.rng[lane])
     record.time = 0.0
     for number in range(pages.shape[1]):
         page = pages[lane, number]
         clear_page(page, -1)
-        page.alive = state.alive_at_start[number]
+        page.alive = alive_at_start[number]
         state.last_crawl[lane, number] = 0.0
     state.source_signals[lane] = 0
     state.divergence[lane] = 0.0

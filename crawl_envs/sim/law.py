@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,7 +24,12 @@ class CustomEvents(Instance):
 
     Its change rate, recall and false-signal rate are the parameters that policies see. They are
     beliefs and may differ from the law; the documentation of each law describes them.
+
+    Attributes:
+        mortal: whether pages are born and die.
     """
+
+    mortal: ClassVar[bool] = False
 
     @abstractmethod
     def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:
@@ -34,12 +40,17 @@ class CustomEvents(Instance):
             horizon: the tape covers (0, horizon], > 0.
 
         Returns:
-            Changes, signals and requests of all pages; no births and deaths.
+            Changes, signals and requests of all pages; births and deaths if ``mortal``.
         """
 
     def expected_events(self, horizon: float, requests: bool = True) -> float:
         """Return the approximate expected number of events in (0, horizon]."""
         return float(event_rates(self, requests).sum()) * horizon
+
+
+def has_mortal_pages(instance: Instance) -> bool:
+    """Return whether the events of an instance have births and deaths of pages."""
+    return isinstance(instance, CustomEvents) and instance.mortal
 
 
 def check_expected(what: str, expected: float, max_events: float = MAX_EVENTS) -> None:

@@ -188,7 +188,7 @@ class State(NamedTuple):
     stream: Annotated[UintArray, np.uint64, "N 4"]  # states of the generators of tapes
     last_crawl: Annotated[FloatArray, np.float64, "N m"]  # start of each page's elapsed time
     pages: Annotated[Records, PAGE, "N m"]
-    alive_at_start: Annotated[BoolArray, np.bool_, "m"]  # the pages that exist at time 0
+    alive_at_start: Annotated[BoolArray, np.bool_, "tapes m"]  # the pages that exist at time 0
     # per lane a block of drawn events or a whole recorded tape, or one for all lanes; the spell,
     # price or number of fragments of each event; the time since which the fragments that an update
     # replaces were there

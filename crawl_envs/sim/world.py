@@ -57,6 +57,7 @@ class Layout(NamedTuple):
     costs: bool = False  # crawls have costs
     block: int = BLOCK  # events drawn at once; the events do not depend on it
     tape: Tape | None = None  # recorded, for all lanes; None draws one per lane
+    mortal: bool = False  # without ``tape``: pages are born and die by the tapes of single lanes
     contents: Contents | None = None  # with ``tape``, the recorded contents of all lanes
 
 
@@ -145,7 +146,8 @@ class World:
         lanes["first_slot"] = batch if epoch is None else 0
         lanes["bucket"], lanes["payment"] = bucket, payment
         self.state.cost[:] = 1.0
-        lanes["recorded"] = lanes["mortal"] = tape is not None
+        lanes["recorded"] = tape is not None
+        lanes["mortal"] = plan.mortal or tape is not None
         lanes["length"] = 0 if tape is None else tape.time.size
         lanes["by_day"] = plan.priced
         if plan.contents is not None:
@@ -171,7 +173,7 @@ class World:
             state.cost[lane] = 1.0 if instance.cost is None else instance.cost
         if state.alias.shape[1] == 0:
             return
-        record["recorded"] = False
+        record["recorded"], state.alive_at_start[lane] = False, True
         rates = event_rates(instance, self.requests).ravel()
         total = rates.sum()
         record["mean_gap"] = 1.0 / total if total > 0.0 else np.inf
@@ -181,16 +183,17 @@ class World:
         record["delay_quantum"] = instance.delay.quantum
 
     def set_tape(self, lane: int, tape: Tape) -> None:
-        """Set a recorded tape of a single lane, without births and deaths.
+        """Set a recorded tape of a single lane.
 
         It takes effect at the lane's next restart, and until the lane's next instance. Requests are
         dropped if none are simulated.
 
         Raises:
-            ValueError: the numbers of pages or sources differ, or pages are born or die.
+            ValueError: the numbers of pages or sources differ, or pages are born or die where they
+                do not.
         """
         self._check_size(tape)
-        if tape.mortal:
+        if tape.mortal and not self.state.lanes[lane]["mortal"]:
             raise ValueError("tape must be without births and deaths")
         time, code = tape.time, tape.code
         if not self.requests:
@@ -199,7 +202,7 @@ class World:
         count = time.size
         self.lengthen(events=count)
         self.state.tape[lane, :count]["time"], self.state.tape[lane, :count]["code"] = time, code
-        record = self.state.lanes[lane]
+        record, self.state.alive_at_start[lane] = self.state.lanes[lane], tape.alive
         record["cursor"], record["length"], record["recorded"] = 0, count, True
 
     def _check_size(self, tape: Tape) -> None:

@@ -15,6 +15,7 @@ from crawl_envs.compiled.lazy_argmax import LazyArgmax, lazy_table, new_lazy_arg
 from crawl_envs.sim.advance import DONE, PAUSED
 from crawl_envs.sim.clock import slot_time, slot_times
 from crawl_envs.sim.divergence import Penalty
+from crawl_envs.sim.law import has_mortal_pages
 from crawl_envs.sim.rollouts.slotted import (
     Responses,
     count_alike,
@@ -86,6 +87,7 @@ class Pinned(NamedTuple):
     num_pages: int
     num_sources: int = 1
     least_cost: float | None = None
+    mortal: bool = False
 
     def __call__(self, rng: np.random.Generator) -> Instance:
         """Raise an AssertionError, because every reset must be given its instance."""
@@ -113,7 +115,7 @@ def play_form(
     least_cost = None if instance.cost is None else float(instance.cost.min())
     lanes = Lanes(
         1,
-        Pinned(instance.num_pages, instance.num_sources, least_cost),
+        Pinned(instance.num_pages, instance.num_sources, least_cost, has_mortal_pages(instance)),
         PageChoice(instance.num_pages),
         horizon=horizon,
         tape=tape,
