@@ -277,10 +277,11 @@ def play(
 def _playable(form: Compiled, lanes: Lanes) -> bool:
     """Return whether a compiled rollout of a policy gives what stepping the environment gives."""
     if isinstance(form, CompiledRates):
-        budget, epochs = lanes.budget, lanes.num_slots(0)
+        budget, instance = lanes.budget, lanes.instance(0)
+        epochs = int(lanes.lead_of(instance)) + lanes.num_slots(0)
         if budget is None or not lanes.crawls_at_random:
             return False
-        return budget.keeps_to(form, lanes.instance(0), epochs)
+        return budget.keeps_to(form, instance, epochs)
     mortal = lanes.mortal if lanes.tape is None else lanes.tape.mortal
     return lanes.form.name == "page" and not (isinstance(form, CompiledSequence) and mortal)
 

@@ -16,6 +16,7 @@ from crawl_envs.spaces.observations import ObservationForm
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types.arguments import one_of
 from crawl_envs.worlds.budgets import Overspend
+from crawl_envs.worlds.episodes import Start
 from crawl_envs.worlds.lanes import Lanes
 
 HarmonicReward: TypeAlias = Literal["penalty", "freshness"]
@@ -137,6 +138,7 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
         reveal: PageReveal = "parameters",
         reveal_cost: bool = True,
         resample: bool = False,
+        start: Start = "fresh",
         render_mode: RenderMode | None = None,
     ) -> None:
         if reward is not None:
@@ -162,6 +164,7 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
             reveal=reveal,
             reveal_cost=reveal_cost,
             resample=resample,
+            start=start,
         )
         super().__init__(
             make_lanes, Objective(reward or "penalty", crawl_cost), render_mode=render_mode

@@ -15,6 +15,7 @@ from crawl_envs.sim.divergence import Penalty
 from crawl_envs.spaces.observations import ObservationForm
 from crawl_envs.spaces.rewards import Objective, penalty_and_reward
 from crawl_envs.worlds.budgets import Overspend
+from crawl_envs.worlds.episodes import Start
 from crawl_envs.worlds.lanes import Lanes
 
 
@@ -206,6 +207,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
         reveal: PageReveal = "parameters",
         reveal_cost: bool = True,
         resample: bool = False,
+        start: Start = "fresh",
         render_mode: RenderMode | None = None,
     ) -> None:
         generator = generator_of(
@@ -229,6 +231,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
             reveal=reveal,
             reveal_cost=reveal_cost,
             resample=resample,
+            start=start,
         )
         super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)
 

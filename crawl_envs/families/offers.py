@@ -16,6 +16,7 @@ from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import IntArray
 from crawl_envs.types.arguments import one_of
 from crawl_envs.worlds.budgets import Overspend
+from crawl_envs.worlds.episodes import Start
 from crawl_envs.worlds.offers.lanes import (
     OfferDay,
     OfferLanes,
@@ -183,6 +184,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
         price_history: PriceHistory = "log",
         reveal: Literal["history", "importance", "parameters"] = "history",
         resample: bool = False,
+        start: Start = "fresh",
         render_mode: RenderMode | None = None,
     ) -> None:
         one_of("reward", reward, REWARDS)
@@ -197,6 +199,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
             observation=observation,
             reveal=reveal,
             resample=resample,
+            start=start,
             objective=objective,
             price_history=price_history,
             overspend=overspend,

@@ -9,12 +9,13 @@ from typing import Literal
 from crawl_envs.envs.rendering import RenderMode
 from crawl_envs.envs.single import CrawlEnv, SingleEnv
 from crawl_envs.envs.vector import vectorized
-from crawl_envs.families.pages import PageAction, PageReveal, action_arguments
+from crawl_envs.families.pages import PageAction, PageReveal, action_arguments, round_epoch
 from crawl_envs.instances.traces.sites import DAYS_PER_CRAWL, site_generator
 from crawl_envs.sim.divergence import Penalty
 from crawl_envs.spaces.observations import ObservationForm
 from crawl_envs.spaces.rewards import Objective, penalty_and_reward
 from crawl_envs.worlds.budgets import Overspend
+from crawl_envs.worlds.episodes import Start
 from crawl_envs.worlds.lanes import Lanes
 
 
@@ -103,12 +104,13 @@ class CrawlSites(CrawlEnv, SingleEnv):
         reveal: PageReveal = "parameters",
         reveal_cost: bool = True,
         resample: bool = False,
+        start: Start = "fresh",
         render_mode: RenderMode | None = None,
     ) -> None:
         if reward not in (None, "freshness", "penalty"):
             expected = "freshness or penalty, since a site records no requests"
             raise ValueError(f"reward must be {expected}, got {reward!r}")
-        generator, horizon = site_generator(
+        generator = site_generator(
             split,
             num_pages=num_pages,
             days=days,
@@ -116,18 +118,21 @@ class CrawlSites(CrawlEnv, SingleEnv):
             signals=signals,
             importance=importance,
             cost_spread=cost_spread,
+            start=start,
+            epoch=round_epoch(action, epoch),
         )
         penalty, term = penalty_and_reward(objective, reward)
         make_lanes = partial(
             Lanes,
             generator=generator,
-            horizon=horizon,
+            horizon=generator.duration,
             penalty=penalty,
             **action_arguments(action, generator, batch, epoch, overspend, bucket),
             observation=observation,
             reveal=reveal,
             reveal_cost=reveal_cost,
             resample=resample,
+            start=start,
         )
         super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)
 

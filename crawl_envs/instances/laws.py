@@ -33,7 +33,6 @@ class Generator:
         num_sources: number of sources of signals.
         cost_spread: standard deviation of log costs of crawls, with mean cost 1, at most
             MAX_COST_SPREAD; 0 for no costs.
-        mortal: whether pages are born and die by the instances' own events.
 
     Raises:
         ValueError: ``cost_spread`` is outside its range.
@@ -45,7 +44,6 @@ class Generator:
     bandwidth_steps: tuple[tuple[float, float], ...] = ()
     num_sources: int = 1
     cost_spread: float = 0.0
-    mortal: bool = False
 
     def __post_init__(self) -> None:
         spread = real("cost_spread", self.cost_spread, least=0.0)

@@ -124,6 +124,28 @@ def weigh_pages(state: State, lane: int) -> None:
 
 
 @inlined()
+def begin_episode(state: State, lane: int) -> None:
+    """Begin an episode of a lane now: totals of 0, the first decision as target."""
+    record = state.lanes[lane]
+    record.fresh_time = 0.0
+    record.alive_time = 0.0
+    record.divergence_time = 0.0
+    record.requests = 0
+    record.hits = 0
+    record.crawls = 0
+    record.denied = 0
+    record.spend = 0.0
+    record.wasted = 0
+    record.changes = 0
+    record.changes_found = 0
+    record.signals = 0
+    record.origin = record.time
+    record.slot = record.first_slot
+    open_slot(record, slot_time(state.clock[lane], record.lead + record.slot))
+    record.reshaped = True
+
+
+@inlined()
 def restart(state: State, lane: int) -> None:
     """Reset a lane to time 0 of its episode: all pages fresh, the first decision as target."""
     record, pages = state.lanes[lane], state.pages
@@ -143,21 +165,7 @@ def restart(state: State, lane: int) -> None:
     record.divergence_since = 0.0
     if state.copies.shape[1] > 0:
         restart_fragments(state, lane)
-    record.fresh_time = 0.0
-    record.alive_time = 0.0
-    record.divergence_time = 0.0
-    record.requests = 0
-    record.hits = 0
-    record.crawls = 0
-    record.denied = 0
-    record.spend = 0.0
-    record.wasted = 0
-    record.changes = 0
-    record.changes_found = 0
-    record.signals = 0
-    record.slot = record.first_slot
-    open_slot(record, slot_time(state.clock[lane], record.slot))
-    record.reshaped = True
+    begin_episode(state, lane)
 
 
 @inlined(forceinline=True)
@@ -275,7 +283,7 @@ def next_slot(state: State, lane: int, number: int) -> None:
     if state.cost.shape[1] > 0 and record.payment == BY_WAITING:
         due = record.first_slot + (record.spend + state.cost[lane, number])
         due = min(due, math.floor(record.budget) + 1.0)
-    open_slot(record, slot_time(state.clock[lane], due))
+    open_slot(record, slot_time(state.clock[lane], record.lead + due))
 
 
 @inlined(forceinline=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from crawl_envs.sim.tape import Tape, event_rates
-from crawl_envs.types import Instance
+from crawl_envs.types import BoolArray, Instance
 
 MAX_EVENTS = 1e9
 """Most expected events of an episode: about a minute, at 6 to 60 ns per event if the pages of a
@@ -30,6 +30,11 @@ class CustomEvents(Instance):
     """
 
     mortal: ClassVar[bool] = False
+
+    @property
+    def alive_at_start(self) -> BoolArray:
+        """Mask of the pages that exist at time 0, (m,) bool."""
+        return np.ones(self.num_pages, np.bool_)
 
     @abstractmethod
     def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:

@@ -108,7 +108,7 @@ class World:
     Args:
         num_lanes: number of worlds, N.
         num_pages: number of pages of each, m.
-        horizon: end of the episodes.
+        horizon: length of the episodes.
         batch: slots per decision.
         epoch: length of a slot in units of time; None for slots of one crawl each. With an epoch
             the first decision is at time 0, else at the end of the first batch of slots.
@@ -135,14 +135,14 @@ class World:
         num_sources, tape = plan.num_sources, plan.tape
         whole("num_pages", num_pages, 1, MAX_COLUMNS >> column_bits(num_sources))
         self.num_lanes, self.num_pages, self.num_sources = num_lanes, num_pages, num_sources
-        self.batch, self.epoch = batch, epoch
+        self.batch, self.epoch, self.horizon = batch, epoch, horizon
         self.requests = requests
         if tape is not None:
             self._check_size(tape)
         self._adopt(_allocate(num_lanes, num_pages, plan))
         lanes = self.state.lanes
         lanes["column_bits"] = column_bits(num_sources)
-        lanes["horizon"], lanes["batch"] = horizon, batch
+        lanes["max_elapsed"], lanes["batch"] = horizon, batch
         lanes["first_slot"] = batch if epoch is None else 0
         lanes["bucket"], lanes["payment"] = bucket, payment
         self.state.cost[:] = 1.0
@@ -169,7 +169,7 @@ class World:
         state.clock[lane, : rows.shape[0]] = rows
         state.pages[lane]["importance"] = instance.importance
         if state.cost.size > 0:
-            record["budget"] = budget_until(rows, record["horizon"])
+            record["budget"] = budget_until(rows, self.horizon)
             state.cost[lane] = 1.0 if instance.cost is None else instance.cost
         if state.alias.shape[1] == 0:
             return
@@ -244,9 +244,10 @@ class World:
                 self.lengthen(**{axis: 2 * self.lengths[axis]})
 
     def ledger(self, record: Any) -> Ledger:
-        """Return a lane's totals since its restart; ``record`` is its entry of ``state.lanes``."""
+        """Return a lane's totals in its episode; ``record`` is its entry of ``state.lanes``."""
         names = (field.name for field in fields(Ledger) if field.name != "penalty_time")
         counts = {name: record[name].item() for name in names}
+        counts["time"] -= record["origin"].item()
         if self.state.cost.size == 0:
             counts["spend"] = float(counts["crawls"])
         penalty = float(record["divergence_time"]) if self.state.increments.size else None

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.sim.advance import DONE, UNFINISHED
 from crawl_envs.sim.divergence import Penalty, penalty_increments
+from crawl_envs.sim.first_round import NO_ROUND, Round
 from crawl_envs.sim.law import CustomEvents, check_events
 from crawl_envs.sim.state import CRAWLS, DECLARED, DENIED, HITS, LANE, REQUESTS
 from crawl_envs.sim.tape import Tape
@@ -44,7 +45,8 @@ from crawl_envs.types import (
 )
 from crawl_envs.types.arguments import flag, one_of, quantity, whole
 from crawl_envs.worlds.budgets import Overspend, RateBudget
-from crawl_envs.worlds.episodes import Episodes, InstanceGenerator, Plan
+from crawl_envs.worlds.episodes import Episodes, InstanceGenerator, Plan, Start
+from crawl_envs.worlds.first_round import ordered_round, play_first_round, random_round
 from crawl_envs.worlds.step import (
     play_lanes,
     play_lanes_at_rates,
@@ -72,6 +74,7 @@ class Lanes(Episodes):
         reveal: known part of the instance, ``parameters`` or ``importance``.
         reveal_cost: whether costs are known before crawls; otherwise each crawl shows its cost.
         resample: draw a new instance at every reset, not only at seeded ones.
+        start: of :class:`crawl_envs.worlds.episodes.Episodes`.
         tape: a recorded tape for all lanes; None draws one per lane.
         penalty: penalty of undetected changes: ``harmonic``, ``binary`` or a table (see
             :func:`crawl_envs.sim.divergence.penalty_increments`); None counts no penalty.
@@ -108,6 +111,7 @@ class Lanes(Episodes):
         reveal: Reveal = "parameters",
         reveal_cost: bool = True,
         resample: bool = False,
+        start: Start = "fresh",
         tape: Tape | None = None,
         penalty: Penalty | None = None,
         requests: bool = True,
@@ -158,9 +162,18 @@ class Lanes(Episodes):
             costs=self.costs,
             **{"at_random": self.budget is not None, **layout},
         )
-        super().__init__(world, generator, horizon, resample)
+        super().__init__(world, generator, horizon, resample, start)
+        world.state.lanes["max_elapsed"] = horizon + self._longest_round()
         self.reported = self._entries()
         self._buffers, self.finished = Buffers(), np.zeros_like(world.state.lanes)
+
+    def _longest_round(self) -> float:
+        """Return the time of a round of crawls of all pages at the generator's bandwidth."""
+        bandwidth = getattr(self._generator, "bandwidth", None)
+        if self.start == "fresh" or bandwidth is None:
+            return 0.0
+        before = getattr(self._generator, "before", None)
+        return float(before or self.num_pages / bandwidth + (self.epoch or 0.0))
 
     def _entries(self) -> Reported:
         """Return the names of a step's info besides the reward, each with its row of outcomes."""
@@ -181,6 +194,10 @@ class Lanes(Episodes):
         return self.world.lengths["Q"] > 0
 
     # Episodes
+
+    def alive_at_start(self, instance: Instance) -> BoolArray:
+        """Return the mask of the pages of an instance that exist at time 0 of its world, (m,)."""
+        return super().alive_at_start(instance) if self.tape is None else self.tape.alive
 
     def begin(
         self,
@@ -240,7 +257,8 @@ class Lanes(Episodes):
 
     def _check_events(self, instance: Instance) -> None:
         """Raise ValueError if an episode of an instance would have too many events."""
-        check_events(instance, self.horizon, self.world.requests, self.tape)
+        end = self.origin_of(instance) + self.horizon
+        check_events(instance, end, self.world.requests, self.tape)
 
     def _prepare(self, plan: Plan) -> None:
         super()._prepare(plan)
@@ -259,15 +277,42 @@ class Lanes(Episodes):
         self.steps_left = 0  # an interrupted lane needs a reset
         if not play:
             return
-        player = play_lanes_at_rates if self.crawls_at_random else play_lanes
-        self._finish(player(self.world.table), player)
+        if self.start == "crawled":
+            self.world.state.lanes["idle"][lane_mask] = False
+            for lane in lane_mask.nonzero()[0].tolist():
+                play_first_round(self, lane)
+                if self.budget is not None:
+                    self.budget.count_signals(self.world.state, [lane])
+        self.finish(play_lanes_at_rates if self.crawls_at_random else play_lanes)
+        if self.start == "crawled":
+            self.note_crawls()
         self._start(lane_mask)
+
+    def first_round(self, lane: int) -> Round:
+        """Return the crawls before a lane's episode."""
+        if self.start == "fresh":
+            return NO_ROUND
+        return random_round(self, lane) if self.budget is not None else ordered_round(self, lane)
+
+    def at_start(self, lane: int) -> bool:
+        """Return whether a lane is at the first decision of its episode."""
+        record = self.world.state.lanes[lane]
+        return bool(record["slot"] == record["first_slot"])
+
+    def begin_as(self, lanes: Lanes, lane: int) -> None:
+        """Restart the only lane at time 0 of the present episode of a lane of another batch."""
+        record, roots = lanes.world.state.lanes[lane], lanes._roots[lane]
+        assert roots is not None
+        self._prepare(Plan(0, roots, int(record["episode"]), lanes.instance(lane), True))
+        self._restart(np.ones(1, np.bool_), play=False)
+        self.episodes[0] = lanes.episodes[lane]
 
     def _provide_events(self, lane: int) -> None:
         """Provide the events of a lane's next episode, unless they are drawn during play."""
         instance = self.instance(lane)
         if isinstance(instance, CustomEvents):
-            self.world.set_tape(lane, instance.draw_tape(self.rng(lane, "root"), self.horizon))
+            end = self.origin_of(instance) + self.horizon
+            self.world.set_tape(lane, instance.draw_tape(self.rng(lane, "root"), end))
 
     # Steps
 
@@ -295,12 +340,13 @@ class Lanes(Episodes):
                     f"action must be a page in [0, {self.num_pages}), got {pages[status, 0]} "
                     f"in lane {status}"
                 )
-        if not self.reveal_cost:
-            self._show_costs()
+        self.note_crawls()
         return self.world.outcomes
 
-    def _show_costs(self) -> None:
-        """Write the costs of the last crawls into the observations of their pages."""
+    def note_crawls(self) -> None:
+        """Write the costs of the last crawls into the observations, if only crawls show them."""
+        if self.reveal_cost or not self.world.observations[0].size:
+            return
         state, row = self.world.state, self.features.index("cost")
         places = np.arange(state.crawl_log.shape[1])
         lane, place = np.nonzero(places < state.lanes["slot_crawls"][:, None])
@@ -325,7 +371,7 @@ class Lanes(Episodes):
         status = step_rates(self.world.table, rates, chances, limits)
         self._finish(status, play_lanes_at_rates)
         self.world.outcomes[DECLARED][:] = declared
-        budget.count_signals(self.world.state)
+        budget.count_signals(self.world.state, map(int, np.flatnonzero(~lanes["idle"])))
 
     def _finish(self, status: int, play: Callable[[IntArray], int]) -> None:
         """Call ``play`` until all lanes are at their decision; ``status`` is that of the last call.
@@ -338,6 +384,10 @@ class Lanes(Episodes):
             status = play(self.world.table)
         self.steps_left = steps_left
 
+    def finish(self, play: Callable[[IntArray], int]) -> None:
+        """Call ``play``, and again until all lanes are at their decision."""
+        self._finish(play(self.world.table), play)
+
     def supply(self) -> None:
         """Enlarge full logs; subclasses also provide more events to lanes that wait for them."""
         self.world.grow_logs()
@@ -346,7 +396,8 @@ class Lanes(Episodes):
 
     def observation_space(self) -> Space[Any]:
         """Return the Gymnasium space of the observations of one lane."""
-        size = (self.features, self.num_pages, self.horizon)
+        max_elapsed = float(self.world.state.lanes["max_elapsed"][0])
+        size = (self.features, self.num_pages, max_elapsed)
         return observation_space(*size, self.observation_form)
 
     def observations(self, copy: bool = True) -> Any:
@@ -465,6 +516,7 @@ class Lanes(Episodes):
             "action": self.form.name,
             "batch": self.form.batch,
             "horizon": self.horizon,
+            "start": self.start,
             "reveal": self.reveal,
             "costs": self.costs,
             "reveal_cost": self.reveal_cost,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -12,20 +13,25 @@ import numpy as np
 
 from crawl_envs.instances.laws import Generator
 from crawl_envs.instances.traces.collection import SPLITS, sites
-from crawl_envs.instances.traces.instance import IMPORTANCES
+from crawl_envs.instances.traces.instance import (
+    IMPORTANCES,
+    check_without_costs,
+    days_before,
+)
 from crawl_envs.instances.traces.loading import find, load
 from crawl_envs.instances.traces.parameters import Parameters, load_parameters, parameters_path
 from crawl_envs.instances.traces.windows import Signals, Trace, TraceWindow, check_signals
 from crawl_envs.sim.law import CustomEvents
-from crawl_envs.types import FloatArray, Instance, IntArray
+from crawl_envs.types import BoolArray, FloatArray, Instance, IntArray
 from crawl_envs.types.arguments import one_of, quantity, whole
+from crawl_envs.worlds.episodes import Start
 
 DAYS_PER_CRAWL = 10.0
 """Default mean days between crawls of a page."""
 TIME_TOLERANCE = 1e-9
 """Days by which the length of a window may differ from the difference of its ends."""
 MAX_DRAWS = 100
-"""Largest number of windows that are drawn in search of one with a page."""
+"""Largest number of windows that are drawn in search of one with crawls."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -34,23 +40,36 @@ class SitePages(CustomEvents):
 
     Attributes:
         site: name of the site.
-        start: first day of the window.
+        day: day of the record at which an episode begins.
+        before: days of the events before it, in which all pages are crawled once.
         pages: rows of the first k pages in the site's trace, ascending, (k,) int64; further pages
             never exist.
-        tape: the events, (0, duration].
+        tape: the events after day - before.
     """
 
     mortal: ClassVar[bool] = True
     site: str
-    start: float
+    day: float
+    before: float
     pages: IntArray
     tape: TraceWindow
 
     def __init__(
-        self, site: str, start: float, pages: IntArray, tape: TraceWindow, **parameters: Any
+        self,
+        site: str,
+        day: float,
+        before: float,
+        pages: IntArray,
+        tape: TraceWindow,
+        **parameters: Any,
     ) -> None:
         super().__init__(**parameters)
-        vars(self).update(site=site, start=start, pages=pages, tape=tape)
+        vars(self).update(site=site, day=day, before=before, pages=pages, tape=tape)
+
+    @property
+    def alive_at_start(self) -> BoolArray:
+        """Mask of the pages that exist at time 0, (m,) bool."""
+        return self.tape.alive
 
     def draw_tape(self, rng: np.random.Generator, horizon: float) -> TraceWindow:
         """Return the events of the window; ValueError if ``horizon`` is beyond its end."""
@@ -62,6 +81,20 @@ class SitePages(CustomEvents):
     def expected_events(self, horizon: float, requests: bool = True) -> float:
         """Return the number of events up to ``horizon``."""
         return float(np.searchsorted(self.tape.time, horizon, side="right"))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SiteGenerator(Generator):
+    """A generator of windows of recorded sites.
+
+    Attributes:
+        duration: length of the episodes in days.
+        before: largest number of days before an episode; 0 for fresh starts.
+    """
+
+    mortal: ClassVar[bool] = True
+    duration: float
+    before: float = 0.0
 
 
 @cache
@@ -103,8 +136,10 @@ def site_generator(
     signals: str = "both",
     importance: str = "uniform",
     cost_spread: float = 0.0,
-) -> tuple[Generator, float]:
-    """Return a generator of windows of recorded sites, and their length in days.
+    start: Start = "fresh",
+    epoch: float | None = None,
+) -> SiteGenerator:
+    """Return a generator of windows of recorded sites.
 
     Args:
         split: train, dev or test; or a name or folder of a site, or several.
@@ -117,9 +152,12 @@ def site_generator(
         signals: kind of recorded signals: directory, mentions, both or none.
         importance: ``uniform`` or ``zipf``.
         cost_spread: of :class:`crawl_envs.instances.laws.Generator`.
+        start: of :func:`crawl_envs.instances.traces.instance.recorded`.
+        epoch: of :func:`crawl_envs.instances.traces.instance.recorded`.
 
     Raises:
-        ValueError: an argument is outside its range, or a site or its parameters do not exist.
+        ValueError: an argument is outside its range, ``crawled`` with costs, or a site or its
+            parameters do not exist.
     """
     kind, pages = check_signals(signals), whole("num_pages", num_pages, 1)
     one_of("importance", importance, IMPORTANCES)
@@ -132,16 +170,19 @@ def site_generator(
         raise ValueError(f"days must be at most {half}, got {length:g}")
     if length < high:
         raise ValueError(f"days must be at least {high:g}, the days per crawl, got {length:g}")
+    crawled = one_of("start", start, Start) == "crawled"
+    if crawled:
+        check_without_costs(cost_spread)
     draw = partial(_draw, records=records, days=length, days_per_crawl=(low, high), kind=kind)
-    generator = Generator(
-        draw=partial(draw, zipf=importance == "zipf"),
+    return SiteGenerator(
+        draw=partial(draw, zipf=importance == "zipf", crawled=crawled, epoch=epoch),
         num_pages=pages,
         bandwidth=pages / low,
         num_sources=records[0][1].num_sources,
         cost_spread=cost_spread,
-        mortal=True,
+        duration=length,
+        before=max(trace.days for trace, _ in records) * crawled,
     )
-    return generator, length
 
 
 def _draw(
@@ -154,6 +195,8 @@ def _draw(
     days_per_crawl: tuple[float, float],
     kind: Signals,
     zipf: bool,
+    crawled: bool,
+    epoch: float | None,
     **steps: Any,
 ) -> Instance:
     """Draw a site, a window, directories and a bandwidth; see :func:`site_generator`.
@@ -162,30 +205,35 @@ def _draw(
     """
     trace, fitted = records[int(rng.integers(len(records)))]
     low, high = days_per_crawl
-    for _ in range(MAX_DRAWS):  # windows in which less than a page exists have no crawls
-        start = trace.days / 2.0 + float(rng.random()) * (trace.days / 2.0 - days)
-        pages = _draw_pages(rng, trace, start, start + days, num_pages)
-        alive = float(trace.alive_days(start, start + days)[pages].sum()) / days
-        if alive >= 1.0:
+    share = float((low / high) ** rng.random()) / num_pages
+    for _ in range(MAX_DRAWS):
+        day = trace.days / 2.0 + float(rng.random()) * (trace.days / 2.0 - days)
+        pages = _draw_pages(rng, trace, day, day + days, num_pages)
+        alive = float(trace.alive_days(day, day + days)[pages].sum()) / days
+        rate, before = bandwidth * share * alive, 0.0
+        if alive < 1.0:
+            continue
+        with suppress(ValueError):  # too few days before the window
+            before = days_before(trace, pages, day, rate, epoch) if crawled else 0.0
             break
     else:
-        text = f"site {trace.name!r} must have a page all the time in {days:g} days of its second"
-        raise ValueError(f"{text} half, got none in {MAX_DRAWS} windows")
-    share = alive / num_pages * float((low / high) ** rng.random())
+        text = f"site {trace.name!r} must have a window of {days:g} days in its second half with a"
+        raise ValueError(f"{text} page all the time, got none in {MAX_DRAWS} draws")
     rank = rng.permutation(num_pages) if zipf else np.zeros(num_pages)
     missing = num_pages - pages.size
     group = np.unique(trace.directory[pages], return_inverse=True)[1]
-    window = trace.of_pages(pages).window(start, start + days, kind)
+    window = trace.of_pages(pages).window(day - before, day + days, kind)
     return SitePages(
         trace.name,
-        start,
+        day,
+        before,
         pages,
         window.with_missing(missing),
         importance=1.0 / (1.0 + rank),
         change_rate=_padded(fitted.change_rate[pages], missing),
         recall=_padded(fitted.recall[..., pages], missing),
         false_signal_rate=_padded(fitted.false_signal_rate[..., pages], missing),
-        bandwidth=bandwidth * share,
+        bandwidth=rate,
         group=np.append(group, np.full(missing, group.max() + 1)),
         **steps,
     )

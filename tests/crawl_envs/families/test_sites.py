@@ -10,8 +10,12 @@ import pytest
 
 import policies
 from crawl_envs import evaluation
+from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.instances import traces
 from crawl_envs.instances.traces import collection
+from crawl_envs.instances.traces.instance import replay
+from crawl_envs.spaces.rewards import Objective
+from crawl_envs.worlds.lanes import Lanes
 from scripts.data.fit_trace import fit
 from tests.crawl_envs.instances.recorded import META, tiny_tables, write
 
@@ -42,7 +46,7 @@ def test_an_episode_is_the_replay_of_its_pages_and_window(seed, num_pages):
     instance = env.instance
     pages, count = instance.pages, instance.pages.size
     assert count == 20 if num_pages == 20 else 50 < count < num_pages
-    window = [instance.start, instance.start + DAYS]
+    window = [instance.day, instance.day + DAYS]
     whole = gymnasium.make(
         "CrawlTrace-v0", signals="both", window=window, bandwidth=instance.bandwidth
     ).unwrapped
@@ -70,12 +74,43 @@ def test_an_episode_is_the_replay_of_its_pages_and_window(seed, num_pages):
     assert env.ledger().crawls == whole.ledger().crawls > 30
 
 
+@pytest.mark.parametrize("action", ["page", "rates"])
+def test_a_crawled_start_is_that_of_the_replay_of_the_days_before(action):
+    env = made(action=action, start="crawled", days_per_crawl=4.0)
+    record = traces.load(traces.find(HANDBOOK))
+    fitted = traces.load_parameters(traces.parameters_path(record.folder, "both"), record)
+    for seed in range(3):
+        observation, _ = env.reset(seed=seed)
+        instance = env.instance
+        pages, first = instance.pages, instance.day - instance.before
+        living = ((record.created <= first) & (record.deleted > first))[pages].sum()
+        assert living <= instance.before * instance.bandwidth + 1e-9 < living + 8
+        window = record.window(first, instance.day + DAYS, "both").of_pages(pages)
+        rate = instance.bandwidth
+        more = {"pages": pages, "before": instance.before}
+        generator = replay(record, window, fitted, bandwidth=rate, **more)
+        more = {"tape": window, "penalty": "binary", "start": "crawled"}
+        more |= {"epoch": 1.0} if action == "rates" else {}
+        lanes = Lanes(1, generator, env.lanes.form, horizon=DAYS, **more)
+        twin = CrawlEnv(lambda *_, **__: lanes, Objective())  # noqa: B023
+        np.testing.assert_array_equal(observation, twin.reset(seed=seed)[0])
+        over = False
+        while not over:
+            choice = 3 if action == "page" else np.full(20, rate / 25.0)
+            observation, reward, _, over, _ = env.step(choice)
+            expected, other, _, ended, _ = twin.step(choice)
+            np.testing.assert_array_equal(observation, expected)
+            assert (reward, over) == (other, ended)
+    with pytest.raises(ValueError, match=r"cost_spread must be 0 with start='crawled'"):
+        made(start="crawled", cost_spread=1.0)
+
+
 def test_the_pages_are_whole_directories_that_exist_in_the_window_and_one_that_is_cut():
     env, record = made(), traces.load(traces.find(HANDBOOK))
     drawn = set()
     for seed in range(20):
         env.reset(seed=seed)
-        start, pages = env.instance.start, env.instance.pages
+        start, pages = env.instance.day, env.instance.pages
         assert record.days / 2.0 <= start <= record.days - DAYS
         exists = (record.created <= start + DAYS) & (record.deleted > start)
         assert exists[pages].all()
@@ -96,7 +131,7 @@ def test_parameters_are_those_of_the_pages_and_the_bandwidth_of_the_living_ones(
     np.testing.assert_array_equal(instance.recall[:, :count], fitted.recall[:, instance.pages])
     np.testing.assert_array_equal(instance.change_rate[:count], fitted.change_rate[instance.pages])
     assert not instance.change_rate[count:].any()
-    alive = record.alive_days(instance.start, instance.start + DAYS).sum() / DAYS
+    alive = record.alive_days(instance.day, instance.day + DAYS).sum() / DAYS
     assert instance.bandwidth == pytest.approx(alive / 5.0, rel=1e-12)
 
 
@@ -106,7 +141,7 @@ def test_days_per_crawl_are_log_uniform_in_the_range():
     for seed in range(200):
         env.reset(seed=seed)
         instance = env.instance
-        alive = record.alive_days(instance.start, instance.start + DAYS)[instance.pages].sum()
+        alive = record.alive_days(instance.day, instance.day + DAYS)[instance.pages].sum()
         drawn.append(np.log2(alive / DAYS / instance.bandwidth))
     assert 1.0 <= min(drawn) < 1.3
     assert 3.7 < max(drawn) <= 4.0
