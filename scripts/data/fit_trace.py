@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from rich.console import Console
 from typer import Argument, Option
 
@@ -231,35 +231,28 @@ def main(options: FitOptions) -> None:
     path = options.out or traces.parameters_path(trace.folder, kind)
     with one_line_errors(place=path):
         traces.save_parameters(path, parameters, trace)
-    pooled = _values_text(
-        parameters.pooled_change_rate,
-        parameters.pooled_recall,
-        parameters.pooled_false_signal_rate,
-    )
+    births = births_of(trace, parameters.start, parameters.end)
     console = Console(soft_wrap=True, highlight=False)
     console.print(
         f"{trace.name}, days {parameters.start:g} to {parameters.end:g}, "
-        f"{np.count_nonzero(parameters.observed_days)} of {trace.num_pages} pages: {pooled} "
-        f"(pooled) -> {path}"
+        f"{np.count_nonzero(parameters.observed_days)} of {trace.num_pages} pages: "
+        f"{_values_text(parameters)} (pooled) -> {path}"
     )
-    births = births_of(trace, parameters.start, parameters.end)
-    if not births.later.any():
-        return
-    page = int(births.later.argmax())
-    values = _values_text(
-        parameters.change_rate[page],
-        parameters.recall[..., page],
-        parameters.false_signal_rate[..., page],
-    )
-    source = f"the {births.inside.sum()} born in the window" if births.inside.any() else "all pages"
-    console.print(f"{counted(int(births.later.sum()), 'page')} born later, as {source}: {values}")
+    if births.later.any():
+        source = f"the {births.inside.sum()} born in the window" if births.inside.any() else "all"
+        values = _values_text(parameters, int(births.later.argmax()))
+        console.print(f"{counted(births.later.sum(), 'page')} born later, as {source}: {values}")
 
 
-def _values_text(change_rate: float, recall: ArrayLike, false_rate: ArrayLike) -> str:
-    """Return a change rate, recall and false-signal rate as text; the last two by source."""
-    shares = " and ".join(f"{value:.3f}" for value in np.atleast_1d(recall))
-    rates = " and ".join(f"{value:.4g}" for value in np.atleast_1d(false_rate))
-    return f"change rate {change_rate:.4g} per day, recall {shares}, false signals {rates} per day"
+def _values_text(parameters: Parameters, page: int | None = None) -> str:
+    """Return change rate, recall and false-signal rate of a page, or pooled, as text."""
+    names = ("change_rate", "recall", "false_signal_rate")
+    if page is None:
+        values = [getattr(parameters, f"pooled_{name}") for name in names]
+    else:
+        values = [getattr(parameters, name)[..., page] for name in names]
+    shares, rates = (" and ".join(f"{x:.4g}" for x in np.atleast_1d(v)) for v in values[1:])
+    return f"change rate {values[0]:.4g} per day, recall {shares}, false signals {rates} per day"
 
 
 app = command_of(

@@ -142,9 +142,8 @@ def reset_env(
         **options: ``signals``, ``importance`` and others of :func:`replayed`.
     """
     trace = record(site)
-    days_of = splitting(trace.days, seed)
-    options |= {"days_per_crawl": float(days), "newborn_prior": False}  # as in the recorded rows
-    env = replayed(trace, days_of, **options)
+    options["newborn_prior"] = False  # as in the recorded rows
+    env = replayed(trace, splitting(trace.days, seed), days_per_crawl=float(days), **options)
     env.reset(seed=seed)
     return env
 
