@@ -125,6 +125,7 @@ def reset_env(
         **options: ``signals``, ``importance`` and others of :func:`replayed`.
     """
     trace = record(site)
+    options["newborn_prior"] = False  # as in the recorded rows
     env = replayed(trace, splitting(trace.days, seed), days_per_crawl=float(days), **options)
     env.reset(seed=seed)
     return env
