@@ -53,7 +53,8 @@ class CrawlSites(CrawlEnv, SingleEnv):
 
     ## Starting State
 
-    Day 0 of the window: all existing pages fresh. The first observation is at the first crawl.
+    Day 0 of the window: all existing pages fresh, except with ``start="crawled"``. The first
+    observation is at the first crawl.
 
     ## Episode End
 
@@ -75,7 +76,8 @@ class CrawlSites(CrawlEnv, SingleEnv):
     - ``action`` ("page"), ``batch`` (1), ``epoch`` (None), ``overspend`` (None), ``bucket`` (None),
       ``objective`` ("binary"), ``crawl_cost`` (0.0), ``cost_spread`` (0.0), ``observation``
       ("table"), ``reveal`` ("parameters"), ``reveal_cost`` (True), ``resample`` (False),
-      ``render_mode`` (None): as in ``CrawlNCIS-v0``.
+      ``start`` ("fresh"), ``render_mode`` (None): as in ``CrawlNCIS-v0``. With ``start="crawled"``
+      all pages are crawled once in the days before the window, and there are no costs.
 
     ## Version History
 

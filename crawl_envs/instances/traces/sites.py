@@ -104,15 +104,17 @@ def _read_site(folder: Path, signals: Signals) -> tuple[Trace, Parameters]:
     return trace, load_parameters(parameters_path(folder, signals), trace)
 
 
-def _names_of(split: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the sites of a split, or of a name, or of several names or folders."""
-    if isinstance(split, str | Path):
-        names = sites(split) if split in SPLITS else (str(split),)
-    else:
-        names = tuple(split)
-    if not names:
-        raise ValueError(f"split must have sites, got {split!r}, which has none")
-    return names
+def _folders_of(split: str | Sequence[str]) -> list[Path]:
+    """Return the folders of the sites of a split, or of a site, or of several sites."""
+    names: Any = sites(split) if isinstance(split, str) and split in SPLITS else split
+    names = (names,) if isinstance(names, str | Path) else names
+    if not isinstance(names, Sequence) or len(names) == 0:
+        expected = "train, dev or test with sites, or a site, or a list of sites"
+        raise ValueError(f"split must be {expected}, got {split!r}")
+    try:
+        return [find(name) for name in names]
+    except ValueError as error:
+        raise ValueError(f"split must be {', '.join(SPLITS)} or sites, but {error}") from None
 
 
 def _range_of(days_per_crawl: float | Sequence[float]) -> tuple[float, float]:
@@ -162,14 +164,14 @@ def site_generator(
     kind, pages = check_signals(signals), whole("num_pages", num_pages, 1)
     one_of("importance", importance, IMPORTANCES)
     low, high = _range_of(days_per_crawl)
-    records = [_read_site(find(name), kind) for name in _names_of(split)]
+    records = [_read_site(folder, kind) for folder in _folders_of(split)]
     shortest = min((trace for trace, _ in records), key=lambda trace: trace.days)
     length = quantity("days", shortest.days / 2.0 if days is None else days, above=0.0)
     if length > shortest.days / 2.0:
         half = f"{shortest.days / 2.0:g}, the second half of site {shortest.name!r}"
-        raise ValueError(f"days must be at most {half}, got {length:g}")
+        raise ValueError(f"days must be at most {half}, got {days!r}")
     if length < high:
-        raise ValueError(f"days must be at least {high:g}, the days per crawl, got {length:g}")
+        raise ValueError(f"days must be at least {high:g}, the days per crawl, got {length!r}")
     crawled = one_of("start", start, Start) == "crawled"
     if crawled:
         check_without_costs(cost_spread)
