@@ -20,6 +20,7 @@ FAMILIES = {
     "CrawlLongevity-v0": "crawl_envs.families.longevity:CrawlLongevity",
     "CrawlNCIS-v0": "crawl_envs.families.ncis:CrawlNCIS",
     "CrawlOffers-v1": "crawl_envs.families.offers:CrawlOffers",
+    "CrawlSites-v0": "crawl_envs.families.sites:CrawlSites",
     "CrawlTrace-v0": "crawl_envs.families.trace:CrawlTrace",
 }
 """Ids of families and their classes; vector environments have the suffix Vector."""

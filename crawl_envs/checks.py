@@ -16,10 +16,11 @@ from gymnasium.spaces import flatten, flatten_space
 from gymnasium.utils.env_checker import check_env
 from numpy.typing import NDArray
 
-from crawl_envs.evaluation import PolicyFactory, simulate
+from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.spaces.observations import NO_BASE, without_source
 from crawl_envs.types import Policy, Tracker
 from crawl_envs.types.compiled_policies import CompilablePolicy, CompiledIndex
+from crawl_envs.worlds.rollouts import ONE_LANE, roll
 
 Maker = Callable[[], "gymnasium.Env[Any, Any]"]
 STEPS = 50
@@ -217,8 +218,9 @@ def _check_compiled(policy: Policy, core: Any, pages: list[Any], seed: int) -> N
     form = policy.compile(core.problem, core.num_slots(), core.rng())
     if (not isinstance(form, CompiledIndex) and lanes.mortal) or not lanes.reveal_cost:
         return
-    world = {"requests": lanes.world.requests, "pages": lanes.pages}
-    rollout = simulate(core.instance, policy, lanes.horizon, seed, lanes.tape, **world)
+    copy = core.make_lanes(1, observed=False)
+    copy.begin(ONE_LANE, [seed], [core.instance], play=False)
+    rollout = roll(copy, form)
     expect(
         np.array_equal(rollout.crawls[: len(pages)], pages),
         "the compiled form must crawl the pages that predict chooses",

@@ -20,6 +20,7 @@ from crawl_envs.envs.overrides import beyond_lanes
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.sim.clock import clock_rows, slots_until
 from crawl_envs.sim.divergence import Penalty, penalty_increments
+from crawl_envs.sim.law import has_mortal_pages
 from crawl_envs.sim.streams import PageSets, generator, roots
 from crawl_envs.sim.tape import Tape
 from crawl_envs.spaces.rewards import metrics
@@ -94,7 +95,8 @@ def simulate(
     slots = slots_until(rows, quantity("horizon", horizon, above=0.0))
     _check_crawls(instance, slots)
     form = policy.compile(instance.problem(), slots, generator(roots(seed, pages).rng, 0))
-    if isinstance(form, CompiledSequence) and tape is not None and tape.mortal:
+    mortal = has_mortal_pages(instance) if tape is None else tape.mortal
+    if isinstance(form, CompiledSequence) and mortal:
         raise ValueError("policy must be an index policy where pages are born and die")
     world: Any = {"tape": tape, "penalty": penalty, "requests": requests, "pages": pages}
     return play_form(form, instance, horizon, seed, **world)
@@ -279,11 +281,12 @@ def play(
 def _playable(form: Compiled, lanes: Lanes) -> bool:
     """Return whether a compiled rollout of a policy gives what stepping the environment gives."""
     if isinstance(form, CompiledRates):
-        budget, epochs = lanes.budget, lanes.num_slots(0)
+        budget, instance = lanes.budget, lanes.instance(0)
+        epochs = int(lanes.lead_of(instance)) + lanes.num_slots(0)
         if budget is None or not lanes.crawls_at_random:
             return False
-        return budget.keeps_to(form, lanes.instance(0), epochs)
-    mortal = lanes.tape is not None and lanes.tape.mortal
+        return budget.keeps_to(form, instance, epochs)
+    mortal = lanes.mortal if lanes.tape is None else lanes.tape.mortal
     return lanes.form.name == "page" and not (isinstance(form, CompiledSequence) and mortal)
 
 

@@ -24,6 +24,7 @@ SMALL = {
     OFFERS: {"num_pages": 30, "bandwidth": 24.0, "horizon": 2.0},
     LONGEVITY: {"num_pages": 6, "bandwidth": 6.0, "horizon": 2.0, "signals": "noisy"},
     "CrawlTrace-v0": {"window": [100.0, 130.0]},
+    "CrawlSites-v0": {"split": "garden-handbook", "num_pages": 20, "days": 10.0},
 }
 FORMS = {
     "page": {"action": "page"},

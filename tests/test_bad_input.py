@@ -57,6 +57,16 @@ OF_ONE: dict[str, dict[str, tuple[Any, ...]]] = {
         "signals": WORDS[:3],
         "parameters": (3, "/nowhere"),
     },
+    "CrawlSites-v0": {
+        "split": (3, None, "", ["x"], [3], "/nowhere", []),
+        "num_pages": (0, -1, 2.5, "10", None, True),
+        "days": (0, -1, "x", NAN, 1e6),
+        "days_per_crawl": (0, -1, "x", INF, (1,), (2, 1), ("x", 2)),
+        "importance": WORDS[:3],
+        "signals": WORDS[:3],
+        "start": WORDS[:3],
+        "reward": ("requests",),
+    },
     "CrawlHarmonic-v0": {
         "epoch": (0.0, NAN, "day"),
         "bucket": (0.5, -1.0, NAN, INF, "big"),
@@ -78,6 +88,7 @@ MADE = [
     for env_id in FAMILIES
     for name, values in (OF_FAMILIES | OF_ONE.get(env_id, {})).items()
     for value in values
+    if (env_id, name) != ("CrawlSites-v0", "bandwidth")  # which follows from the days per crawl
 ]
 
 

@@ -17,6 +17,7 @@ from crawl_envs.envs.overrides import beyond_lanes
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.envs.vector import CrawlVectorEnv
 from crawl_envs.evaluation import make_env
+from crawl_envs.instances.traces.sites import SitePages
 from crawl_envs.spaces.actions import SLOT_FORMS
 from crawl_envs.types import Instance, Problem
 
@@ -132,7 +133,9 @@ def _env_args(arguments: TrainArguments, training: bool) -> dict[str, Any]:
     problem, pages = core.problem, arguments.train_pages
     share = pages / problem.num_pages
     fixed = {**crawl_envs.PRESETS.get(arguments.env_id, ("", {}))[1], **env_args}
-    env_args |= {"num_pages": pages, "bandwidth": problem.bandwidth * share}
+    env_args["num_pages"] = pages
+    if not isinstance(core.instance, SitePages):  # whose bandwidth follows their number
+        env_args["bandwidth"] = problem.bandwidth * share
     if "batch" in fixed:
         env_args["batch"] = max(1, round(fixed["batch"] * share))
     if "bandwidth_steps" in fixed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from typing import Any
@@ -19,6 +19,7 @@ from crawl_envs.envs.rendering import History, PictureArray, Scene, text
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import BoolArray, CrawlLog, Instance, Ledger, Tracker
 from crawl_envs.types.arguments import one_of, plain, whole
+from crawl_envs.worlds.first_round import Replay
 from crawl_envs.worlds.lanes import Lanes
 
 
@@ -62,7 +63,9 @@ class LaneAccess:
     np_random: np.random.Generator
     _np_random: np.random.Generator | None
     render_mode: str | None
+    make_lanes: Callable[..., Lanes] | None = None
     _spec: EnvSpec | None = None
+    _copy: Lanes | None = None
 
     def __init__(self, lanes: Lanes, objective: Objective, render_mode: str | None) -> None:
         if render_mode is not None:
@@ -151,6 +154,23 @@ class LaneAccess:
         """Return the crawls and signals of the last step, or reset, of a lane."""
         self._check_lane(lane)
         return self.lanes.last_log(lane)
+
+    def replay(self, lane: int = 0) -> Replay | None:
+        """Return a replay of the round of crawls before a lane's episode, by decision.
+
+        Policies learn from it in order. It is None if there was none, or after the first decision.
+
+        Raises:
+            ValueError: the environment was not made by an id or the class of a family.
+        """
+        lanes = self.lanes
+        if lanes.start == "fresh" or not lanes.at_start(lane):
+            return None
+        if self.make_lanes is None:
+            raise ValueError("make_lanes must be a factory of lanes for a replay, got None")
+        if self._copy is None:
+            self._copy = self.make_lanes(1, observed=False)
+        return Replay(self._copy, lanes, lane)
 
     def ledger(self, lane: int = 0, finished: bool = False) -> Ledger:
         """Return the true totals of a lane since the start of its episode.

@@ -44,7 +44,8 @@ class CrawlEnv(LaneAccess, SingleEnv):
         *,
         render_mode: str | None = None,
     ) -> None:
-        self.make_lanes, lanes = make_lanes, make_lanes(1)
+        self.make_lanes: Callable[..., Lanes] = make_lanes
+        lanes = make_lanes(1)
         super().__init__(lanes, objective, render_mode)
         self._window = Window()
         self.action_space = lanes.form.space()

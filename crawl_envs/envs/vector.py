@@ -256,7 +256,7 @@ class FamilyVectorEnv(CrawlVectorEnv):
                 f"single must leave its steps to CrawlEnv, since lanes step together, got "
                 f"{', '.join(replaced)}: make it without a vector entry point"
             )
-        lanes = one.make_lanes(num_envs)
+        self.make_lanes, lanes = one.make_lanes, one.make_lanes(num_envs)
         lanes.most_steps = check_limit(max_episode_steps, lanes)
         modes: dict[str, Any] = {"autoreset_mode": autoreset_mode, "render_mode": render_mode}
         super().__init__(lanes, one.objective, copy=copy, **modes)

@@ -17,6 +17,7 @@ from crawl_envs.spaces.observations import ObservationForm
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types.arguments import one_of
 from crawl_envs.worlds.budgets import Overspend
+from crawl_envs.worlds.episodes import Start
 from crawl_envs.worlds.lanes import Lanes
 
 HarmonicReward: TypeAlias = Literal["penalty", "freshness"]
@@ -139,6 +140,7 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
         reveal_cost: bool = True,
         resample: bool = False,
         pages: PageSets = "any",
+        start: Start = "fresh",
         render_mode: RenderMode | None = None,
     ) -> None:
         if reward is not None:
@@ -165,6 +167,7 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
             reveal_cost=reveal_cost,
             resample=resample,
             pages=pages,
+            start=start,
         )
         super().__init__(
             make_lanes, Objective(reward or "penalty", crawl_cost), render_mode=render_mode

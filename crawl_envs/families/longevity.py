@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from crawl_envs.envs.rendering import RenderMode
 from crawl_envs.envs.single import CrawlEnv, SingleEnv
 from crawl_envs.envs.vector import vectorized
-from crawl_envs.families.pages import PageAction, PageReveal, action_arguments
+from crawl_envs.families.pages import PageAction, PageReveal, action_arguments, round_epoch
 from crawl_envs.instances import Generator, generator_of, traces
 from crawl_envs.instances.longevity import LAWS
 from crawl_envs.instances.traces.instance import recorded
@@ -21,6 +21,7 @@ from crawl_envs.types.arguments import one_of
 from crawl_envs.types.contents import Contents
 from crawl_envs.types.copies import Sketches, TrueDivergence
 from crawl_envs.worlds.budgets import Overspend
+from crawl_envs.worlds.episodes import Start
 from crawl_envs.worlds.fragments.lanes import FragmentLanes
 
 PAGES, DAYS = 100, 60.0
@@ -50,6 +51,7 @@ def _generator(
     cost_spread: float,
     of_traces: dict[str, Any],
     of_drawn: dict[str, Any],
+    **round_arguments: Any,
 ) -> tuple[Generator, dict[str, Any]]:
     """Return the generator of instances, drawn or recorded, and further arguments of their lanes.
 
@@ -60,6 +62,7 @@ def _generator(
         cost_spread: of :class:`crawl_envs.instances.laws.Generator`.
         of_traces: arguments of traces only.
         of_drawn: arguments of drawn pages only.
+        **round_arguments: ``start`` and ``epoch`` of a recorded instance.
 
     Raises:
         ValueError: an unknown instance, or an argument that does not apply or is out of range.
@@ -78,7 +81,7 @@ def _generator(
     _refuse(of_drawn, OF_DRAWN, f"a trace, {instance!r}")
     kind = "directory" if signals is None else signals
     of_traces = {**of_traces, "bandwidth": bandwidth, "cost_spread": cost_spread}
-    site = recorded(str(instance), signals=kind, fragments=True, **of_traces)
+    site = recorded(str(instance), signals=kind, fragments=True, **of_traces, **round_arguments)
     return site, {"horizon": site.duration, "tape": site.tape, "contents": site.contents}
 
 
@@ -263,6 +266,7 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
         reveal_cost: bool = True,
         resample: bool = False,
         pages: PageSets = "any",
+        start: Start = "fresh",
         render_mode: RenderMode | None = None,
     ) -> None:
         one_of("objective", objective, REWARD_TERMS)
@@ -274,9 +278,8 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
         }
         sizes = {"num_pages": num_pages, "bandwidth_steps": bandwidth_steps, "horizon": horizon}
         of_drawn = {**sizes, "pages": pages}
-        generator, playing = _generator(
-            instance, signals, bandwidth, cost_spread, of_traces, of_drawn
-        )
+        arguments = (instance, signals, bandwidth, cost_spread, of_traces, of_drawn)
+        generator, playing = _generator(*arguments, start=start, epoch=round_epoch(action, epoch))
         playing |= {"base_versions": base_versions, "sketch_size": sketch_size}
         make_lanes = partial(
             FragmentLanes,
@@ -288,6 +291,7 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
             reveal_cost=reveal_cost,
             resample=resample,
             pages=pages,
+            start=start,
         )
         super().__init__(
             make_lanes, Objective(REWARD_TERMS[objective], crawl_cost), render_mode=render_mode

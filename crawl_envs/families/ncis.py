@@ -16,6 +16,7 @@ from crawl_envs.sim.streams import PageSets
 from crawl_envs.spaces.observations import ObservationForm
 from crawl_envs.spaces.rewards import Objective, penalty_and_reward
 from crawl_envs.worlds.budgets import Overspend
+from crawl_envs.worlds.episodes import Start
 from crawl_envs.worlds.lanes import Lanes
 
 
@@ -212,6 +213,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
         reveal_cost: bool = True,
         resample: bool = False,
         pages: PageSets = "any",
+        start: Start = "fresh",
         render_mode: RenderMode | None = None,
     ) -> None:
         generator = generator_of(
@@ -236,6 +238,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
             reveal_cost=reveal_cost,
             resample=resample,
             pages=pages,
+            start=start,
         )
         super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)
 

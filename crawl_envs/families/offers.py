@@ -17,6 +17,7 @@ from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import IntArray
 from crawl_envs.types.arguments import one_of
 from crawl_envs.worlds.budgets import Overspend
+from crawl_envs.worlds.episodes import Start
 from crawl_envs.worlds.offers.lanes import (
     OfferDay,
     OfferLanes,
@@ -186,6 +187,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
         reveal: Literal["history", "importance", "parameters"] = "history",
         resample: bool = False,
         pages: PageSets = "any",
+        start: Start = "fresh",
         render_mode: RenderMode | None = None,
     ) -> None:
         one_of("reward", reward, REWARDS)
@@ -201,6 +203,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
             reveal=reveal,
             resample=resample,
             pages=pages,
+            start=start,
             objective=objective,
             price_history=price_history,
             overspend=overspend,

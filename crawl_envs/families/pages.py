@@ -14,6 +14,13 @@ PageAction: TypeAlias = Literal["page", "scores", "refresh", "rates", "shares"]
 PageReveal: TypeAlias = Literal["parameters", "importance"]
 
 
+def round_epoch(action: str, epoch: float | None) -> float | None:
+    """Return the length of an epoch of ``rates`` and ``shares``; None for forms of slots."""
+    if action not in ("rates", "shares"):
+        return None
+    return EPOCH if epoch is None else epoch
+
+
 def action_arguments(
     action: str,
     generator: Any,

@@ -9,12 +9,13 @@ from typing import Literal
 from crawl_envs.envs.rendering import RenderMode
 from crawl_envs.envs.single import CrawlEnv, SingleEnv
 from crawl_envs.envs.vector import vectorized
-from crawl_envs.families.pages import PageAction, PageReveal, action_arguments
+from crawl_envs.families.pages import PageAction, PageReveal, action_arguments, round_epoch
 from crawl_envs.instances.traces.instance import recorded
 from crawl_envs.sim.divergence import Penalty
 from crawl_envs.spaces.observations import ObservationForm
 from crawl_envs.spaces.rewards import Objective, penalty_and_reward
 from crawl_envs.worlds.budgets import Overspend
+from crawl_envs.worlds.episodes import Start
 from crawl_envs.worlds.lanes import Lanes
 
 DEFAULT_TRACE = "garden-handbook"
@@ -113,6 +114,7 @@ class CrawlTrace(CrawlEnv, SingleEnv):
         reveal: PageReveal = "parameters",
         reveal_cost: bool = True,
         resample: bool = False,
+        start: Start = "fresh",
         render_mode: RenderMode | None = None,
     ) -> None:
         if reward not in (None, "freshness", "penalty"):
@@ -127,6 +129,8 @@ class CrawlTrace(CrawlEnv, SingleEnv):
             importance=importance,
             parameters=parameters,
             cost_spread=cost_spread,
+            start=start,
+            epoch=round_epoch(action, epoch),
         )
         penalty, term = penalty_and_reward(objective, reward)
         make_lanes = partial(
@@ -140,6 +144,7 @@ class CrawlTrace(CrawlEnv, SingleEnv):
             reveal=reveal,
             reveal_cost=reveal_cost,
             resample=resample,
+            start=start,
         )
         super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)
 

@@ -124,24 +124,9 @@ def weigh_pages(state: State, lane: int) -> None:
 
 
 @inlined()
-def restart(state: State, lane: int) -> None:
-    """Reset a lane to time 0 of its episode: all pages fresh, the first decision as target."""
-    record, pages = state.lanes[lane], state.pages
-    rewind(state, lane)
-    store(stream_of(record.rng_root, record.episode), state.rng[lane])
-    record.time = 0.0
-    for number in range(pages.shape[1]):
-        page = pages[lane, number]
-        clear_page(page, -1)
-        page.alive = state.alive_at_start[number]
-        state.last_crawl[lane, number] = 0.0
-    state.source_signals[lane] = 0
-    state.divergence[lane] = 0.0
-    weigh_pages(state, lane)
-    record.divergence_weight = 0.0
-    record.divergence_since = 0.0
-    if state.copies.shape[1] > 0:
-        restart_fragments(state, lane)
+def begin_episode(state: State, lane: int) -> None:
+    """Begin an episode of a lane now: totals of 0, the first decision as target."""
+    record = state.lanes[lane]
     record.fresh_time = 0.0
     record.alive_time = 0.0
     record.divergence_time = 0.0
@@ -154,9 +139,33 @@ def restart(state: State, lane: int) -> None:
     record.changes = 0
     record.changes_found = 0
     record.signals = 0
+    record.origin = record.time
     record.slot = record.first_slot
-    open_slot(record, slot_time(state.clock[lane], record.slot))
+    open_slot(record, slot_time(state.clock[lane], record.lead + record.slot))
     record.reshaped = True
+
+
+@inlined()
+def restart(state: State, lane: int) -> None:
+    """Reset a lane to time 0 of its episode: all pages fresh, the first decision as target."""
+    record, pages = state.lanes[lane], state.pages
+    alive_at_start = state.alive_at_start[min(lane, state.alive_at_start.shape[0] - 1)]
+    rewind(state, lane)
+    store(stream_of(record.rng_root, record.episode), state.rng[lane])
+    record.time = 0.0
+    for number in range(pages.shape[1]):
+        page = pages[lane, number]
+        clear_page(page, -1)
+        page.alive = alive_at_start[number]
+        state.last_crawl[lane, number] = 0.0
+    state.source_signals[lane] = 0
+    state.divergence[lane] = 0.0
+    weigh_pages(state, lane)
+    record.divergence_weight = 0.0
+    record.divergence_since = 0.0
+    if state.copies.shape[1] > 0:
+        restart_fragments(state, lane)
+    begin_episode(state, lane)
 
 
 @inlined(forceinline=True)
@@ -274,7 +283,7 @@ def next_slot(state: State, lane: int, number: int) -> None:
     if state.cost.shape[1] > 0 and record.payment == BY_WAITING:
         due = record.first_slot + (record.spend + state.cost[lane, number])
         due = min(due, math.floor(record.budget) + 1.0)
-    open_slot(record, slot_time(state.clock[lane], due))
+    open_slot(record, slot_time(state.clock[lane], record.lead + due))
 
 
 @inlined(forceinline=True)

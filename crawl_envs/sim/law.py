@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
 from crawl_envs.sim.tape import Tape, event_rates
-from crawl_envs.types import Instance
+from crawl_envs.types import BoolArray, Instance
 
 MAX_EVENTS = 1e9
 """Most expected events of an episode: about a minute, at 6 to 60 ns per event if the pages of a
@@ -23,7 +24,17 @@ class CustomEvents(Instance):
 
     Its change rate, recall and false-signal rate are the parameters that policies see. They are
     beliefs and may differ from the law; the documentation of each law describes them.
+
+    Attributes:
+        mortal: whether pages are born and die.
     """
+
+    mortal: ClassVar[bool] = False
+
+    @property
+    def alive_at_start(self) -> BoolArray:
+        """Mask of the pages that exist at time 0, (m,) bool."""
+        return np.ones(self.num_pages, np.bool_)
 
     @abstractmethod
     def draw_tape(self, rng: np.random.Generator, horizon: float) -> Tape:
@@ -34,12 +45,17 @@ class CustomEvents(Instance):
             horizon: the tape covers (0, horizon], > 0.
 
         Returns:
-            Changes, signals and requests of all pages; no births and deaths.
+            Changes, signals and requests of all pages; births and deaths if ``mortal``.
         """
 
     def expected_events(self, horizon: float, requests: bool = True) -> float:
         """Return the approximate expected number of events in (0, horizon]."""
         return float(event_rates(self, requests).sum()) * horizon
+
+
+def has_mortal_pages(instance: Instance) -> bool:
+    """Return whether the events of an instance have births and deaths of pages."""
+    return isinstance(instance, CustomEvents) and instance.mortal
 
 
 def check_expected(what: str, expected: float, max_events: float = MAX_EVENTS) -> None:

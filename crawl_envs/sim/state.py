@@ -38,16 +38,21 @@ LANE = np.dtype(
         ("moved", np.bool_),
         ("idle", np.bool_),
         ("slot", np.int64),
-        # slot of the first decision, slots per decision, end of the episode, whether pages are
-        # born and die
+        # slot of the first decision, slots per decision, largest elapsed time that observations
+        # show, whether pages are born and die
         ("first_slot", np.int64),
         ("batch", np.int64),
-        ("horizon", np.float64),
+        ("max_elapsed", np.float64),
         # with costs of crawls: how they are paid, and the largest integral of the bandwidth at a
         # decision
         ("payment", np.int64),
         ("budget", np.float64),
         ("mortal", np.bool_),
+        # before the episode: integral of the bandwidth, or number of epochs; crawls so far of the
+        # round of crawls; then the time at which the episode begins, -1 before it
+        ("lead", np.float64),
+        ("turn", np.int64),
+        ("origin", np.float64),
         # sums over existing pages: importance, importance if fresh, weight, and weight times
         # divergence; time up to which the last two sums are integrated
         ("alive_weight", np.float64),
@@ -188,7 +193,7 @@ class State(NamedTuple):
     stream: Annotated[UintArray, np.uint64, "N 4"]  # states of the generators of tapes
     last_crawl: Annotated[FloatArray, np.float64, "N m"]  # start of each page's elapsed time
     pages: Annotated[Records, PAGE, "N m"]
-    alive_at_start: Annotated[BoolArray, np.bool_, "m"]  # the pages that exist at time 0
+    alive_at_start: Annotated[BoolArray, np.bool_, "tapes m"]  # the pages that exist at time 0
     # per lane a block of drawn events or a whole recorded tape, or one for all lanes; the spell,
     # price or number of fragments of each event; the time since which the fragments that an update
     # replaces were there

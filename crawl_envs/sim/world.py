@@ -57,6 +57,7 @@ class Layout(NamedTuple):
     costs: bool = False  # crawls have costs
     block: int = BLOCK  # events drawn at once; the events do not depend on it
     tape: Tape | None = None  # recorded, for all lanes; None draws one per lane
+    mortal: bool = False  # without ``tape``: pages are born and die by the tapes of single lanes
     contents: Contents | None = None  # with ``tape``, the recorded contents of all lanes
 
 
@@ -107,7 +108,7 @@ class World:
     Args:
         num_lanes: number of worlds, N.
         num_pages: number of pages of each, m.
-        horizon: end of the episodes.
+        horizon: length of the episodes.
         batch: slots per decision.
         epoch: length of a slot in units of time; None for slots of one crawl each. With an epoch
             the first decision is at time 0, else at the end of the first batch of slots.
@@ -134,18 +135,19 @@ class World:
         num_sources, tape = plan.num_sources, plan.tape
         whole("num_pages", num_pages, 1, MAX_COLUMNS >> column_bits(num_sources))
         self.num_lanes, self.num_pages, self.num_sources = num_lanes, num_pages, num_sources
-        self.batch, self.epoch = batch, epoch
+        self.batch, self.epoch, self.horizon = batch, epoch, horizon
         self.requests = requests
         if tape is not None:
             self._check_size(tape)
         self._adopt(_allocate(num_lanes, num_pages, plan))
         lanes = self.state.lanes
         lanes["column_bits"] = column_bits(num_sources)
-        lanes["horizon"], lanes["batch"] = horizon, batch
+        lanes["max_elapsed"], lanes["batch"] = horizon, batch
         lanes["first_slot"] = batch if epoch is None else 0
         lanes["bucket"], lanes["payment"] = bucket, payment
         self.state.cost[:] = 1.0
-        lanes["recorded"] = lanes["mortal"] = tape is not None
+        lanes["recorded"] = tape is not None
+        lanes["mortal"] = plan.mortal or tape is not None
         lanes["length"] = 0 if tape is None else tape.time.size
         lanes["by_day"] = plan.priced
         if plan.contents is not None:
@@ -167,11 +169,11 @@ class World:
         state.clock[lane, : rows.shape[0]] = rows
         state.pages[lane]["importance"] = instance.importance
         if state.cost.size > 0:
-            record["budget"] = budget_until(rows, record["horizon"])
+            record["budget"] = budget_until(rows, self.horizon)
             state.cost[lane] = 1.0 if instance.cost is None else instance.cost
         if state.alias.shape[1] == 0:
             return
-        record["recorded"] = False
+        record["recorded"], state.alive_at_start[lane] = False, True
         rates = event_rates(instance, self.requests).ravel()
         total = rates.sum()
         record["mean_gap"] = 1.0 / total if total > 0.0 else np.inf
@@ -181,16 +183,17 @@ class World:
         record["delay_quantum"] = instance.delay.quantum
 
     def set_tape(self, lane: int, tape: Tape) -> None:
-        """Set a recorded tape of a single lane, without births and deaths.
+        """Set a recorded tape of a single lane.
 
         It takes effect at the lane's next restart, and until the lane's next instance. Requests are
         dropped if none are simulated.
 
         Raises:
-            ValueError: the numbers of pages or sources differ, or pages are born or die.
+            ValueError: the numbers of pages or sources differ, or pages are born or die where they
+                do not.
         """
         self._check_size(tape)
-        if tape.mortal:
+        if tape.mortal and not self.state.lanes[lane]["mortal"]:
             raise ValueError("tape must be without births and deaths")
         time, code = tape.time, tape.code
         if not self.requests:
@@ -199,7 +202,7 @@ class World:
         count = time.size
         self.lengthen(events=count)
         self.state.tape[lane, :count]["time"], self.state.tape[lane, :count]["code"] = time, code
-        record = self.state.lanes[lane]
+        record, self.state.alive_at_start[lane] = self.state.lanes[lane], tape.alive
         record["cursor"], record["length"], record["recorded"] = 0, count, True
 
     def _check_size(self, tape: Tape) -> None:
@@ -241,9 +244,10 @@ class World:
                 self.lengthen(**{axis: 2 * self.lengths[axis]})
 
     def ledger(self, record: Any) -> Ledger:
-        """Return a lane's totals since its restart; ``record`` is its entry of ``state.lanes``."""
+        """Return a lane's totals in its episode; ``record`` is its entry of ``state.lanes``."""
         names = (field.name for field in fields(Ledger) if field.name != "penalty_time")
         counts = {name: record[name].item() for name in names}
+        counts["time"] -= record["origin"].item()
         if self.state.cost.size == 0:
             counts["spend"] = float(counts["crawls"])
         penalty = float(record["divergence_time"]) if self.state.increments.size else None

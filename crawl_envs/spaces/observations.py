@@ -86,14 +86,14 @@ def without_source(feature: str) -> tuple[str, int | None]:
 
 
 def observation_space(
-    features: tuple[str, ...], num_pages: int, horizon: float, form: ObservationForm
+    features: tuple[str, ...], num_pages: int, max_elapsed: float, form: ObservationForm
 ) -> Space[Any]:
     """Return the Gymnasium space of one lane's observations in a form, float32 with finite bounds.
 
-    Elapsed time is at most the horizon, signals SIGNAL_CAP, rates RATE_CAP. The printed bounds are
-    those of one page, which hold for all.
+    Elapsed time is at most ``max_elapsed``, signals SIGNAL_CAP, rates RATE_CAP. The printed bounds
+    are those of one page, which hold for all.
     """
-    highs = {"elapsed": horizon, "age": horizon, "signals": SIGNAL_CAP, **OFFER_LIMITS}
+    highs = {"elapsed": max_elapsed, "age": max_elapsed, "signals": SIGNAL_CAP, **OFFER_LIMITS}
     shares = ("changed", "alive", "complete", "recall", "divergence")
     highs.update(dict.fromkeys(shares, 1.0))
     names = [without_source(feature)[0] for feature in features]
@@ -184,12 +184,12 @@ def write_copy(state: State, lane: int, number: int) -> None:
     bases, features = state.bases[lane, number], state.observations
     count = bases.shape[0]
     first = features.shape[1] - 1 - 2 * count
-    horizon = state.lanes[lane].horizon
+    oldest = state.lanes[lane].max_elapsed
     features[lane, first, number] = min(float(state.copies[lane, number].held), RATE_CAP)
     for slot in range(count):
         has_base = not np.isnan(bases[slot].made)
         divergence = bases[slot].divergence if has_base else NO_BASE
-        age = min(bases[slot].age, horizon) if has_base else NO_BASE
+        age = min(bases[slot].age, oldest) if has_base else NO_BASE
         features[lane, first + 1 + slot, number] = divergence
         features[lane, first + 1 + count + slot, number] = age
 
@@ -213,12 +213,12 @@ def write_observations(state: State) -> None:
         record.moved = False
         if features.shape[1] == 0:
             continue
-        now, horizon, mortal = record.time, record.horizon, record.mortal
+        now, oldest, mortal = record.time, record.max_elapsed, record.mortal
         for number in range(num_pages):
             features[lane, ELAPSED, number] = now - last_crawl[lane, number]
-        if now > horizon:
+        if now > oldest:
             for number in range(num_pages):
-                features[lane, ELAPSED, number] = min(features[lane, ELAPSED, number], horizon)
+                features[lane, ELAPSED, number] = min(features[lane, ELAPSED, number], oldest)
         if mortal:
             for number in range(num_pages):
                 features[lane, ELAPSED, number] *= pages[lane, number].alive

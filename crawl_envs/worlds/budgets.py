@@ -8,6 +8,7 @@ a crawl. The actual spending is random and depends on the truth; a token bucket 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -164,11 +165,11 @@ class RateBudget:
         self.declared.clear()
         return result
 
-    def count_signals(self, state: State) -> None:
-        """Add the last epoch's signals to each lane's counts by page, if rates are hidden."""
+    def count_signals(self, state: State, lanes: Iterable[int]) -> None:
+        """Add the last slot's signals to the counts of some lanes, if rates are hidden."""
         if self.reveal == "parameters":
             return
-        for lane in map(int, np.flatnonzero(~state.lanes["idle"])):
+        for lane in lanes:
             pages = state.signal_log[lane, : state.lanes[lane]["logged"]]["page"]
             np.add.at(self.signals[lane], pages, 1)
 

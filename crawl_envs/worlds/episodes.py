@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from crawl_envs.sim.clock import budget_until, clock_rows, crawls_between, slots_until
+from crawl_envs.sim.clock import (
+    SLACK,
+    budget_until,
+    clock_rows,
+    crawls_between,
+    slot_time,
+    slots_until,
+)
+from crawl_envs.sim.law import CustomEvents
 from crawl_envs.sim.state import BY_WAITING
 from crawl_envs.sim.streams import PageSets, Roots, generator, roots
 from crawl_envs.sim.world import World
 from crawl_envs.types import BoolArray, Instance, IntArray, Ledger
-from crawl_envs.types.arguments import whole
+from crawl_envs.types.arguments import one_of, whole
 
 NEVER = np.iinfo(np.int64).max
+Start: TypeAlias = Literal["fresh", "crawled"]
+"""How episodes start: with fresh copies, or after a round of crawls of all pages."""
 
 
 class InstanceGenerator(Protocol):
@@ -51,6 +62,11 @@ class Episodes:
         generator: generator of the instance of a lane at every seeded reset.
         horizon: length of an episode, > 0.
         resample: draw a new instance at every reset, not only at seeded ones.
+        start: ``fresh``: episodes begin at time 0; ``crawled``: they begin after the pages of time
+            0 were crawled once.
+
+    Raises:
+        ValueError: another start, or ``crawled`` with bandwidth steps.
 
     Attributes:
         episodes: unique number of each lane's episode, (N,) int64; 0 before the first.
@@ -64,15 +80,24 @@ class Episodes:
         *("_roots", "_instances", "_pinned", "_last_slot"),
         *("episodes", "ended", "any_ended", "steps_left"),
     )
+    start: Start = "fresh"
 
     pages: PageSets = "any"
     """Stream of the seeds of the lanes."""
 
     def __init__(
-        self, world: World, generator: InstanceGenerator, horizon: float, resample: bool
+        self,
+        world: World,
+        generator: InstanceGenerator,
+        horizon: float,
+        resample: bool,
+        start: Start = "fresh",
     ) -> None:
         self.world, self._generator = world, generator
         self.horizon, self.resample = horizon, resample
+        if one_of("start", start, Start) != "fresh":
+            self.start = start  # an attribute less by default, since 30 are read faster than 31
+        self._check_steps(getattr(generator, "bandwidth_steps", ()))
         self.most_steps: int | None = None
         self.num_lanes, self.num_pages = world.num_lanes, world.num_pages
         self.num_sources = world.num_sources
@@ -90,6 +115,48 @@ class Episodes:
     def epoch(self) -> float | None:
         """Length of an epoch; None for decisions at crawls."""
         return self.world.epoch
+
+    def _check_steps(self, bandwidth_steps: Sequence[Sequence[float]]) -> None:
+        """Raise ValueError for bandwidth steps where episodes start with a crawled collection."""
+        if self.start == "crawled" and len(bandwidth_steps) > 0:
+            raise ValueError(
+                "bandwidth_steps must be () with start='crawled', whose episodes have one "
+                f"bandwidth, got {bandwidth_steps!r}; use start='fresh'"
+            )
+
+    def alive_at_start(self, instance: Instance) -> BoolArray:
+        """Return the mask of the pages of an instance that exist at time 0 of its world, (m,)."""
+        if isinstance(instance, CustomEvents):
+            return instance.alive_at_start
+        return np.ones(instance.num_pages, np.bool_)
+
+    def lead_of(self, instance: Instance) -> float:
+        """Return the budget, in slots, of the crawls before an episode, or their epochs.
+
+        Raises:
+            ValueError: the recorded time before the episodes is too short for them.
+        """
+        if self.start == "fresh":
+            return 0.0
+        alive = self.alive_at_start(instance)
+        costs = np.ones(alive.sum()) if instance.cost is None else instance.cost[alive]
+        spend = float(costs.cumsum()[-1]) if costs.size else 0.0
+        before = getattr(instance, "before", getattr(self._generator, "before", None))
+        if before is not None:
+            if spend > before * instance.bandwidth + SLACK:
+                least = spend / before if before > 0.0 else math.inf
+                raise ValueError(
+                    f"bandwidth must be at least {least:g} to crawl all pages in the "
+                    f"{before:g} days before the window, got {instance.bandwidth:g}"
+                )
+            spend = before * instance.bandwidth
+        if self.epoch is None:
+            return spend
+        return float(math.ceil(spend / instance.bandwidth / self.epoch - SLACK))
+
+    def origin_of(self, instance: Instance) -> float:
+        """Return the time at which an episode of an instance begins, in its world."""
+        return slot_time(self.world.clock_of(instance), self.lead_of(instance))
 
     def _last_slot_of(self, instance: Instance) -> int:
         """Return the slot of an episode's last decision: a multiple of the batch, or an epoch.
@@ -214,6 +281,8 @@ class Episodes:
                 f"instance must have {self.num_pages} pages and {self.num_sources} sources of "
                 f"signals like the environment, got {size[0]} and {size[1]}"
             )
+        self._check_steps(instance.bandwidth_steps)
+        self.lead_of(instance)
         self._last_slot_of(instance)
 
     def _prepare(self, plan: Plan) -> None:
@@ -227,6 +296,7 @@ class Episodes:
             self.world.set_instance(lane, plan.instance)
             self._instances[lane] = plan.instance
             self._last_slot[lane] = self._last_slot_of(plan.instance)
+            record["lead"] = self.lead_of(plan.instance)
 
     def instance(self, lane: int) -> Instance:
         """Return the true instance of a lane.

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.sim.advance import DONE, UNFINISHED
 from crawl_envs.sim.divergence import Penalty, penalty_increments
+from crawl_envs.sim.first_round import NO_ROUND, Round
 from crawl_envs.sim.law import CustomEvents, check_events
 from crawl_envs.sim.state import CRAWLS, DECLARED, DENIED, HITS, LANE, REQUESTS
 from crawl_envs.sim.streams import PageSets
@@ -45,7 +46,8 @@ from crawl_envs.types import (
 )
 from crawl_envs.types.arguments import flag, one_of, quantity, whole
 from crawl_envs.worlds.budgets import Overspend, RateBudget
-from crawl_envs.worlds.episodes import Episodes, InstanceGenerator, Plan
+from crawl_envs.worlds.episodes import Episodes, InstanceGenerator, Plan, Start
+from crawl_envs.worlds.first_round import ordered_round, play_first_round, random_round
 from crawl_envs.worlds.step import (
     play_lanes,
     play_lanes_at_rates,
@@ -74,6 +76,7 @@ class Lanes(Episodes):
         reveal_cost: whether costs are known before crawls; otherwise each crawl shows its cost.
         resample: draw a new instance at every reset, not only at seeded ones.
         pages: stream of the seeds: ``train`` and ``test`` have no instance in common.
+        start: of :class:`crawl_envs.worlds.episodes.Episodes`.
         tape: a recorded tape for all lanes; None draws one per lane.
         penalty: penalty of undetected changes: ``harmonic``, ``binary`` or a table (see
             :func:`crawl_envs.sim.divergence.penalty_increments`); None counts no penalty.
@@ -88,6 +91,7 @@ class Lanes(Episodes):
 
     Attributes:
         world: the world that holds the arrays of the lanes.
+        mortal: whether pages are born and die: there is a ``tape``, or the generator says so.
         features: names of the columns of an observation.
         finished: records of the lanes, (N,), at the end of their previous episode.
 
@@ -109,6 +113,7 @@ class Lanes(Episodes):
         reveal_cost: bool = True,
         resample: bool = False,
         pages: PageSets = "any",
+        start: Start = "fresh",
         tape: Tape | None = None,
         penalty: Penalty | None = None,
         requests: bool = True,
@@ -124,6 +129,7 @@ class Lanes(Episodes):
         horizon, resample = quantity("horizon", horizon, above=0.0), flag("resample", resample)
         self.form, self.reveal, self.tape = form, reveal, tape
         self.penalty = penalty
+        self.mortal: bool = tape is not None or getattr(generator, "mortal", False)
         self.num_sources: int = getattr(generator, "num_sources", 1)
         self.costs = getattr(generator, "least_cost", None) is not None
         self.reveal_cost = flag("reveal_cost", reveal_cost)
@@ -154,12 +160,22 @@ class Lanes(Episodes):
             crawls_per_slot=form.max_pages,
             increments=None if penalty is None else penalty_increments(penalty),
             tape=tape,
+            mortal=self.mortal,
             payment=form.payment,
             costs=self.costs,
             **{"at_random": self.budget is not None, **layout},
         )
-        super().__init__(world, generator, horizon, resample)
+        super().__init__(world, generator, horizon, resample, start)
+        world.state.lanes["max_elapsed"] = horizon + self._longest_round()
         self._buffers, self.finished = Buffers(), np.zeros_like(world.state.lanes)
+
+    def _longest_round(self) -> float:
+        """Return the time of a round of crawls of all pages at the generator's bandwidth."""
+        bandwidth = getattr(self._generator, "bandwidth", None)
+        if self.start == "fresh" or bandwidth is None:
+            return 0.0
+        before = getattr(self._generator, "before", None)
+        return float(before or self.num_pages / bandwidth + (self.epoch or 0.0))
 
     @property
     def reported(self) -> Reported:
@@ -176,16 +192,15 @@ class Lanes(Episodes):
         return feature_names(self.reveal, self.mortal, self.num_sources, **columns)
 
     @property
-    def mortal(self) -> bool:
-        """Whether pages are born and die."""
-        return self.tape is not None
-
-    @property
     def crawls_at_random(self) -> bool:
         """Whether pages can be crawled at random instants, at rates."""
         return self.world.lengths["Q"] > 0
 
     # Episodes
+
+    def alive_at_start(self, instance: Instance) -> BoolArray:
+        """Return the mask of the pages of an instance that exist at time 0 of its world, (m,)."""
+        return super().alive_at_start(instance) if self.tape is None else self.tape.alive
 
     def begin(
         self,
@@ -245,7 +260,8 @@ class Lanes(Episodes):
 
     def _check_events(self, instance: Instance) -> None:
         """Raise ValueError if an episode of an instance would have too many events."""
-        check_events(instance, self.horizon, self.world.requests, self.tape)
+        end = self.origin_of(instance) + self.horizon
+        check_events(instance, end, self.world.requests, self.tape)
 
     def _prepare(self, plan: Plan) -> None:
         super()._prepare(plan)
@@ -264,15 +280,42 @@ class Lanes(Episodes):
         self.steps_left = 0  # an interrupted lane needs a reset
         if not play:
             return
-        player = play_lanes_at_rates if self.crawls_at_random else play_lanes
-        self._finish(player(self.world.table), player)
+        if self.start == "crawled":
+            self.world.state.lanes["idle"][lane_mask] = False
+            for lane in lane_mask.nonzero()[0].tolist():
+                play_first_round(self, lane)
+                if self.budget is not None:
+                    self.budget.count_signals(self.world.state, [lane])
+        self.finish(play_lanes_at_rates if self.crawls_at_random else play_lanes)
+        if self.start == "crawled":
+            self.note_crawls()
         self._start(lane_mask)
+
+    def first_round(self, lane: int) -> Round:
+        """Return the crawls before a lane's episode."""
+        if self.start == "fresh":
+            return NO_ROUND
+        return random_round(self, lane) if self.budget is not None else ordered_round(self, lane)
+
+    def at_start(self, lane: int) -> bool:
+        """Return whether a lane is at the first decision of its episode."""
+        record = self.world.state.lanes[lane]
+        return bool(record["slot"] == record["first_slot"])
+
+    def begin_as(self, lanes: Lanes, lane: int) -> None:
+        """Restart the only lane at time 0 of the present episode of a lane of another batch."""
+        record, roots = lanes.world.state.lanes[lane], lanes._roots[lane]
+        assert roots is not None
+        self._prepare(Plan(0, roots, int(record["episode"]), lanes.instance(lane), True))
+        self._restart(np.ones(1, np.bool_), play=False)
+        self.episodes[0] = lanes.episodes[lane]
 
     def _provide_events(self, lane: int) -> None:
         """Provide the events of a lane's next episode, unless they are drawn during play."""
         instance = self.instance(lane)
         if isinstance(instance, CustomEvents):
-            self.world.set_tape(lane, instance.draw_tape(self.rng(lane, "root"), self.horizon))
+            end = self.origin_of(instance) + self.horizon
+            self.world.set_tape(lane, instance.draw_tape(self.rng(lane, "root"), end))
 
     # Steps
 
@@ -300,12 +343,13 @@ class Lanes(Episodes):
                     f"action must be a page in [0, {self.num_pages}), got {pages[status, 0]} "
                     f"in lane {status}"
                 )
-        if not self.reveal_cost:
-            self._show_costs()
+        self.note_crawls()
         return self.world.outcomes
 
-    def _show_costs(self) -> None:
-        """Write the costs of the last crawls into the observations of their pages."""
+    def note_crawls(self) -> None:
+        """Write the costs of the last crawls into the observations, if only crawls show them."""
+        if self.reveal_cost or not self.world.observations[0].size:
+            return
         state, row = self.world.state, self.features.index("cost")
         places = np.arange(state.crawl_log.shape[1])
         lane, place = np.nonzero(places < state.lanes["slot_crawls"][:, None])
@@ -330,7 +374,7 @@ class Lanes(Episodes):
         status = step_rates(self.world.table, rates, chances, limits)
         self._finish(status, play_lanes_at_rates)
         self.world.outcomes[DECLARED][:] = declared
-        budget.count_signals(self.world.state)
+        budget.count_signals(self.world.state, map(int, np.flatnonzero(~lanes["idle"])))
 
     def _finish(self, status: int, play: Callable[[IntArray], int]) -> None:
         """Call ``play`` until all lanes are at their decision; ``status`` is that of the last call.
@@ -343,6 +387,10 @@ class Lanes(Episodes):
             status = play(self.world.table)
         self.steps_left = steps_left
 
+    def finish(self, play: Callable[[IntArray], int]) -> None:
+        """Call ``play``, and again until all lanes are at their decision."""
+        self._finish(play(self.world.table), play)
+
     def supply(self) -> None:
         """Enlarge full logs; subclasses also provide more events to lanes that wait for them."""
         self.world.grow_logs()
@@ -351,7 +399,8 @@ class Lanes(Episodes):
 
     def observation_space(self) -> Space[Any]:
         """Return the Gymnasium space of the observations of one lane."""
-        size = (self.features, self.num_pages, self.horizon)
+        max_elapsed = float(self.world.state.lanes["max_elapsed"][0])
+        size = (self.features, self.num_pages, max_elapsed)
         return observation_space(*size, self.observation_form)
 
     def observations(self, copy: bool = True) -> Any:
@@ -471,6 +520,7 @@ class Lanes(Episodes):
             "batch": self.form.batch,
             "horizon": self.horizon,
             "pages": self.pages,
+            "start": self.start,
             "reveal": self.reveal,
             "costs": self.costs,
             "reveal_cost": self.reveal_cost,

@@ -15,6 +15,7 @@ from crawl_envs.compiled.lazy_argmax import LazyArgmax, lazy_table, new_lazy_arg
 from crawl_envs.sim.advance import DONE, PAUSED
 from crawl_envs.sim.clock import slot_time, slot_times
 from crawl_envs.sim.divergence import Penalty
+from crawl_envs.sim.law import has_mortal_pages
 from crawl_envs.sim.rollouts.slotted import (
     Responses,
     count_alike,
@@ -38,6 +39,7 @@ from crawl_envs.types.compiled_policies import (
     RateRule,
     ThresholdRule,
 )
+from crawl_envs.worlds.first_round import play_first_round, start_learning
 from crawl_envs.worlds.lanes import Lanes
 
 CRAWLS_AT_ONCE = 4096
@@ -86,6 +88,7 @@ class Pinned(NamedTuple):
     num_pages: int
     num_sources: int = 1
     least_cost: float | None = None
+    mortal: bool = False
 
     def __call__(self, rng: np.random.Generator) -> Instance:
         """Raise an AssertionError, because every reset must be given its instance."""
@@ -114,7 +117,7 @@ def play_form(
     least_cost = None if instance.cost is None else float(instance.cost.min())
     lanes = Lanes(
         1,
-        Pinned(instance.num_pages, instance.num_sources, least_cost),
+        Pinned(instance.num_pages, instance.num_sources, least_cost, has_mortal_pages(instance)),
         PageChoice(instance.num_pages),
         horizon=horizon,
         tape=tape,
@@ -131,6 +134,9 @@ def play_form(
 def roll(lanes: Lanes, form: Compiled) -> Rollout:
     """Play a whole episode by a compiled policy, in a batch of one lane that is at time 0.
 
+    Crawls before an episode, of ``start="crawled"``, are not in the result. Times are those of the
+    world.
+
     A policy that chooses a page per slot plays from the first crawl to the end of the last slot; a
     policy of thresholds or rates plays exactly to the horizon, or to the end of the last epoch. The
     events are the same for all policies. A policy of rates needs a lane whose actions are rates.
@@ -138,11 +144,17 @@ def roll(lanes: Lanes, form: Compiled) -> Rollout:
     Raises:
         ValueError: invalid rules, or an index that was NaN.
     """
-    state, slots = lanes.world.state, lanes.num_slots(0)
+    slots, lead = lanes.num_slots(0), float(lanes.world.state.lanes["lead"][0])
     if isinstance(form, CompiledRates) and not lanes.crawls_at_random:
         raise ValueError("policy must not be of rates where crawls are not at random instants")
+    if isinstance(form, CompiledLearner):
+        start_learning(lanes)
+    else:
+        play_first_round(lanes, 0)
+    state = lanes.world.state
     if isinstance(form, CompiledThresholds | CompiledRates):
-        end = lanes.horizon if lanes.epoch is None else slot_time(state.clock[0], slots)
+        end = float(state.lanes["origin"][0]) + lanes.horizon
+        end = end if lanes.epoch is None else slot_time(state.clock[0], lead + slots)
         crawls, times = _roll_timed(lanes, form, end)
     else:
         crawls = np.zeros(slots, np.int64)
@@ -155,7 +167,7 @@ def roll(lanes: Lanes, form: Compiled) -> Rollout:
         if lanes.costs:
             crawls = crawls[: state.lanes[0]["crawls"]]
             instants = 1.0 + np.cumsum(np.append(0.0, state.cost[0][crawls[:-1]]))
-        times = slot_times(state.clock[0], instants)
+        times = slot_times(state.clock[0], lead + instants)
         if queue is not None and queue.search[0]["undefined"]:
             raise ValueError(UNDEFINED.format(queue.search[0]["undefined"] - 1))
     return Rollout(crawls, times, lanes.ledger(0), lanes.num_pages)
@@ -171,7 +183,8 @@ def _slotted(
     num_pages = lanes.num_pages
     if isinstance(form, CompiledLearner):
         elapsed_state = np.zeros(num_pages), np.ones(num_pages, np.bool_)
-        return ready(roll_learner), (*map(ready, form[:4]), form.memory, *elapsed_state), None
+        arguments = form.memory, *elapsed_state, lanes.first_round(0)
+        return ready(roll_learner), (*map(ready, form[:4]), *arguments), None
     if isinstance(form, CompiledIndex):
         lazy = new_lazy_argmax(form.parameters, num_pages, promises=form.promises)
         weight = ready(form.signal_weight or count_alike)
@@ -188,6 +201,8 @@ def _roll_timed(
     """Play a policy of thresholds or rates to time ``end``; return each crawl's page and time."""
     num_pages, world = lanes.num_pages, lanes.world
     world.lengthen(crawled=CRAWLS_AT_ONCE)
+    now = float(world.state.lanes["time"][0])
+    world.state.lanes["signals"] = 0  # signals before the episode are not in its ledger
     if isinstance(form, CompiledThresholds):
         rng = np.zeros(4, np.uint64)
         rewind(rng, np.uint64(form.seed), np.uint64(0))
@@ -196,7 +211,7 @@ def _roll_timed(
     for rule in rules:
         check_rule(rule, lanes.instance(0), end)
     pages, times = [np.zeros(0, np.int64)], [np.zeros(0)]
-    starts = [min(rule.start, end) for rule in rules] + [end]
+    starts = [min(max(rule.start, now), end) for rule in rules] + [end]
     for rule, (start, until) in zip(rules, pairwise(starts), strict=True):
         status, begins = DONE if start == until else PAUSED, True
         while status != DONE:

@@ -93,7 +93,7 @@ def step_rates(
         record = state.lanes[lane]
         if not record.idle:
             record.slot += record.batch
-            open_slot(record, slot_time(state.clock[lane], record.slot))
+            open_slot(record, slot_time(state.clock[lane], record.lead + record.slot))
             record.token_rate = token_rates[lane]
             set_rates(state, lane, rates[lane], chances[lane])
     complete, remaining = True, AT_ONCE

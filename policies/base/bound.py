@@ -180,7 +180,7 @@ class Bound:
             policy = copy(self.policy) if decision is None else decision.policy
             if not isinstance(policy, CrawlPolicy):  # its compile does, for the problem it believes
                 policy.require(tracker.problem)
-            policy.start(LanePages(self.core, lane))
+            self._start(policy, lane)
             decision = Decision(policy, tracker.episode, tracker.time)
             self._lanes[lane] = decision
         elif decision.time != tracker.time:
@@ -188,6 +188,16 @@ class Bound:
                 decision.policy.update(self.core.last_log(lane), tracker)
             decision.time, decision.choice = tracker.time, None
         return decision
+
+    def _start(self, policy: Policy, lane: int) -> None:
+        """Start an episode of a policy; it reads crawls before the episode one by one, in order."""
+        replay = getattr(self.core, "replay", lambda lane: None)(lane)
+        if replay is None or policy.oracle or not policy.reads_log:
+            policy.start(LanePages(self.core, lane))
+            return
+        policy.start(LanePages(replay.lanes, 0))
+        while policy.reads_log and replay.next():
+            policy.update(replay.lanes.last_log(0), replay.lanes.tracker(0))
 
     def _encode(self, choice: Any, tracker: Tracker) -> NDArray[Any]:
         """Return a policy's choice as an action of the environment; ValueError if it is none."""

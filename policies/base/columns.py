@@ -63,6 +63,7 @@ class FromColumns:
         self._parameters = (*policy.needs, *sorted(revealed))
         self._lanes: dict[int, tuple[Any, FloatArray | None]] = {}
         self._logs: dict[int, list[CrawlLog]] = {}
+        self._ends: dict[int, float] = {}  # time of the last event of each lane's last log
 
     def predict(
         self,
@@ -95,13 +96,16 @@ class FromColumns:
     def observe(self, log: CrawlLog, lane: int = 0) -> None:
         """Pass the log of a lane's last step, or reset, to the policy at the next ``predict``.
 
-        A log without crawls, as after a reset, begins an episode.
+        A log without crawls, as after a reset, begins an episode, and so does one that begins
+        before the last one ends.
         """
-        if log.page.size == 0:
+        times = np.concatenate([log.time, log.signal_time])
+        if log.page.size == 0 or times.min() < self._ends.get(lane, -math.inf):
             self._logs[lane] = []
             if lane in self._lanes:
                 self._lanes[lane] = self._lanes[lane][0], None
         self._logs.setdefault(lane, []).append(log)
+        self._ends[lane] = float(times.max(initial=-math.inf))
 
     def of_lane(self, lane: int = 0) -> Any:
         """Return the policy of a lane; ValueError before its first ``predict``."""

@@ -38,6 +38,10 @@ class RatePrior(NamedTuple):
         """Return each page's mean rate given its ``counts`` events in ``days``, (m,)."""
         return (self.shape + counts) / (self.days + days)
 
+    def group_mean(self, counts: IntArray | FloatArray, days: FloatArray) -> float:
+        """Return the mean rate of a group of pages, shrunk to the mean of the distribution."""
+        return _shrunk_mean(self.mean, self.days, counts, days)
+
 
 class SharePrior(NamedTuple):
     """A Beta distribution of the shares of pages; its two pseudo-counts are ``yes`` and ``no``."""
@@ -53,6 +57,22 @@ class SharePrior(NamedTuple):
     def estimate(self, yes: IntArray, total: IntArray) -> FloatArray:
         """Return each page's mean share given ``yes`` successes in ``total`` trials, (m,)."""
         return (self.yes + yes) / (self.yes + self.no + total)
+
+    def group_mean(self, yes: IntArray, total: IntArray) -> float:
+        """Return the mean share of a group of pages, shrunk to the mean of the distribution."""
+        return _shrunk_mean(self.mean, self.yes + self.no, yes, total)
+
+
+def _shrunk_mean(
+    mean: float, weight: float, events: IntArray | FloatArray, exposure: IntArray | FloatArray
+) -> float:
+    """Return the mean of a group of pages, events over exposure, shrunk to the mean of all pages.
+
+    Means of groups are assumed to differ as much as pages. The least mean squared error then has
+    the mean of all pages count as much as ``weight`` plus the exposure of one page of the group.
+    """
+    weight += float(exposure.mean())
+    return float((mean * weight + events.sum()) / (weight + exposure.sum()))
 
 
 def fit_rate_prior(counts: IntArray | FloatArray, days: FloatArray) -> RatePrior:

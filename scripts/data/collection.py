@@ -215,13 +215,13 @@ def _check_size(trace: traces.Trace) -> None:
     """Raise ValueError if a site has too few pages in its second half, changes or days."""
     half = trace.days / 2.0
     pages = float(trace.alive_days(half, trace.days).sum()) / half
-    for count, least, what in (
+    for count, minimum, what in (
         (trace.days, MIN_DAYS, "days"),
         (pages, MIN_PAGES, "pages alive on average in its second half"),
         (trace.change_page.size, MIN_CHANGES, "changes"),
     ):
-        if count < least:
-            raise ValueError(f"a site must have at least {least} {what}, got {count:.4g}")
+        if count < minimum:
+            raise ValueError(f"a site must have at least {minimum} {what}, got {count:.4g}")
 
 
 def _is_recorded(entry: Entry, folder: Path) -> bool:

@@ -10,8 +10,13 @@ is
     f \sim \mathrm{Poisson}(\nu T),
 
 All pages share the distributions of the rates and of the recall, and a page gets its posterior mean
-(:mod:`policies.estimators.count_priors`). A page that did not exist in the window gets the pooled
-value. Data outside the window are not used.
+(:mod:`policies.estimators.count_priors`). Data outside the window are not used.
+
+New pages differ from old ones, in most cases by more frequent changes. Therefore a page born after
+the window gets the means of the pages born in the window. Their events since birth count, up to the
+window's end: in a later window of the same length, pages born in it reach the same ages. If few
+pages were born, these means are shrunk to the pooled values. Without births in the window a page
+that did not exist in it gets the pooled values.
 
 A directory is signalled at every commit to it, so the recall of directory signals is 1 by
 construction. With recall 1 the rate of unsignalled changes is 0, and a page without signals would
@@ -30,7 +35,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +46,14 @@ from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Parameters, Pooled, Signals, Trace
 from crawl_envs.sim.tape import CHANGE, CODE_STRIDE, SIGNAL
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from policies.estimators.count_priors import fit_rate_prior, fit_share_prior
+from policies.estimators.count_priors import (
+    RatePrior,
+    SharePrior,
+    fit_rate_prior,
+    fit_share_prior,
+)
 from scripts.cli.commands import command_of, one_line_errors
+from scripts.present.tables import counted
 
 RECALL_CAP = 0.99
 
@@ -59,6 +70,18 @@ class Counts(NamedTuple):
     changes: IntArray
     signalled: IntArray
     false_signals: IntArray
+
+
+class Births(NamedTuple):
+    """Pages born in the window of a fit, ``inside``, and after it, ``later``; masks, (m,) bool."""
+
+    inside: BoolArray
+    later: BoolArray
+
+
+def births_of(trace: Trace, start: float, end: float) -> Births:
+    """Return which pages are born in the window (start, end], and which after it."""
+    return Births((trace.created > start) & (trace.created <= end), trace.created > end)
 
 
 def count_events(trace: Trace, start: float, end: float, signals: Signals) -> Counts:
@@ -94,7 +117,18 @@ def _by_source(values: NDArray[Scalar]) -> NDArray[Scalar]:
     return values[0] if len(values) == 1 else values
 
 
-def fit_recall(counts: Counts) -> tuple[FloatArray, Pooled]:
+def _estimate(
+    prior: RatePrior | SharePrior, events: IntArray, exposure: Any, births: Births | None
+) -> FloatArray:
+    """Return the posterior mean of each page; of a page born later, the mean of those born."""
+    values = prior.estimate(events, exposure)
+    if births is not None and births.inside.any():
+        born = births.inside
+        values[births.later] = prior.group_mean(events[born], exposure[born])
+    return values
+
+
+def fit_recall(counts: Counts, births: Births | None = None) -> tuple[FloatArray, Pooled]:
     """Return the recall of each page, (m,), or of two sources, (2, m), and pooled over pages.
 
     The last source is fitted to all changes, the first source to changes without its signals.
@@ -104,7 +138,7 @@ def fit_recall(counts: Counts) -> tuple[FloatArray, Pooled]:
     trials, share_left, pooled_left = counts.changes, np.ones(counts.days.shape), 1.0
     for source in reversed(range(len(hits))):
         prior = fit_share_prior(hits[source], trials)
-        share = prior.estimate(hits[source], trials)
+        share = _estimate(prior, hits[source], trials, births)
         recalls[source] = np.minimum(share_left * share, RECALL_CAP - recalls.sum(0))
         pooled[source] = min(pooled_left * prior.mean, RECALL_CAP - sum(pooled))
         trials, share_left = trials - hits[source], share_left * (1.0 - share)
@@ -112,12 +146,13 @@ def fit_recall(counts: Counts) -> tuple[FloatArray, Pooled]:
     return _by_source(recalls), _pooled(pooled)
 
 
-def fit_false_rate(counts: Counts) -> tuple[FloatArray, Pooled]:
+def fit_false_rate(counts: Counts, births: Births | None = None) -> tuple[FloatArray, Pooled]:
     """Return each page's false signals per day by source, (m,) or (2, m), and pooled over pages."""
     false = np.atleast_2d(counts.false_signals)
     priors = [fit_rate_prior(events, counts.days) for events in false]
     rates = [
-        prior.estimate(events, counts.days) for prior, events in zip(priors, false, strict=True)
+        _estimate(prior, events, counts.days, births)
+        for prior, events in zip(priors, false, strict=True)
     ]
     return _by_source(np.array(rates)), _pooled([prior.mean for prior in priors])
 
@@ -128,7 +163,12 @@ def _pooled(values: list[float]) -> Pooled:
 
 
 def fit(
-    trace: Trace, start: float = 0.0, end: float | None = None, signals: Signals = "directory"
+    trace: Trace,
+    start: float = 0.0,
+    end: float | None = None,
+    signals: Signals = "directory",
+    *,
+    newborn_prior: bool = True,
 ) -> Parameters:
     """Fit the parameters of every page to a window of the record.
 
@@ -137,6 +177,8 @@ def fit(
         start: start of the training window, days since the record's start.
         end: end of the training window; half of the record when left out.
         signals: which recorded signals are used; with ``none``, recall and false signals are 0.
+        newborn_prior: whether pages born after the window get the means of pages born in it; False
+            gives them the pooled values.
 
     Raises:
         ValueError: the window does not lie in the record, no page is alive in it, or ``signals``
@@ -144,11 +186,12 @@ def fit(
     """
     end = trace.days / 2.0 if end is None else end
     counts = count_events(trace, start, end, signals)
+    births = births_of(trace, start, end) if newborn_prior else None
     change = fit_rate_prior(counts.changes, counts.days)
-    change_rate = change.estimate(counts.changes, counts.days)
+    change_rate = _estimate(change, counts.changes, counts.days, births)
     nothing: tuple[FloatArray, Pooled] = np.zeros(trace.num_pages), 0.0
-    recall, pooled_recall = nothing if signals == "none" else fit_recall(counts)
-    false_rate, pooled_false = nothing if signals == "none" else fit_false_rate(counts)
+    recall, pooled_recall = nothing if signals == "none" else fit_recall(counts, births)
+    false_rate, pooled_false = nothing if signals == "none" else fit_false_rate(counts, births)
     return Parameters(
         signals=signals,
         start=float(start),
@@ -188,18 +231,28 @@ def main(options: FitOptions) -> None:
     path = options.out or traces.parameters_path(trace.folder, kind)
     with one_line_errors(place=path):
         traces.save_parameters(path, parameters, trace)
-    recall = " and ".join(f"{value:.3f}" for value in np.atleast_1d(parameters.pooled_recall))
-    false = " and ".join(
-        f"{value:.4g}" for value in np.atleast_1d(parameters.pooled_false_signal_rate)
-    )
-    Console().print(
+    births = births_of(trace, parameters.start, parameters.end)
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(
         f"{trace.name}, days {parameters.start:g} to {parameters.end:g}, "
-        f"{np.count_nonzero(parameters.observed_days)} of {trace.num_pages} pages: change rate "
-        f"{parameters.pooled_change_rate:.4g} per day, recall {recall}, false signals {false} per "
-        f"day (pooled) -> {path}",
-        soft_wrap=True,
-        highlight=False,
+        f"{np.count_nonzero(parameters.observed_days)} of {trace.num_pages} pages: "
+        f"{_values_text(parameters)} (pooled) -> {path}"
     )
+    if births.later.any():
+        source = f"the {births.inside.sum()} born in the window" if births.inside.any() else "all"
+        values = _values_text(parameters, int(births.later.argmax()))
+        console.print(f"{counted(births.later.sum(), 'page')} born later, as {source}: {values}")
+
+
+def _values_text(parameters: Parameters, page: int | None = None) -> str:
+    """Return change rate, recall and false-signal rate of a page, or pooled, as text."""
+    names = ("change_rate", "recall", "false_signal_rate")
+    if page is None:
+        values = [getattr(parameters, f"pooled_{name}") for name in names]
+    else:
+        values = [getattr(parameters, name)[..., page] for name in names]
+    shares, rates = (" and ".join(f"{x:.4g}" for x in np.atleast_1d(v)) for v in values[1:])
+    return f"change rate {values[0]:.4g} per day, recall {shares}, false signals {rates} per day"
 
 
 app = command_of(

@@ -36,6 +36,7 @@ def replayed(
     fit_to_played: bool = False,
     known: Mapping[str, Any] | None = None,
     reveal: Reveal = "parameters",
+    newborn_prior: bool = True,
 ) -> CrawlEnv:
     """Return an environment that replays days of a trace.
 
@@ -48,11 +49,13 @@ def replayed(
         fit_to_played: fit the parameters to the replayed days, as in hindsight.
         known: fields of ``Parameters`` to reveal instead of fitted ones.
         reveal: whether parameters are revealed.
+        newborn_prior: of :func:`scripts.data.fit_trace.fit`.
     """
     days = (split.start, split.end) if fit_to_played else (split.fit_start, split.fit_end)
     window = trace.window(split.start, split.end, signals)
     alive = float(trace.alive_days(split.start, split.end).sum()) / window.duration
-    fitted = dataclasses.replace(fit(trace, *days, signals), **(known or {}))
+    fitted = fit(trace, *days, signals, newborn_prior=newborn_prior)
+    fitted = dataclasses.replace(fitted, **(known or {}))
     generator = replay(
         trace, window, fitted, bandwidth=alive / days_per_crawl, importance=importance
     )

@@ -5,7 +5,8 @@ A git repository of about sixty pages is generated from a seed and read by
 every few days and pages that never change, busy weekends, a slow spring and a fast summer, commits
 that touch a directory or half of the site, commits with and without the name of the page, births,
 deaths, a page that returns, renames, white-space edits and merged branches. Parameters are fitted
-to the first half for every kind of signals.
+to the first half for every kind of signals; pages born later have the pooled values, as in the
+recorded results of ``crawl-v1``.
 """
 
 from __future__ import annotations
@@ -222,7 +223,7 @@ def make_shipped_trace(folder: Path) -> None:
         )
     trace = traces.load(folder)
     for signals in traces.SIGNALS:
-        parameters = fit(trace, signals=signals)
+        parameters = fit(trace, signals=signals, newborn_prior=False)
         traces.save_parameters(traces.parameters_path(folder, signals), parameters, trace)
 
 

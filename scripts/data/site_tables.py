@@ -59,11 +59,11 @@ def draw_pages(path_hash: NDArray[np.uint64], directory: IntArray, max_pages: in
     members = [np.flatnonzero(directory == number) for number in np.unique(directory)]
     members = [rows[np.argsort(path_hash[rows], kind="stable")][:max_pages] for rows in members]
     members.sort(key=lambda rows: _digest(path_hash[rows]))
-    chosen: list[IntArray] = []
+    parts: list[IntArray] = []
     for rows in members:
-        if sum(map(len, chosen)) + len(rows) <= max_pages:
-            chosen.append(rows)
-    return np.sort(np.concatenate(chosen))
+        if sum(map(len, parts)) + len(rows) <= max_pages:
+            parts.append(rows)
+    return np.sort(np.concatenate(parts))
 
 
 def select_pages(tables: Tables, rows: IntArray) -> Tables:

@@ -4,6 +4,10 @@ If all crawls of a page found a change, or none did, they only bound its rate on
 estimate rests on the other pages of its group. If this holds for all crawls of a log, no rate can
 be estimated, and it is an error.
 
+Pages first crawled late in the log are new, and new pages differ from old ones. If a group has
+enough of both, the late ones form a group of their own: a late page with few crawls, or none, is
+estimated from other late pages.
+
 Signals may be late or lost. Each source is audited first, and the fit uses the effective signals of
 the audit (:class:`policies.estimators.SignalAudit`) in each interval.
 """
@@ -15,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.arguments import within_domain
 from policies.estimators import (
     GammaPrior,
@@ -36,6 +40,9 @@ from scripts.present.tables import counted
 
 ONCE, NEVER, ALWAYS, BOTH = "crawled once", "never changed", "always changed", "some changed"
 """What a page's crawls show about its change rate: nothing, an upper or lower bound, or both."""
+LATE_INTERVALS, MIN_LATE_PAGES = 3.0, 20
+"""A page is late if its first crawl comes after this many median intervals between crawls; least
+number of late pages, crawled twice, of a group that is split."""
 ROUNDING = 1e-15
 """Allowed relative rounding error of an interval's end, the sum of its start and length."""
 
@@ -48,6 +55,8 @@ class Fitted(NamedTuple):
             signals have shape (S, m).
         groups: distributions of the rates in each group of pages.
         group: group of each page, (m,) int64.
+        late: whether the page is in a group of pages first crawled late, (m,) bool.
+        late_day: day from which on a first crawl is late.
         crawls: number of crawls of each page that show whether it changed, (m,) int64.
         evidence: ONCE, NEVER, ALWAYS or BOTH of each page, (m,) str objects.
         ml_rate: maximum-likelihood rate from the crawls of the page alone; inf if all found a
@@ -60,6 +69,8 @@ class Fitted(NamedTuple):
     quality: SignalQuality
     groups: GammaPrior
     group: IntArray
+    late: BoolArray
+    late_day: float
     crawls: IntArray
     evidence: NDArray[np.object_]
     ml_rate: FloatArray
@@ -68,7 +79,13 @@ class Fitted(NamedTuple):
     audit: SignalAudit
 
 
-def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf) -> Fitted:
+def fit_log(
+    log: CrawlLog,
+    group: ArrayLike | None = None,
+    until: float = np.inf,
+    *,
+    newborn_prior: bool = True,
+) -> Fitted:
     """Estimate the change rates and signal quality of the pages of a log by empirical Bayes.
 
     Args:
@@ -76,6 +93,7 @@ def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf
         group: a label for each page, such as its host, (m,); pages of a group are assumed to be
             similar. None for one group.
         until: crawls after this day are left out.
+        newborn_prior: whether pages first crawled late form groups of their own.
 
     Raises:
         ValueError: no page was crawled twice, none or all of the intervals between crawls had a
@@ -86,6 +104,9 @@ def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf
     by = "" if until == np.inf else f" until day {until:g}"
     gaps = intervals_until(log, until)
     _check(gaps, log.num_pages, by)
+    late, late_day = _late_pages(log, gaps, number)
+    late &= newborn_prior
+    number = np.unique(number + log.num_pages * late, return_inverse=True)[1].astype(np.int64)
     audit = audit_signals(
         *(gaps.page, gaps.start, gaps.elapsed, gaps.changed),
         *(log.signal_page, log.signal_time, log.signal_source),
@@ -102,7 +123,7 @@ def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf
         )
     fit, quality = result.fit, result.fit.quality()
     if log.sources:
-        rate, error, false = _signal_rates(gaps, audit, log.num_pages)
+        rate, error, false = _signal_rates(gaps, audit, late)
         quality = fit._replace(signal_rate=rate, signal_rate_stderr=error).quality()
         quality = quality._replace(false_signal_rate=quality.false_signal_rate + false)
     crawls = np.bincount(gaps.page, minlength=log.num_pages)
@@ -110,7 +131,21 @@ def fit_log(log: CrawlLog, group: ArrayLike | None = None, until: float = np.inf
     ml_rate = fit_change_rates(*histories).change_rate
     low, high = change_rate_intervals(*histories)
     evidence = evidence_of(gaps, log.num_pages)
-    return Fitted(quality, result.groups, number, crawls, evidence, ml_rate, low, high, audit)
+    bounds = ml_rate, low, high
+    return Fitted(quality, result.groups, number, late, late_day, crawls, evidence, *bounds, audit)
+
+
+def _late_pages(log: CrawlLog, gaps: Intervals, group: IntArray) -> tuple[BoolArray, float]:
+    """Return which pages are late and of a group with enough of them, (m,), and the first day."""
+    count = np.bincount(gaps.page, minlength=log.num_pages)
+    days = np.bincount(gaps.page, gaps.elapsed, log.num_pages)[count > 0]
+    late_day = float(log.time[0] + LATE_INTERVALS * np.median(days / count[count > 0]))
+    first = np.full(log.num_pages, np.inf)
+    np.minimum.at(first, log.page, log.time)
+    late = first > late_day
+    enough = np.bincount(group[late & (count > 0)], minlength=group.max() + 1) >= MIN_LATE_PAGES
+    enough &= np.bincount(group[~late], minlength=group.max() + 1) > 0
+    return late & enough[group], late_day
 
 
 def evidence_of(intervals: Intervals, num_pages: int) -> NDArray[np.object_]:
@@ -169,11 +204,12 @@ def parameters_of(log: CrawlLog, quality: SignalQuality) -> dict[str, FloatArray
 
 
 def _signal_rates(
-    gaps: Intervals, audit: SignalAudit, num_pages: int
+    gaps: Intervals, audit: SignalAudit, late: BoolArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return signals per day, their standard errors, and false signals per day, (S, m) each.
 
-    S is the number of sources, m of pages. The third array alone counts the false signals that
+    S is the number of sources, m of pages. Pages without a day that are ``late``, (m,), get the
+    mean signals per day of late pages. The third array alone counts the false signals that
     reached many pages at once. The rates in the first array are posterior means of Gamma
     distributions fitted to all pages. Days on which the source was silent do not count.
     """
@@ -183,11 +219,13 @@ def _signal_rates(
     ):
         silent = silent_days(spans, gaps.start, gaps.start + gaps.elapsed)
         days, count, wrong = (
-            np.bincount(gaps.page, x, num_pages).astype(np.float64)
+            np.bincount(gaps.page, x, late.size).astype(np.float64)
             for x in (gaps.elapsed - silent, signals - false, false)
         )
         prior = fit_rate_prior(count, days)
         rates.append(prior.estimate(count, days))
+        if late.any():
+            rates[-1][late & (days == 0.0)] = prior.group_mean(count[late], days[late])
         errors.append(np.sqrt(prior.shape + count) / (prior.days + days))
         false_rates.append((wrong + wrong.sum() / days.sum()) / (days + 1.0))
     return np.array(rates), np.array(errors), np.array(false_rates)

@@ -43,7 +43,9 @@ FEWEST = {"crawls of pages crawled before": 400, "changes": 40, "crawls without 
 FEWEST_PATHS = 20
 
 
-def histories_of(log: CrawlLog, group: IntArray, until: float) -> tuple[History, History]:
+def histories_of(
+    log: CrawlLog, group: IntArray, until: float, newborn_prior: bool = True
+) -> tuple[History, History]:
     """Return two histories: of the crawls to learn from, and of the later held-out crawls.
 
     Gone pages are left out, since their changes are unknown.
@@ -59,7 +61,8 @@ def histories_of(log: CrawlLog, group: IntArray, until: float) -> tuple[History,
         if counts[name] < fewest:
             raise ValueError(f"log must have at least {fewest} {name}, got {counts[name]}")
     split = float(np.quantile(end, 1.0 - HELD_OUT))
-    parameters = parameters_of(log, fit_log(log, group, until=split).quality)
+    fitted = fit_log(log, group, until=split, newborn_prior=newborn_prior)
+    parameters = parameters_of(log, fitted.quality)
     rest: dict[str, Any] = {"num_sources": max(len(log.sources), 1), **parameters}
     rest["importance"] = np.ones(log.num_pages)
     problem = Problem(log.num_pages, math.nan, **rest)

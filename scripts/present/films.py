@@ -53,6 +53,11 @@ FILMS = (
         {"window": [100.0, 150.0], "signals": "directory"},
         ("RoundRobin", "GreedyNCIS"),
     ),
+    Film(
+        "CrawlSites-v0",
+        {"split": "garden-handbook", "num_pages": 40, "days": 25.0, "days_per_crawl": 10.0},
+        ("RoundRobin", "GreedyNCIS"),
+    ),
 )
 """One film per family, of about 100 frames; the second policy is visibly better."""
 
@@ -97,11 +102,12 @@ def panels_of(film: Film, seed: int, factory: PolicyFactory) -> Iterator[NDArray
     """Yield pictures of one policy's episode at equal distances in time; the last is its end."""
     env: Any = env_with(film.env_id, {"render_mode": "rgb_array", **film.arguments})
     observation, _ = env.reset(seed=seed)
-    policy, steps = factory(env), env.spec.max_episode_steps
+    policy, core = factory(env), env.unwrapped
+    steps = core.lanes.steps_of(core.instance)
     for steps_left in reversed(range(steps)):
         observation = env.step(policy.predict(observation)[0])[0]
         if steps_left % -(-steps // MAX_FRAMES) == 0:
-            yield env.unwrapped.frame(size=PANEL)
+            yield core.frame(size=PANEL)
 
 
 def side_by_side(names: Sequence[str], panels: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:

@@ -62,6 +62,13 @@ SETTINGS = {
         "bandwidth": 1.0,
     },
     "trace with two sources": {"id": "CrawlTrace-v0", "signals": "both"},
+    "sites": {
+        "id": "CrawlSites-v0",
+        "split": "garden-handbook",
+        "num_pages": 65,
+        "days": 20.0,
+        "resample": True,
+    },
     "trace": {"id": "CrawlTrace-v0", "days_per_crawl": 10.0},
 }
 

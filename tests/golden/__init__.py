@@ -35,6 +35,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "bandwidth_steps": [[2.0, 3.0]],
     },
     "CrawlTrace-v0": {"window": [100.0, 110.0], "importance": "zipf"},
+    "CrawlSites-v0": {
+        "split": "garden-handbook",
+        "num_pages": 65,
+        "days": 12.0,
+        "days_per_crawl": [5.0, 10.0],
+    },
     "CrawlNCIS-v0 sources": {
         "num_pages": 5,
         "bandwidth": 5.0,

@@ -259,7 +259,8 @@ class World:
     pass per decision, or an ``epoch``, with the first decision at time 0. ``divergence`` is one of
     :mod:`tests.naive.divergence`. With costs, one page per decision (``paced``) is paid by the time
     to the next decision, at most to the first whole slot after the ``horizon``, and pages of a
-    batch out of the bandwidth so far (``rationed``).
+    batch out of the bandwidth so far (``rationed``). With ``start="crawled"`` a round of crawls of
+    all pages comes before the first slot, whose log has it too.
     """
 
     def __init__(
@@ -273,6 +274,7 @@ class World:
         divergence=None,
         action="page",
         horizon=None,
+        start="fresh",
     ):
         weights = [float(weight) for weight in instance.importance]
         alive = [True] * len(weights) if alive is None else alive
@@ -292,13 +294,46 @@ class World:
             Page(weight, bool(there)) for weight, there in zip(weights, alive, strict=True)
         ]
         self.time, self.integrated, self.slot_number, self.played = 0.0, 0.0, 0, 0
-        counts = "requests hits crawls denied wasted changes changes_found signals"
-        self.ledger = dict.fromkeys(counts.split(), 0)
-        self.ledger.update(spend=0.0, time=0.0, fresh_time=0.0, alive_time=0.0, penalty_time=None)
-        self.divergence_time = 0.0
+        self.lead, self.epoch = 0, epoch
+        self.begin()
+        crawls, signals = self.play_round() if start == "crawled" else ([], [])
+        self.begin()
         if epoch is not None:
             self.slot_number -= slots
         self.play_slot([])
+        self.slot.crawls[:0], self.slot.signals[:0] = crawls, signals
+
+    def begin(self):
+        """Begin the episode now."""
+        self.integrate_from_now()
+        counts = "requests hits crawls denied wasted changes changes_found signals"
+        self.ledger = dict.fromkeys(counts.split(), 0)
+        self.ledger.update(spend=0.0, time=0.0, fresh_time=0.0, alive_time=0.0, penalty_time=None)
+        self.divergence_time, self.origin = 0.0, self.time
+
+    def integrate_from_now(self):
+        self.slot = Slot()
+        self.integrate()
+        self.slot = Slot()
+
+    def play_round(self):
+        """Crawl each page of time 0, in order, when the bandwidth pays it; return the log.
+
+        With epochs, as for offers, each is crawled at the last epoch before that.
+        """
+        paid, bandwidth = 0, self.instance.bandwidth
+        for number in [number for number, page in enumerate(self.pages) if page.alive]:
+            paid += self.cost[number]
+            due = slot_time(bandwidth, (), paid)
+            if self.epoch is not None:
+                due = (math.ceil(due / self.epoch - 1e-9) - 1) * self.epoch
+            self.play_up_to(due)
+            self.crawl(number)
+        self.lead = paid
+        if self.epoch is not None:
+            self.lead = math.ceil(slot_time(bandwidth, (), paid) / self.epoch - 1e-9)
+        self.play_up_to(slot_time(*self.clock, self.lead))
+        return self.slot.crawls, self.slot.signals
 
     def play_slot(self, pages):
         """Crawl the pages now; then let everything happen that does before the next decision.
@@ -310,20 +345,23 @@ class World:
             if self.rationed and self.ledger["spend"] + self.cost[number] > self.slot_number:
                 break
             self.crawl(number)
-        until = self.next_decision()
+        self.play_up_to(self.next_decision())
+        self.enter()
+
+    def play_up_to(self, until):
+        """Let everything happen that does before a decision or crawl at this time."""
         while self.next_event_time() <= until:
             if self.next_event_time() == until and self.events[self.played][2] < PRICE:
                 break
             self.play_event()
         self.pass_time(until)
-        self.enter()
 
     def next_decision(self):
         """Return the time of the next decision, the end of the next slots."""
         self.slot_number += self.slots
         if self.paced and self.instance.cost is not None:
-            return slot_time(*self.clock, min(1 + self.ledger["spend"], self.end))
-        return slot_time(*self.clock, self.slot_number)
+            return slot_time(*self.clock, self.lead + min(1 + self.ledger["spend"], self.end))
+        return slot_time(*self.clock, self.lead + self.slot_number)
 
     def is_after(self, slot, horizon):
         """Whether a slot is after the horizon, by more than a billionth of a slot."""
@@ -358,7 +396,7 @@ class World:
         if getattr(self.divergence, "is_penalty", False):
             self.ledger["penalty_time"] = self.divergence_time
         self.ledger["signals"] += len(self.slot.signals)
-        self.ledger["time"] = self.time
+        self.ledger["time"] = self.time - self.origin
 
     def crawl(self, number):
         page = self.pages[number]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from tests.naive import pages as naive
 
 SLACK = 1e-9
@@ -25,6 +27,23 @@ class World(naive.World):
         self.filled_at, self.refill = 0.0, 0.0
         self.denied = 0
         super().__init__(instance, events, epoch=epoch, **more)
+
+    def play_round(self):
+        """Crawl at equal rates in as many epochs as one crawl of each page takes; the log.
+
+        The bucket is then full.
+        """
+        alive = np.array([float(page.alive) for page in self.pages])
+        spend, bandwidth = float(alive @ np.array(self.cost)), self.instance.bandwidth
+        self.lead = math.ceil(spend / bandwidth / self.epoch - SLACK)
+        crawls, signals = [], []
+        for number in range(self.lead):
+            self.refill = bandwidth
+            until = naive.slot_time(*self.clock, number + 1)
+            self.play_until(until, alive * (bandwidth / spend), [0.0] * alive.size)
+            crawls, signals = crawls + self.slot.crawls, signals + self.slot.signals
+        self.tokens, self.filled_at = self.bucket, self.time
+        return crawls, signals
 
     def play_epoch(self, rates, chances, refill=0.0):
         """Crawl at these rates up to the next decision."""

@@ -1,6 +1,6 @@
 """Recorded change histories of real sites.
 
-Public modules: collection, fragments, instance, tables, windows.
+Public modules: collection, fragments, instance, sites, tables, windows.
 """
 
 from __future__ import annotations

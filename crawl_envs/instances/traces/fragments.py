@@ -78,12 +78,15 @@ def _check_apart(table: Table, birth: FloatArray, death: FloatArray) -> None:
         )
 
 
-def window_contents(trace: Trace, start: float, end: float) -> tuple[Contents, IntArray]:
+def window_contents(
+    trace: Trace, start: float, end: float, before: float = 0.0
+) -> tuple[Contents, IntArray]:
     """Return the fragments of pages in the window (start, end], and the pages' rows in the trace.
 
     The pages are those with recorded fragments that exist at some time of the window. Keys of
-    fragments are their hashes. Times are days since ``start``: birth is -inf at or before it, death
-    inf after ``end``. Rows are ascending, (k,) int64.
+    fragments are their hashes. The contents are those from ``start - before`` on. Times are days
+    since then: birth is -inf at or before it, death inf after ``end``. Rows are ascending, (k,)
+    int64.
 
     Raises:
         ValueError: the window is not within the record, the trace has no fragments, or no page
@@ -100,7 +103,8 @@ def window_contents(trace: Trace, start: float, end: float) -> tuple[Contents, I
         raise ValueError(
             f"trace {trace.name!r} has no page with recorded fragments in ({start:g}, {end:g}]"
         )
-    in_window = (spells.birth <= end) & (spells.death > start)
+    start -= before
+    in_window = (spells.birth <= end) & (spells.death > start) & np.isin(spells.page, pages)
     birth, death = spells.birth[in_window], spells.death[in_window]
     contents = Contents.of_spells(
         pages.size,

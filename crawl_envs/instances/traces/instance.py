@@ -14,9 +14,11 @@ from crawl_envs.instances.traces.fragments import window_contents
 from crawl_envs.instances.traces.loading import find, load
 from crawl_envs.instances.traces.parameters import Parameters, load_parameters, parameters_path
 from crawl_envs.instances.traces.windows import Trace, TraceWindow, check_signals
+from crawl_envs.sim.clock import SLACK
 from crawl_envs.types import FloatArray, Instance, IntArray
 from crawl_envs.types.arguments import file_path, one_of, quantity, real
 from crawl_envs.types.contents import Contents
+from crawl_envs.worlds.episodes import Start
 
 IMPORTANCES = ("uniform", "zipf")
 DAYS_PER_CRAWL = 30.0
@@ -31,11 +33,13 @@ class Recorded(Generator):
         tape: the events.
         contents: fragments of the pages, if requested.
         cost: costs of crawls, (m,), instead of random ones; None for those of ``cost_spread``.
+        before: days of the tape before an episode, in which all pages are crawled once.
     """
 
     tape: TraceWindow
     contents: Contents | None = None
     cost: FloatArray | None = None
+    before: float = 0.0
 
     def __call__(self, rng: np.random.Generator) -> Instance:
         """Draw an instance with the NumPy generator ``rng``."""
@@ -49,8 +53,8 @@ class Recorded(Generator):
 
     @property
     def duration(self) -> float:
-        """Length of the window in days."""
-        return self.tape.duration
+        """Length of the episodes in days."""
+        return self.tape.duration - self.before
 
 
 def replay(
@@ -63,6 +67,7 @@ def replay(
     pages: IntArray | slice = slice(None),
     contents: Contents | None = None,
     cost_spread: float = 0.0,
+    before: float = 0.0,
 ) -> Recorded:
     """Return a generator of instances that replay a window of a trace, with fitted parameters.
 
@@ -78,6 +83,7 @@ def replay(
         pages: rows of the pages in the trace, (m,); by default all.
         contents: fragments of the pages.
         cost_spread: of :class:`crawl_envs.instances.laws.Generator`.
+        before: days of the window before the episodes.
     """
     fitted_parameters = (fitted.change_rate, fitted.recall, fitted.false_signal_rate)
     draw = partial(
@@ -94,7 +100,43 @@ def replay(
         cost_spread=cost_spread,
         tape=window,
         contents=contents,
+        before=before,
     )
+
+
+def check_without_costs(cost_spread: float) -> None:
+    """Raise ValueError if there are costs, since the crawls before an episode take fixed days."""
+    if cost_spread != 0.0:
+        raise ValueError(
+            "cost_spread must be 0 with start='crawled' and recorded pages, whose crawls take "
+            f"a fixed number of days, got {cost_spread!r}; use start='fresh'"
+        )
+
+
+def days_before(
+    record: Trace, pages: IntArray, day: float, bandwidth: float, epoch: float | None
+) -> float:
+    """Return the least number of days before a day in which all pages can be crawled once.
+
+    The pages are those that exist when the crawls start. The days are a whole number of crawls, or
+    of epochs.
+
+    Raises:
+        ValueError: the record starts later.
+    """
+    step = 1.0 / bandwidth if epoch is None else quantity("epoch", epoch, above=0.0)
+    days = step * np.arange(min(pages.size / bandwidth, day) / step + 1.0)
+    created, deleted = np.sort(record.created[pages]), np.sort(record.deleted[pages])
+    born, gone = (np.searchsorted(times, day - days, "right") for times in (created, deleted))
+    enough = (born - gone <= days * bandwidth + SLACK) & (days <= day)
+    if not enough.any():
+        raise ValueError(
+            "window must leave the days in which all pages are crawled once before it, with "
+            f"start='crawled', got first day {day:g} with {born[0] - gone[0]} pages at "
+            f"{bandwidth:g} crawls per day; let it begin later, raise the bandwidth, or use "
+            "start='fresh'"
+        )
+    return float(days[np.argmax(enough)])
 
 
 def _draw(
@@ -132,6 +174,8 @@ def recorded(
     parameters: str | None = None,
     fragments: bool = False,
     cost_spread: float = 0.0,
+    start: Start = "fresh",
+    epoch: float | None = None,
 ) -> Recorded:
     """Read a trace and its fitted parameters; return a generator that replays a window of it.
 
@@ -146,10 +190,13 @@ def recorded(
         parameters: file of fitted parameters; None is the default file in the folder of the trace.
         fragments: whether to keep only pages with recorded fragments, and return their contents.
         cost_spread: of :class:`crawl_envs.instances.laws.Generator`.
+        start: ``fresh``, or ``crawled``: all pages are crawled once in the days before the window.
+        epoch: length of an epoch, of which these days are a multiple; None for crawls in slots.
 
     Raises:
         ValueError: an argument is outside its range, ``bandwidth`` and ``days_per_crawl`` are both
-            given, or a file is missing or invalid.
+            given, ``crawled`` with costs or without enough days before the window, or a file is
+            missing or invalid.
     """
     days = None if window is None else _days(window)
     kind = check_signals(signals)
@@ -160,11 +207,20 @@ def recorded(
     quantity("days_per_crawl", between, above=0.0)
     folder = find(trace)
     record = load(folder)
-    start, end = days or (record.days / 2.0, record.days)
+    first, last = days or (record.days / 2.0, record.days)
     contents, pages = (
-        window_contents(record, start, end) if fragments else (None, np.arange(record.num_pages))
+        window_contents(record, first, last) if fragments else (None, np.arange(record.num_pages))
     )
-    events = record.window(start, end, kind).of_pages(pages)
+    if bandwidth is None:
+        bandwidth = float(record.alive_days(first, last)[pages].sum()) / (last - first) / between
+    before = 0.0
+    if one_of("start", start, Start) == "crawled":
+        rate = quantity("bandwidth", bandwidth, above=0.0)
+        before = days_before(record, pages, first, rate, epoch)
+        check_without_costs(cost_spread)
+    if contents is not None and before > 0.0:
+        contents, _ = window_contents(record, first, last, before)
+    events = record.window(first - before, last, kind).of_pages(pages)
     default_path = parameters_path(folder, kind)
     path = default_path if parameters is None else file_path("parameters", parameters)
     fitted = load_parameters(path, record)
@@ -173,8 +229,6 @@ def recorded(
             f"parameters must be fitted to {events.num_sources} sources for signals={kind!r}, "
             f"got those of {fitted.signals!r}: {path}"
         )
-    if bandwidth is None:
-        alive = float(record.alive_days(start, end)[pages].sum()) / (end - start)
-        bandwidth = alive / between
     more: dict[str, Any] = {"importance": importance, "pages": pages, "contents": contents}
+    more["before"] = before
     return replay(record, events, fitted, bandwidth=bandwidth, cost_spread=cost_spread, **more)

@@ -1,8 +1,8 @@
 """Files of parameters fitted to a trace.
 
 There is one Parquet file per kind of signal, ``parameters-<signals>.parquet``, with a row per page.
-Its metadata, under the key ``trace_parameters``, are the window of the fit and the pooled values
-for pages that did not exist in that window. ``python -m scripts.data.fit_trace`` writes it. With
+Its metadata, under the key ``trace_parameters``, are the window of the fit and the values pooled
+over its pages. ``python -m scripts.data.fit_trace`` writes it. With
 two sources, ``both``, columns ``recall_0`` and ``recall_1`` replace ``recall``, likewise for the
 false-signal rate, and pooled values are lists.
 """
@@ -29,7 +29,7 @@ BY_SOURCE = ("recall", "false_signal_rate")
 DESCRIPTION = ("signals", "start", "end", *(f"pooled_{name}" for name in HIGHEST))
 
 Pooled: TypeAlias = float | Sequence[float]
-"""Value for pages outside the window of the fit: a number, or one per source if several."""
+"""Value pooled over the pages in the window of the fit: a number, or one per source if several."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +45,8 @@ class Parameters:
             ``both``, with a sum of at most 1.
         false_signal_rate: signals per day without a change, >= 0, (m,) or (2, m) float64.
         observed_days: days of existence in the window, (m,) float64.
-        pooled_change_rate, pooled_recall, pooled_false_signal_rate: values of pages that did not
-            exist in the window, for reports.
+        pooled_change_rate, pooled_recall, pooled_false_signal_rate: values of all pages of the
+            window together, for reports.
     """
 
     signals: Signals

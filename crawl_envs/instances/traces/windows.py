@@ -114,6 +114,10 @@ class TraceWindow(Tape):
         code = number[page[event_mask]] * CODE_STRIDE + kind[event_mask]
         return replace(self, time=self.time[event_mask], code=code, alive=self.alive[pages])
 
+    def with_missing(self, count: int) -> TraceWindow:
+        """Return the events with ``count`` further pages that never exist."""
+        return replace(self, alive=np.append(self.alive, np.zeros(count, np.bool_)))
+
 
 @dataclass(frozen=True, eq=False)
 class Trace:
@@ -171,6 +175,27 @@ class Trace:
         self.check_window(start, end)
         lived: FloatArray = np.minimum(self.deleted, end) - np.maximum(self.created, start)
         return lived.clip(min=0.0)
+
+    def of_pages(self, pages: IntArray) -> Trace:
+        """Return the record of some pages, ascending rows, and of the signals to them."""
+        there = np.zeros(self.num_pages, np.bool_)
+        there[pages] = True
+        number = np.cumsum(there) - 1
+        changes, mentions = there[self.change_page], there[self.mention_page]
+        signals = np.isin(self.signal_directory, self.directory[pages])
+        return replace(
+            self,
+            created=self.created[pages],
+            deleted=self.deleted[pages],
+            directory=self.directory[pages],
+            change_page=number[self.change_page[changes]],
+            change_time=self.change_time[changes],
+            signal_directory=self.signal_directory[signals],
+            signal_time=self.signal_time[signals],
+            mention_page=number[self.mention_page[mentions]],
+            mention_time=self.mention_time[mentions],
+            fragments=None if self.fragments is None else self.fragments.of_pages(there),
+        )
 
     def window(self, start: float, end: float, signals: Signals = "directory") -> TraceWindow:
         """Return the events in (start, end] as a tape whose time 0 is ``start``.

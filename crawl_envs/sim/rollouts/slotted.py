@@ -25,7 +25,15 @@ from crawl_envs.compiled.lazy_argmax import (
     lazy_at,
     remove,
 )
-from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl_page, next_slot
+from crawl_envs.sim.advance import (
+    AT_ONCE,
+    advance,
+    close_slots,
+    crawl_page,
+    next_slot,
+    open_slot,
+)
+from crawl_envs.sim.first_round import ROUND, Round, crawl_next, take_over
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiled_policies import (
@@ -71,7 +79,8 @@ def is_over(state: State, crawls: IntArray) -> bool:
     """Return whether the last slot is closed: ``crawls`` is full, or costs reach the budget."""
     record = state.lanes[0]
     if state.cost.shape[1] > 0:
-        return bool(record.first_slot + record.spend > record.budget)
+        paid = record.origin >= 0.0  # the crawls of this episode
+        return bool(paid and record.first_slot + record.spend > record.budget)
     return bool(record.slot > crawls.shape[0])
 
 
@@ -128,7 +137,8 @@ def roll_index(
             break
         close_slots(state)
         if record.reshaped:
-            start = state.crawl_log[0, 0].time if record.slot_crawls > 0 else 0.0
+            first = record.slot == record.first_slot
+            start = 0.0 if first else state.crawl_log[0, 0].time
             follow_births_and_deaths(state, lazy, value, start)
             remaining -= lazy.pages.shape[0]
         add_signals(state, lazy, value, signal_weight, delay_window)
@@ -218,6 +228,7 @@ LEARNER_SIGNATURE = types.boolean(
     MEMORY,
     types.float64[::1],
     types.boolean[::1],
+    ROUND,
     types.int64[::1],
 )
 
@@ -248,9 +259,12 @@ def roll_learner(
     memory: Memory,
     since: FloatArray,
     was_alive: BoolArray,
+    first_round: Round,
     crawls: IntArray,
 ) -> bool:
     """Play lane 0 by a learner: each slot crawls the existing page of the largest score.
+
+    Crawls before the episode, of ``first_round``, are slots too, from which it learns.
 
     Every decision has four calls: learn from the last crawl; process births and deaths since then;
     process the signals since then, in order of time; score the pages. Among equal scores the lowest
@@ -268,6 +282,9 @@ def roll_learner(
         complete, remaining = advance(state, remaining)
         if not complete:
             break
+        if record.origin < 0.0 and record.turn == first_round.pages.shape[0]:
+            take_over(state, 0)
+            continue
         close_slots(state)
         if is_over(state, crawls):
             return True
@@ -286,6 +303,11 @@ def roll_learner(
                 on_birth_or_death(memory, page, start, alive[page])
         log = state.signal_log[0, : record.logged]
         on_signal(memory, log["page"].copy(), log["time"].copy(), log["source"].copy())
+        if record.origin < 0.0:
+            open_slot(record, 0.0)
+            crawl_next(state, 0, first_round)
+            remaining -= since.size
+            continue
         score(memory, record.time, elapsed, alive, scores)
         best = int(np.argmax(np.where(alive, scores, -np.inf)))
         if math.isnan(scores[best]) and alive[best]:

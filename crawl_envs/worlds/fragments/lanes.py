@@ -14,7 +14,7 @@ from crawl_envs.sim.law import check_events
 from crawl_envs.sim.state import DIVERGENCE, FRESHNESS, state_at
 from crawl_envs.sim.tape import CODE_STRIDE, SPELL_END, SPELL_START, Tape
 from crawl_envs.sim.versions import sketch_at, smallest_at
-from crawl_envs.spaces.actions import ActionForm, Actions
+from crawl_envs.spaces.actions import ActionForm
 from crawl_envs.spaces.observations import write_copy
 from crawl_envs.types import CrawlLog, FloatArray, FragmentLedger, Instance, IntArray, Tracker
 from crawl_envs.types.arguments import whole
@@ -139,13 +139,15 @@ class FragmentLanes(Lanes):
                 f"instance must have fragments like the environment, {needed}, got "
                 f"{type(instance).__name__}"
             )
-        end = self.horizon if self.tape is not None else self._end_of(instance)
+        end = self.origin_of(instance) + self.horizon
+        end = end if self.tape is not None else self._end_of(instance)
         check_events(instance, end, self.world.requests, self.tape)
 
     def _end_of(self, instance: Instance) -> float:
         """Return the end of the slot after an instance's last decision, the horizon at least."""
-        last = self._last_slot_of(instance) + self.form.batch
-        return max(slot_time(self.world.clock_of(instance), last), self.horizon)
+        last = self.lead_of(instance) + self._last_slot_of(instance) + self.form.batch
+        end = self.origin_of(instance) + self.horizon
+        return max(slot_time(self.world.clock_of(instance), last), end)
 
     def _prepare(self, plan: Plan) -> None:
         super()._prepare(plan)
@@ -160,12 +162,11 @@ class FragmentLanes(Lanes):
             if self.sketch_size is not None:
                 self._spells(lane)
 
-    def play(self, actions: Actions) -> tuple[FloatArray, ...]:
-        """Play decoded actions to the next decision, as :meth:`Lanes.play`; compare sketches."""
-        outcomes = super().play(actions)
+    def note_crawls(self) -> None:
+        """Note the last crawls, as :meth:`Lanes.note_crawls`; compare their sketches."""
+        super().note_crawls()
         if self.sketch_size is not None:
             estimate_divergences(self.world.table, self.sketch_size)
-        return outcomes
 
     # Observations
 
@@ -191,7 +192,7 @@ class FragmentLanes(Lanes):
         )
 
     def first_sketch(self, lane: int) -> Sketches:
-        """Return the sketches of all m pages of a lane at the start of its episode."""
+        """Return the sketches of all m pages of a lane at time 0."""
         self.instance(lane)
         return self._sketches(lane, np.arange(self.num_pages), np.zeros(self.num_pages))
 

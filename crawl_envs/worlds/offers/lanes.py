@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from crawl_envs.sim.advance import UNFINISHED
+from crawl_envs.sim.first_round import Round
 from crawl_envs.sim.state import (
     CRAWLS,
     FRESHNESS,
@@ -48,6 +49,7 @@ from crawl_envs.types.offer_features import (
 )
 from crawl_envs.worlds.budgets import RateBudget
 from crawl_envs.worlds.episodes import InstanceGenerator, Plan
+from crawl_envs.worlds.first_round import ordered_round
 from crawl_envs.worlds.lanes import Lanes, Reported
 from crawl_envs.worlds.offers.days import COLUMNS, MarketDays
 from crawl_envs.worlds.offers.features import sums_of, write_changes
@@ -184,7 +186,7 @@ class OfferLanes(Lanes):
     def _check_events(self, instance: Instance) -> None:
         if not isinstance(instance, Market):
             raise ValueError(f"instance must be a Market, got {type(instance).__name__}")
-        instance.check_days(self.horizon)
+        instance.check_days(self.origin_of(instance) + self.horizon)
         max_bandwidth = self.form.batch / EPOCH
         if self.form.name == "scores" and instance.bandwidth > max_bandwidth * (1.0 + ROUNDING):
             raise ValueError(
@@ -226,11 +228,11 @@ class OfferLanes(Lanes):
     def supply(self) -> None:
         """Enlarge full logs, and start the next day of the lanes whose day is over."""
         super().supply()
-        self._note_found_changes()
+        self.note_crawls()
         lanes = self.world.state.lanes
         over = np.flatnonzero((lanes["cursor"] == lanes["length"]) & (lanes["length"] > 0))
         if over.size:
-            self._end_day(over)
+            self._end_day(over[lanes["origin"][over] >= 0.0])
             self._next_day(over)
 
     def _end_day(self, lanes: IntArray) -> None:
@@ -271,6 +273,30 @@ class OfferLanes(Lanes):
             return math.floor(self.crawls_allowed(lane) + ROUNDING)
         return super().num_slots(lane)
 
+    def first_round(self, lane: int) -> Round:
+        """Return the crawls before a lane's episode: at the steps of two hours, except ``page``."""
+        if self.start == "fresh" or self.epoch is None:
+            return super().first_round(lane)
+        if self.budget is None:
+            pages, times, _ = ordered_round(self, lane)
+            steps = np.ceil(times[:-1] / EPOCH - ROUNDING) - 1.0
+            return Round(pages, np.append(steps * EPOCH, times[-1]), np.zeros(0))
+        return self._sampled_round(lane)
+
+    def _sampled_round(self, lane: int) -> Round:
+        """Return a round of crawls that are sampled at equal rates, in steps."""
+        steps, times = int(self.lead_of(self.instance(lane))), [np.zeros(0)]
+        rates = np.full((1, self.num_pages), self._bandwidths[lane] / self.num_pages)
+        state, pages = self.world.state, [np.zeros(0, np.int64)]
+        rng, sample = state.rng[lane : lane + 1], np.zeros((1, self.num_pages), np.int64)
+        for step, count in enumerate(np.zeros((steps, 1), np.int64)):
+            budget, idle = self._bandwidths[lane : lane + 1], np.zeros(1, np.bool_)
+            sample_offers(rates, budget, False, rng, idle, sample, count)
+            pages.append(sample[0, : count[0]].copy())
+            times.append(np.full(count[0], step * EPOCH))
+        times.append(np.full(1, self.origin_of(self.instance(lane))))
+        return Round(np.concatenate(pages), np.concatenate(times), np.zeros(0))
+
     # Steps
 
     def play(self, actions: Actions) -> tuple[FloatArray, ...]:
@@ -280,11 +306,9 @@ class OfferLanes(Lanes):
         """
         if self.form.name == "scores":
             actions = (actions[0], self._due_crawls())
-        outcomes = super().play(actions)
-        self._note_found_changes()
-        return outcomes
+        return super().play(actions)
 
-    def _note_found_changes(self) -> None:
+    def note_crawls(self) -> None:
         """Record the price changes that the step's crawls found, if the features count these."""
         if self.price_history == "crawled":
             note_found_changes(self.world.table, self._detected)

@@ -186,9 +186,8 @@ def read_history(
         def version_of(blob: str) -> Version | None:
             return None if blob in missing else read_version(read(blob, max_bytes))
 
-        progress = tracked(range(window.stop), "commits")
         commits = _commits(repository, window, contents=not missing)
-        for index, commit in zip(progress, commits, strict=True):
+        for index, commit in zip(tracked(range(window.stop), "commits"), commits, strict=True):
             link, time = window.links[index], window.times[index]
             if commit.hash != link.hash:
                 raise ValueError(f"commit must be {link.hash}, got {commit.hash} from git")

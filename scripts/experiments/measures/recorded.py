@@ -7,7 +7,6 @@ Every episode starts with a fresh copy of each page. Settings are named
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -110,23 +109,7 @@ def thinned(trace: Trace, max_pages: int) -> Trace:
         if total < max_pages and (total == 0 or total + size[directory] <= max_pages):
             directories[directory] = True
             total += size[directory]
-    there = directories[trace.directory]
-    number = np.cumsum(there) - 1
-    changes, mentions = there[trace.change_page], there[trace.mention_page]
-    signals = directories[trace.signal_directory]
-    return dataclasses.replace(
-        trace,
-        created=trace.created[there],
-        deleted=trace.deleted[there],
-        directory=trace.directory[there],
-        change_page=number[trace.change_page[changes]],
-        change_time=trace.change_time[changes],
-        signal_directory=trace.signal_directory[signals],
-        signal_time=trace.signal_time[signals],
-        mention_page=number[trace.mention_page[mentions]],
-        mention_time=trace.mention_time[mentions],
-        fragments=None if trace.fragments is None else trace.fragments.of_pages(there),
-    )
+    return trace.of_pages(np.flatnonzero(directories[trace.directory]))
 
 
 def reset_env(
@@ -142,6 +125,7 @@ def reset_env(
         **options: ``signals``, ``importance`` and others of :func:`replayed`.
     """
     trace = record(site)
+    options["newborn_prior"] = False  # as in the recorded rows
     env = replayed(trace, splitting(trace.days, seed), days_per_crawl=float(days), **options)
     env.reset(seed=seed)
     return env

@@ -1,7 +1,8 @@
 """Fit parameters and learn an index from the log of a crawler on a recorded site.
 
 The crawler visits every page at even intervals, and receives both kinds of signals. All pages are
-of one host, so they form one group, as in the commands that read a log.
+of one host, so they form one group. Unlike in the commands that read a log, pages first crawled
+late are in it too.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def with_both_signals(log: CrawlLog, trace: Trace) -> CrawlLog:
 def fitted_to_log(site: str, days: int, seed: int, until: float) -> dict[str, FloatArray]:
     """Return change rates and signal quality of pages, fitted to a site's log until a day."""
     log = logged(site, days, seed)
-    return parameters_of(log, fit_log(log, until=until).quality)
+    return parameters_of(log, fit_log(log, until=until, newborn_prior=False).quality)
 
 
 def index_of_log(site: str, days: int, seed: int, until: float) -> StoredIndex:
@@ -65,7 +66,8 @@ def index_of_log(site: str, days: int, seed: int, until: float) -> StoredIndex:
         ValueError: the log is too small.
     """
     log = logged(site, days, seed)
-    history, held_out = histories_of(log, np.zeros(log.num_pages, np.int64), until)
+    group = np.zeros(log.num_pages, np.int64)
+    history, held_out = histories_of(log, group, until, newborn_prior=False)
     options = HIDDEN, LEARNING_RATE, np.random.default_rng(seed), [held_out]
     rounds = [model for model in fit_index([history], *options) if model.weights is not None]
     weights = min(rounds, key=lambda model: model.loss).weights

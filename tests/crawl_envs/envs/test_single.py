@@ -55,8 +55,10 @@ def test_an_episode_ends_by_truncation_after_its_last_crawl(name, form):
         reward_sum += abs(reward)
         steps += 1
     assert observation in space
-    assert steps == core.num_slots() // core.batch == env.spec.max_episode_steps
-    assert batch(2, name, **arguments(name, form)).spec.max_episode_steps == steps
+    longest = env.spec.max_episode_steps
+    assert steps == core.num_slots() // core.batch <= longest
+    assert steps == longest or name == "CrawlSites-v0"  # whose instances differ in length
+    assert batch(2, name, **arguments(name, form)).spec.max_episode_steps == longest
     assert core.tracker().time > core.lanes.horizon - 1.0 / core.instance.bandwidth
     assert 0.0 < reward_sum < (steps if name != HARMONIC else math.inf)
     with pytest.raises(gym.error.ResetNeeded, match="reset"):

@@ -91,18 +91,23 @@ def offers(**form):
     env = gym.make(OFFERS, num_pages=12, bandwidth=30.0, horizon=4.0, **form).unwrapped
     env.reset(seed=SEED, options={"instance": market})
     events = []
-    for day, today in enumerate(days_of(market, 6, SEED)):
+    for day, today in enumerate(days_of(market, 16, SEED)):
         events.append((float(day), 0, naive.IMPORTANCE, today.click_mean.tolist()))
         block = today.block[:-1].tolist()
         for (time, code), detail in zip(block, today.detail.tolist(), strict=False):
             content = (detail,) if code % 64 == naive.PRICE else ()
             events.append((time, code // 64, code % 64, *content))
-    prices = env.held_prices().tolist()
+    first = gym.make(OFFERS, num_pages=12, action=form["action"]).unwrapped  # fresh
+    first.reset(seed=SEED, options={"instance": market})
+    prices = first.held_prices().tolist()
     epoch = None if form["action"] == "page" else 1.0 / 12.0
-    return env, naive.World(market, events, epoch=epoch, divergence=Prices(prices))
+    return env, naive.World(
+        market, events, epoch=epoch, divergence=Prices(prices), start=env.lanes.start
+    )
 
 
 def twin_of(env, events, **more):
+    more["start"] = env.lanes.start
     if env.action_form == "rates":
         return naive_rates.World(env.instance, events, seed=SEED, **more)
     return naive.World(env.instance, events, slots=env.batch, **more)
@@ -171,13 +176,22 @@ def assert_same_fragments(env, twin):
             assert log.sketch.row(row).tolist() == sorted(held)[:size]
 
 
+FORMS = [
+    (world, form) for world in WORLDS for form in forms_of(OFFERS if world == "offers" else "")
+]
+
+
 @pytest.mark.parametrize(
-    ("world", "form"),
-    [(world, form) for world in WORLDS for form in forms_of(OFFERS if world == "offers" else "")],
+    ("world", "form", "start"),
+    [
+        *((*case, "fresh") for case in FORMS),
+        # the crawls of a twin of offers are in order
+        *((*case, "crawled") for case in FORMS if case != ("offers", "rates")),
+    ],
 )
-def test_copies_are_the_twins(world, form):
+def test_copies_are_the_twins(world, form, start):
     arguments = forms_of(OFFERS if world == "offers" else "")[form]
-    env, twin = WORLDS[world](**arguments)
+    env, twin = WORLDS[world](start=start, **arguments)
     assert_same_copies(env, twin)
     rng, over, num_pages = np.random.default_rng(0), False, env.lanes.num_pages
     env.action_space.seed(0)

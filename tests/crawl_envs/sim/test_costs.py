@@ -50,8 +50,11 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("world", WORLDS)
-def test_worlds_with_costs_are_the_twins(world, form):
+@pytest.mark.parametrize(
+    ("world", "start"),
+    [*((world, "fresh") for world in WORLDS), ("two sources", "crawled"), ("delay", "crawled")],
+)
+def test_worlds_with_costs_are_the_twins(world, start, form):
     """Each lane alone, up to the end of its episode, which lanes reach after different steps."""
     form = FORMS[form]
     rng = np.random.default_rng(5)
@@ -60,7 +63,7 @@ def test_worlds_with_costs_are_the_twins(world, form):
     ends = set()
     for lane in range(LANES):
         instance = priced(seed=SEED + lane, **WORLDS[world])
-        env = single_of(instance, horizon=HORIZON, **form)
+        env = single_of(instance, horizon=HORIZON, start=start, **form)
         observation, _ = env.reset(seed=lane)
         twin = naive.World(
             instance,
@@ -69,11 +72,12 @@ def test_worlds_with_costs_are_the_twins(world, form):
             divergence=None if penalty is None else Penalty(penalty),
             action=action,
             horizon=HORIZON,
+            start=start,
         )
         assert_same_world(env, 0, observation, twin)
         over = False
         while not over:
-            assert twin.time <= HORIZON + 1e-9
+            assert twin.time - twin.origin <= HORIZON + 1e-9
             actions, crawls = draw_actions(rng, action, PAGES, 1, PAGES)
             observation, reward, _, over, _ = env.step(actions[0])
             twin.play_slot(crawls[0])

@@ -73,13 +73,14 @@ def draw_actions(rng, action, num_pages, num_lanes, batch=1):
     return scores, [order[:batch] for order in ranked]
 
 
-def twins_of(instances, episode, until, slots=1, penalty=None):
+def twins_of(instances, episode, until, slots=1, penalty=None, start="fresh"):
     return [
         naive.World(
             one,
             naive.drawn_events(one, SEED + lane, episode, until),
             slots=slots,
             divergence=None if penalty is None else Penalty(penalty),
+            start=start,
         )
         for lane, one in enumerate(instances)
     ]
@@ -118,7 +119,8 @@ def assert_same_observation(observation, twin, features, horizon):
 
 def assert_same_world(env, lane, observation, twin):
     """Everything that is seen or counted of a lane is what its twin says."""
-    assert_same_observation(observation, twin, env.features, env.lanes.horizon)
+    oldest = env.lanes.world.state.lanes[lane]["max_elapsed"]
+    assert_same_observation(observation, twin, env.features, oldest)
     assert_same_tracker(env.tracker(lane), twin)
     assert asdict(env.ledger(lane)) == twin.ledger
     assert_same_log(env.last_log(lane), twin)
@@ -137,17 +139,26 @@ def assert_owed(env, lane, twin, exact=True):
 
 
 def assert_same_play(
-    instances, *, episodes=2, horizon=HORIZON, until=None, penalty=None, exact=True, **form
+    instances,
+    *,
+    episodes=2,
+    horizon=HORIZON,
+    until=None,
+    penalty=None,
+    exact=True,
+    start="fresh",
+    **form,
 ):
     """Play two episodes of random actions in the kernel and in the twin, side by side."""
     rng = np.random.default_rng(5)
     batch = form.get("batch", 1)
-    env = vector_of(instances[0], len(instances), horizon=horizon, penalty=penalty, **form)
+    more = {"horizon": horizon, "penalty": penalty, "start": start, **form}
+    env = vector_of(instances[0], len(instances), **more)
     for episode in range(episodes):
         options = {} if episode else {"seed": SEED, "options": {"instance": instances}}
         observations, _ = env.reset(**options)
         until = 3.0 * horizon if until is None else until
-        twins = twins_of(instances, episode, until, batch, penalty)
+        twins = twins_of(instances, episode, until, batch, penalty, start)
         for lane, twin in enumerate(twins):
             assert_same_world(env, lane, observations[lane], twin)
         truncated = np.zeros(len(instances), bool)
@@ -178,6 +189,18 @@ def test_worlds_are_the_twins(kind):
     assert ledger.changes_found > 0
     assert ledger.hits > 0
     assert (ledger.signals > 0) == (kind != "uniform")
+
+
+@pytest.mark.parametrize("form", ACTIONS)
+@pytest.mark.parametrize("kind", ["noisy", "exponential delay", "two sources with delays"])
+def test_crawled_collections_are_the_twins(kind, form):
+    env = assert_same_play(instances_of(**KINDS_OF_WORLD[kind]), start="crawled", **ACTIONS[form])
+    assert env.tracker(0).time > env.ledger(0).time + 0.99
+
+
+def test_penalties_of_crawled_collections_are_the_twins():
+    instances = instances_of(**KINDS_OF_WORLD["noisy"])
+    assert_same_play(instances, start="crawled", penalty="harmonic", exact=False)
 
 
 @pytest.mark.parametrize("form", ACTIONS)
@@ -252,14 +275,15 @@ def test_a_log_that_is_exactly_full_loses_nothing():
 # Hand-written tapes
 
 
-def assert_same_tape_play(instance, lists, crawls, alive=True, penalty=None, **more):
+def assert_same_tape_play(instance, lists, crawls, alive=True, penalty=None, start="fresh", **more):
     """Play a hand-written tape, page by page, in the kernel and in the twin."""
     num_pages, sources = instance.num_pages, instance.num_sources
     tape = Tape.of_events(num_pages, alive=alive, num_sources=sources, **lists)
-    env = single_of(instance, tape=tape, penalty=penalty, **more)
+    env = single_of(instance, tape=tape, penalty=penalty, start=start, **more)
     divergence = None if penalty is None else Penalty(penalty)
     events = naive.written_events(**lists)
-    twin = naive.World(instance, events, alive=tape.alive.tolist(), divergence=divergence)
+    alive = tape.alive.tolist()
+    twin = naive.World(instance, events, alive=alive, divergence=divergence, start=start)
     observation, info = env.reset(seed=0)
     rewards = []
     for page in [None, *crawls]:
@@ -320,17 +344,25 @@ def test_births_and_deaths():
     assert ledger.crawls == 5
 
 
-def test_random_tapes_are_the_twins():
+@pytest.mark.parametrize(
+    ("start", "births", "deaths"),
+    [
+        ("fresh", ([2.0], [3]), ([5.0], [3])),
+        # A round up to 1.5: page 3 is born in it, page 1 dies before its crawl.
+        ("crawled", ([0.5, 4.0], [3, 1]), ([0.625, 5.0], [1, 3])),
+    ],
+)
+def test_random_tapes_are_the_twins(start, births, deaths):
     """Random events, many of them at one time or at the time of a crawl."""
     rng = np.random.default_rng(0)
-    instance = Instance([1.0, 2.0, 0.5, 0.0], 1.0, bandwidth=2.0, bandwidth_steps=((3.0, 4.0),))
+    steps = ((3.0, 4.0),) if start == "fresh" else ()
+    instance = Instance([1.0, 2.0, 0.5, 0.0], 1.0, bandwidth=2.0, bandwidth_steps=steps)
     for _ in range(20):
         lists = random_events(rng, 4, changes=20, signals=30, requests=40)
-        # Page 3 is there from time 2 to time 5.
-        lists["births"], lists["deaths"] = ([2.0], [3]), ([5.0], [3])
-        crawls = rng.choice([0, 1, 2], 20).tolist()
+        lists["births"], lists["deaths"] = births, deaths
+        crawls = rng.choice([0, 1, 2], 20 if start == "fresh" else 16).tolist()
         alive = [True, True, True, False]
-        assert_same_tape_play(instance, lists, crawls, alive=alive, horizon=8.0)
+        assert_same_tape_play(instance, lists, crawls, alive=alive, horizon=8.0, start=start)
 
 
 def test_the_log_of_a_wasted_crawl_says_nothing_of_the_page():

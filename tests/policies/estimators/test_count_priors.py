@@ -73,3 +73,29 @@ def test_a_burst_on_a_page_of_minutes_does_not_spoil_the_pool() -> None:
     days = np.append(np.full(50, 500.0), 0.002)
     counts = np.append(np.full(50, 5), 20)
     assert fit_rate_prior(counts, days).mean < 0.012
+
+
+def test_the_mean_of_a_group_is_shrunk_to_the_mean_of_all_pages() -> None:
+    rates = RatePrior(2.0, 20.0)  # mean 0.1
+    assert rates.group_mean(np.array([10]), np.array([20.0])) == pytest.approx(14.0 / 60.0)
+    few = rates.group_mean(np.array([1, 0]), np.array([0.1, 0.1]))
+    assert few == pytest.approx((0.1 * 20.1 + 1.0) / 20.3)
+    many = rates.group_mean(np.full(1000, 30), np.full(1000, 60.0))
+    assert many == pytest.approx(30_008.0 / 60_080.0)
+    shares = SharePrior(3.0, 1.0)
+    assert shares.group_mean(np.array([0, 2]), np.array([4, 4])) == pytest.approx(8.0 / 16.0)
+    assert shares.group_mean(np.array([0]), np.array([0])) == 0.75
+
+
+def test_shrunk_means_of_small_groups_are_closer_to_the_truth() -> None:
+    """Groups whose means differ as much as pages; the squared error is least with the weight."""
+    rng = np.random.default_rng(8)
+    prior, days = RatePrior(2.0, 20.0), np.full(3, 30.0)
+    errors = []
+    for _ in range(4000):
+        mean = rng.gamma(2.0, 0.05)
+        counts = rng.poisson(rng.gamma(2.0, mean / 2.0, 3) * days)
+        for estimate in (prior.group_mean(counts, days), counts.sum() / days.sum(), prior.mean):
+            errors.append((estimate - mean) ** 2)
+    shrunk, plain, pooled = np.reshape(errors, (-1, 3)).mean(0)
+    assert shrunk < 0.8 * min(plain, pooled)

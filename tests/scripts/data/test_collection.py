@@ -236,11 +236,7 @@ def tables_of(moments: list[float]) -> dict[str, dict[str, Any]]:
             "created": np.array([-2.0, *times[:2]]),
             "deleted": np.array([np.nan, np.nan, times[-1]]),
         },
-        "changes": {
-            "page_id": np.array([1, 2]),
-            "t": times[:2],
-            "kind": np.array(["creation"] * 2),
-        },
+        "changes": {"page_id": np.array([1, 2]), "t": times[:2], "kind": np.full(2, "creation")},
         "signals": {"dir_id": np.array([7, 4, 4]), "t": times[[0, 1, -1]]},
         "mentions": {"page_id": np.array([0, 2]), "t": times[:2]},
     }

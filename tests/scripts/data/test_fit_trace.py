@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import policies
+from crawl_envs.evaluation import play
 from crawl_envs.instances import traces
 from crawl_envs.types import FloatArray
 from scripts.data.fit_trace import RECALL_CAP, app, count_events, fit
+from scripts.data.replays import Split, replayed
 from tests.crawl_envs.instances.recorded import tiny_tables, tiny_trace, write
 from tests.scripts.commands import done, refused, run
 
@@ -189,6 +192,87 @@ def test_pages_that_did_not_exist_get_the_pooled_values(tmp_path: Path) -> None:
     assert result.change_rate[unseen] == pytest.approx(result.pooled_change_rate)
     assert result.recall[unseen] == pytest.approx(result.pooled_recall)
     assert result.false_signal_rate[unseen] == pytest.approx(result.pooled_false_signal_rate)
+
+
+def growing_trace(births_per_day: float = 0.3) -> traces.Trace:
+    """300 old pages that change every 50 days, and pages born all the time that do every 10."""
+    days, rng = 400.0, np.random.default_rng(21)
+    born = np.arange(0.5, days, 1.0 / births_per_day) if births_per_day else np.empty(0)
+    rates = np.append(np.full(300, 0.02), np.full(born.size, 0.1))
+    recall, false = np.full(rates.size, 0.5), np.append(np.zeros(300), np.full(born.size, 0.05))
+    trace = drawn_trace(rates, recall, false, days, 22)
+    created = np.append(np.full(300, -1.0), born)
+    change, mention = (
+        time > created[page]
+        for page, time in (
+            (trace.change_page, trace.change_time),
+            (trace.mention_page, trace.mention_time),
+        )
+    )
+    return dataclasses.replace(
+        trace,
+        created=created,
+        directory=rng.integers(0, 5, rates.size),
+        change_page=trace.change_page[change],
+        change_time=trace.change_time[change],
+        mention_page=trace.mention_page[mention],
+        mention_time=trace.mention_time[mention],
+    )
+
+
+def test_pages_born_later_get_the_values_of_pages_born_in_the_window() -> None:
+    trace = growing_trace()
+    later = trace.created > 200.0
+    result = fit(trace, signals="mentions")
+    for values, truth in ((result.change_rate, 0.1), (result.false_signal_rate, 0.05)):
+        assert np.unique(values[later]) == pytest.approx([truth], rel=0.1)
+    assert np.unique(result.recall[later]) == pytest.approx([0.5], abs=0.05)
+    pooled = fit(trace, signals="mentions", newborn_prior=False)
+    assert np.unique(pooled.change_rate[later]) == pytest.approx([pooled.pooled_change_rate])
+    assert pooled.pooled_change_rate < 0.04
+    assert np.array_equal(pooled.change_rate[~later], result.change_rate[~later])
+    assert np.array_equal(pooled.recall[~later], result.recall[~later])
+    both = fit(trace, signals="both")
+    assert both.recall.sum(0).max() <= RECALL_CAP
+    assert np.unique(both.false_signal_rate[1, later]) == pytest.approx([0.05], rel=0.1)
+
+
+def test_greedy_crawling_of_a_growing_site_is_fresher_with_the_prior_of_new_pages() -> None:
+    trace = growing_trace()
+    freshness = []
+    for newborn_prior in (False, True):
+        env = replayed(
+            trace,
+            Split(0.0, 200.0, 200.0, 400.0),
+            signals="mentions",
+            days_per_crawl=30.0,
+            importance="uniform",
+            newborn_prior=newborn_prior,
+        )
+        env.reset(seed=0)
+        freshness.append(play(env, policies.make("GreedyNCIS", env), 0).freshness)
+    assert freshness[1] > freshness[0] + 0.01
+
+
+@pytest.mark.parametrize("signals", traces.SIGNALS)
+def test_without_births_in_the_window_nothing_depends_on_newborn_pages(
+    signals: traces.Signals,
+) -> None:
+    still, growing = growing_trace(0.0), growing_trace()
+    late = dataclasses.replace(growing, created=np.where(growing.created < 0.0, -1.0, 300.0))
+    for trace in (still, late):
+        results = [fit(trace, signals=signals, newborn_prior=prior) for prior in (True, False)]
+        for field in dataclasses.fields(traces.Parameters):
+            assert np.array_equal(*(getattr(result, field.name) for result in results))
+
+
+def test_the_command_names_the_values_of_pages_born_later(tmp_path: Path) -> None:
+    folder = write(tmp_path / "tiny", tiny_tables())
+    text = done(run(app, folder, "--end", 3)).stdout
+    rate = fit(traces.load(folder), 0.0, 3.0).change_rate[4]
+    assert f"1 page born later, as the 1 born in the window: change rate {rate:.4g}" in text
+    assert "2 pages born later, as all: " in done(run(app, folder, "--end", 1.5)).stdout
+    assert "born later" not in done(run(app, folder, "--end", 8)).stdout
 
 
 @pytest.mark.parametrize("signals", traces.SIGNALS)

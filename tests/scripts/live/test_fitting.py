@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from policies.estimators import empirical_bayes
+from policies.live.logs import CrawlLog
+from scripts.estimate import _late_text
 from scripts.live.fitting import fit_log, intervals_until
 from tests.naive.replayed_logs import make_log
 from tests.policies.live.logs.test_imputation import simulated
@@ -88,6 +90,74 @@ def test_a_group_without_crawls_is_like_the_others() -> None:
     group = np.array([0] * 10 + [1])
     rate = fit_log(log, group, until=100.0).quality.change_rate
     assert rate[10] == pytest.approx(rate[:10].mean(), rel=0.5)
+
+
+def growing_log(births: int) -> CrawlLog:
+    """A log of 200 old pages and of new ones that change, and are signalled in vain, more often.
+
+    Each page is crawled every 5 days; the last 10 new pages are crawled once.
+    """
+    rng = np.random.default_rng([6, births])
+    crawls: list[tuple[int, float, bool]] = []
+    signals: list[tuple[int, float, int]] = []
+    for page in range(200 + births):
+        new = page >= 200
+        born = 30.0 + 165.0 * (page - 200) / births if new else 0.0
+        if new and page >= 190 + births:
+            born = 196.0
+        moments = np.arange(born + rng.uniform(0.0, 5.0), 201.0, 5.0)
+        times = np.sort(rng.uniform(0.0, 200.0, rng.poisson(200.0 * (0.15 if new else 0.03))))
+        found = np.append(0, np.diff(np.searchsorted(times, moments))) > 0
+        crawls += [(page, float(t), bool(c)) for t, c in zip(moments, found, strict=True)]
+        false = rng.uniform(0.0, 200.0, rng.poisson(200.0 * (0.2 if new else 0.02)))
+        sent = np.append(times[rng.random(times.size) < 0.5], false)
+        signals += [(page, float(t), 0) for t in sent if t > moments[0]]
+    return make_log(crawls, signals, num_pages=200 + births, num_sources=1)
+
+
+def test_late_pages_without_a_second_crawl_get_the_values_of_late_pages() -> None:
+    log = growing_log(80)
+    fitted, pooled = fit_log(log), fit_log(log, newborn_prior=False)
+    last = fitted.crawls == 0
+    assert last.sum() >= 10
+    assert fitted.late[200:].sum() == 80
+    assert not fitted.late[:200].any()
+    assert fitted.late_day == pytest.approx(15.0, abs=5.0)
+    for name, new, old in (("change_rate", 0.15, 0.03), ("false_signal_rate", 0.2, 0.02)):
+        value, before = (np.ravel(getattr(x.quality, name))[last] for x in (fitted, pooled))
+        assert np.unique(value.round(9)) == pytest.approx([new], rel=0.25)
+        assert before.max() < 0.6 * new
+        assert np.ravel(getattr(fitted.quality, name))[:200].mean() == pytest.approx(old, rel=0.25)
+    assert fitted.quality.recall[0, last].mean() == pytest.approx(0.5, abs=0.12)
+    half = fit_log(log, until=100.0)
+    assert half.quality.change_rate[last].mean() == pytest.approx(0.15, rel=0.3)
+
+
+@pytest.mark.parametrize("births", [0, 25])
+def test_a_log_with_few_late_pages_has_one_group(births: int) -> None:
+    log = growing_log(births)  # of 25 late pages, 10 were crawled once
+    fitted, pooled = fit_log(log), fit_log(log, newborn_prior=False)
+    assert not fitted.late.any()
+    for name in ("change_rate", "recall", "false_signal_rate", "change_rate_stderr"):
+        np.testing.assert_array_equal(getattr(fitted.quality, name), getattr(pooled.quality, name))
+
+
+def test_a_host_of_late_pages_alone_is_its_own_group() -> None:
+    log = growing_log(80)
+    fitted = fit_log(log, np.arange(280) >= 200)
+    assert not fitted.late.any()
+    assert fitted.group.max() == 1
+
+
+def test_the_estimate_names_the_values_of_late_pages() -> None:
+    log = growing_log(80)
+    fitted = fit_log(log)
+    text = _late_text(log, fitted)
+    rate = fitted.quality.change_rate
+    assert text.startswith(f"80 pages first crawled after day {fitted.late_day:g} are estimated as")
+    assert f"{(fitted.crawls == 0).sum()} of them from others alone" in text
+    assert f"mean {rate[200:].mean():.4g} changes per day" in text
+    assert f"(other pages: {rate[:200].mean():.4g} changes per day)" in text
 
 
 def test_what_the_crawls_of_each_page_tell() -> None:

@@ -181,7 +181,7 @@ def replayed(
     """
     trace, split, pages, contents, _ = second_half(site)
     window = trace.window(split.start, split.end, signals).of_pages(pages)
-    fitted = fit(trace, split.fit_start, split.fit_end, signals)
+    fitted = fit(trace, split.fit_start, split.fit_end, signals, newborn_prior=False)
     source = replay(trace, window, fitted, bandwidth=bandwidth, pages=pages, contents=contents)
     lanes = partial(
         FragmentLanes,

@@ -57,7 +57,9 @@ def twin_of(instance, seed, until, *, episode=0, requests=True, **more):
     return naive_rates.World(instance, events, seed=seed, episode=episode, **more)
 
 
-def assert_same_play(instances, *, episodes=2, epoch=1.0, bucket=None, requests=True):
+def assert_same_play(
+    instances, *, episodes=2, epoch=1.0, bucket=None, requests=True, start="fresh"
+):
     """Play episodes of random rates in the kernel and in the twin, side by side."""
     rng, count, pages = np.random.default_rng(5), len(instances), instances[0].num_pages
     env = rated_vector_of(
@@ -69,8 +71,9 @@ def assert_same_play(instances, *, episodes=2, epoch=1.0, bucket=None, requests=
         penalty=TABLE,
         requests=requests,
         show_complete=True,
+        start=start,
     )
-    settings = {"requests": requests, "epoch": epoch, "divergence": Penalty(TABLE)}
+    settings = {"requests": requests, "epoch": epoch, "divergence": Penalty(TABLE), "start": start}
     settings["bucket"] = np.inf if bucket is None else bucket
     for episode in range(episodes):
         options = {"seed": SEED, "options": {"instance": instances}} if episode == 0 else {}
@@ -80,7 +83,7 @@ def assert_same_play(instances, *, episodes=2, epoch=1.0, bucket=None, requests=
             for lane, one in enumerate(instances)
         ]
         for lane, twin in enumerate(twins):
-            assert twin.time == 0.0
+            assert twin.ledger["time"] == 0.0
             assert_same_world(env, lane, observations[lane], twin)
         truncated, steps, rates = np.zeros(count, bool), 0, np.zeros((count, pages))
         while not truncated.any():
@@ -115,6 +118,15 @@ def test_worlds_are_the_twins(kind):
         assert ledger.penalty_time > 0.0
         assert ledger.requests > 0
         assert ledger.wasted == ledger.denied == 0
+
+
+@pytest.mark.parametrize(("epoch", "bucket"), [(1.0, None), (0.375, 1.5)])
+@pytest.mark.parametrize("kind", ["noisy", "complete pages", "two sources with delays"])
+def test_crawled_collections_are_the_twins(kind, epoch, bucket):
+    instances = instances_of(**KINDS[kind], bandwidth=8.0)
+    env = assert_same_play(instances, epoch=epoch, bucket=bucket, start="crawled")
+    before = env.tracker(0).time - env.ledger(0).time
+    assert before == pytest.approx(math.ceil(PAGES / 8.0 / epoch) * epoch)
 
 
 @pytest.mark.parametrize("kind", ["noisy", "complete pages", "two sources with delays"])

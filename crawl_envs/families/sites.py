@@ -1,0 +1,142 @@
+"""``CrawlSites-v0``: windows of many recorded sites, for training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal
+
+from crawl_envs.envs.rendering import RenderMode
+from crawl_envs.envs.single import CrawlEnv, SingleEnv
+from crawl_envs.envs.vector import vectorized
+from crawl_envs.families.pages import PageAction, PageReveal, action_arguments, round_epoch
+from crawl_envs.instances.traces.sites import DAYS_PER_CRAWL, site_generator
+from crawl_envs.sim.divergence import Penalty
+from crawl_envs.spaces.observations import ObservationForm
+from crawl_envs.spaces.rewards import Objective, penalty_and_reward
+from crawl_envs.worlds.budgets import Overspend
+from crawl_envs.worlds.episodes import Start
+from crawl_envs.worlds.lanes import Lanes
+
+
+class CrawlSites(CrawlEnv, SingleEnv):
+    """Random windows and directories of recorded sites: to train on many, and to test on others.
+
+    ## Description
+
+    Each instance is a part of the record of a real site, replayed as in ``CrawlTrace-v0``: changes,
+    signals, births and deaths of pages. The sites come with the package and are split by name, so
+    that what is learned on the sites of ``train`` can be tested on those of ``test``. Time is in
+    days.
+
+    ## Instance
+
+    Drawn from the seed at every seeded reset, and at every reset with ``resample``: a site of the
+    split, a window in the second half of its record, and whole directories in random order until
+    there are ``num_pages`` pages that exist at some time of the window; the last directory is cut.
+    If a site has fewer pages, the others never exist. Change rate, recall and false-signal rate of
+    each page were fitted to the first half of the record; they are beliefs, not the truth.
+
+    ## Action Space
+
+    As in ``CrawlTrace-v0``, over ``num_pages`` pages.
+
+    ## Observation Space
+
+    As in ``CrawlTrace-v0``. With ``signals="both"`` source 0 (``signals_0``) is the directory, and
+    source 1 mentions.
+
+    ## Rewards
+
+    As in ``CrawlTrace-v0``: the importance-weighted share of existing pages that are fresh,
+    averaged over the slot, in [0, 1].
+
+    ## Starting State
+
+    Day 0 of the window: all existing pages fresh, except with ``start="crawled"``. The first
+    observation is at the first crawl.
+
+    ## Episode End
+
+    Truncated when the crawl budget of the window is spent; never terminated. The number of steps
+    depends on the instance.
+
+    ## Arguments
+
+    - ``split`` ("train"): ``train``, ``dev`` or ``test``; or a site, or a list of sites, by name or
+      path of the folder of a trace (``crawl_envs.instances.traces.sites()`` lists the names).
+    - ``num_pages`` (100): number of pages.
+    - ``days`` (None): length of a window; by default the shortest second half of the sites.
+    - ``days_per_crawl`` (10.0): mean days between crawls of a page: the bandwidth is the mean
+      number of pages alive divided by it. A pair (low, high) draws it for each instance, uniformly
+      in the logarithm.
+    - ``signals`` ("both"): ``directory``, ``mentions``, ``both`` or ``none``, as in
+      ``CrawlTrace-v0``.
+    - ``importance`` ("uniform"), ``reward`` (None): as in ``CrawlTrace-v0``.
+    - ``action`` ("page"), ``batch`` (1), ``epoch`` (None), ``overspend`` (None), ``bucket`` (None),
+      ``objective`` ("binary"), ``crawl_cost`` (0.0), ``cost_spread`` (0.0), ``observation``
+      ("table"), ``reveal`` ("parameters"), ``reveal_cost`` (True), ``resample`` (False),
+      ``start`` ("fresh"), ``render_mode`` (None): as in ``CrawlNCIS-v0``. With ``start="crawled"``
+      all pages are crawled once in the days before the window, and there are no costs.
+
+    ## Version History
+
+    - v0: first version.
+    """
+
+    def __init__(
+        self,
+        *,
+        split: str | Sequence[str] = "train",
+        num_pages: int = 100,
+        days: float | None = None,
+        days_per_crawl: float | Sequence[float] = DAYS_PER_CRAWL,
+        signals: Literal["directory", "mentions", "both", "none"] = "both",
+        importance: Literal["uniform", "zipf"] = "uniform",
+        action: PageAction = "page",
+        objective: Penalty = "binary",
+        reward: Literal["freshness", "penalty"] | None = None,
+        batch: int = 1,
+        epoch: float | None = None,
+        overspend: Overspend | None = None,
+        bucket: float | None = None,
+        cost_spread: float = 0.0,
+        crawl_cost: float = 0.0,
+        observation: ObservationForm = "table",
+        reveal: PageReveal = "parameters",
+        reveal_cost: bool = True,
+        resample: bool = False,
+        start: Start = "fresh",
+        render_mode: RenderMode | None = None,
+    ) -> None:
+        if reward not in (None, "freshness", "penalty"):
+            expected = "freshness or penalty, since a site records no requests"
+            raise ValueError(f"reward must be {expected}, got {reward!r}")
+        generator = site_generator(
+            split,
+            num_pages=num_pages,
+            days=days,
+            days_per_crawl=days_per_crawl,
+            signals=signals,
+            importance=importance,
+            cost_spread=cost_spread,
+            start=start,
+            epoch=round_epoch(action, epoch),
+        )
+        penalty, term = penalty_and_reward(objective, reward)
+        make_lanes = partial(
+            Lanes,
+            generator=generator,
+            horizon=generator.duration,
+            penalty=penalty,
+            **action_arguments(action, generator, batch, epoch, overspend, bucket),
+            observation=observation,
+            reveal=reveal,
+            reveal_cost=reveal_cost,
+            resample=resample,
+            start=start,
+        )
+        super().__init__(make_lanes, Objective(term, crawl_cost), render_mode=render_mode)
+
+
+CrawlSitesVector = vectorized(CrawlSites)

@@ -1,0 +1,258 @@
+"""Instances that replay random windows and directories of recorded sites."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from crawl_envs.instances.laws import Generator
+from crawl_envs.instances.traces.collection import SPLITS, sites
+from crawl_envs.instances.traces.instance import (
+    IMPORTANCES,
+    check_without_costs,
+    days_before,
+)
+from crawl_envs.instances.traces.loading import find, load
+from crawl_envs.instances.traces.parameters import Parameters, load_parameters, parameters_path
+from crawl_envs.instances.traces.windows import Signals, Trace, TraceWindow, check_signals
+from crawl_envs.sim.law import CustomEvents
+from crawl_envs.types import BoolArray, FloatArray, Instance, IntArray
+from crawl_envs.types.arguments import one_of, quantity, whole
+from crawl_envs.worlds.episodes import Start
+
+DAYS_PER_CRAWL = 10.0
+"""Default mean days between crawls of a page."""
+TIME_TOLERANCE = 1e-9
+"""Days by which the length of a window may differ from the difference of its ends."""
+MAX_DRAWS = 100
+"""Largest number of windows that are drawn in search of one with crawls."""
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class SitePages(CustomEvents):
+    """Pages of a recorded site in a window, with their recorded events.
+
+    Attributes:
+        site: name of the site.
+        day: day of the record at which an episode begins.
+        before: days of the events before it, in which all pages are crawled once.
+        pages: rows of the first k pages in the site's trace, ascending, (k,) int64; further pages
+            never exist.
+        tape: the events after day - before.
+    """
+
+    mortal: ClassVar[bool] = True
+    site: str
+    day: float
+    before: float
+    pages: IntArray
+    tape: TraceWindow
+
+    def __init__(
+        self,
+        site: str,
+        day: float,
+        before: float,
+        pages: IntArray,
+        tape: TraceWindow,
+        **parameters: Any,
+    ) -> None:
+        super().__init__(**parameters)
+        vars(self).update(site=site, day=day, before=before, pages=pages, tape=tape)
+
+    @property
+    def alive_at_start(self) -> BoolArray:
+        """Mask of the pages that exist at time 0, (m,) bool."""
+        return self.tape.alive
+
+    def draw_tape(self, rng: np.random.Generator, horizon: float) -> TraceWindow:
+        """Return the events of the window; ValueError if ``horizon`` is beyond its end."""
+        if horizon > self.tape.duration + TIME_TOLERANCE:
+            days = f"{self.tape.duration:g}, the days of the window of site {self.site!r}"
+            raise ValueError(f"horizon must be at most {days}, got {horizon:g}")
+        return self.tape
+
+    def expected_events(self, horizon: float, requests: bool = True) -> float:
+        """Return the number of events up to ``horizon``."""
+        return float(np.searchsorted(self.tape.time, horizon, side="right"))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SiteGenerator(Generator):
+    """A generator of windows of recorded sites.
+
+    Attributes:
+        duration: length of the episodes in days.
+        before: largest number of days before an episode; 0 for fresh starts.
+    """
+
+    mortal: ClassVar[bool] = True
+    duration: float
+    before: float = 0.0
+
+
+@cache
+def _read_site(folder: Path, signals: Signals) -> tuple[Trace, Parameters]:
+    """Return the trace in a folder and its fitted parameters, read once per process."""
+    trace = load(folder)
+    return trace, load_parameters(parameters_path(folder, signals), trace)
+
+
+def _folders_of(split: str | Sequence[str]) -> list[Path]:
+    """Return the folders of the sites of a split, or of a site, or of several sites."""
+    names: Any = sites(split) if isinstance(split, str) and split in SPLITS else split
+    names = (names,) if isinstance(names, str | Path) else names
+    if not isinstance(names, Sequence) or len(names) == 0:
+        expected = "train, dev or test with sites, or a site, or a list of sites"
+        raise ValueError(f"split must be {expected}, got {split!r}")
+    try:
+        return [find(name) for name in names]
+    except ValueError as error:
+        raise ValueError(f"split must be {', '.join(SPLITS)} or sites, but {error}") from None
+
+
+def _range_of(days_per_crawl: float | Sequence[float]) -> tuple[float, float]:
+    """Return the least and the largest number of days per crawl; ValueError if there is neither."""
+    pair = days_per_crawl if np.ndim(days_per_crawl) == 1 else (days_per_crawl, days_per_crawl)
+    if not isinstance(pair, Sequence) or len(pair) != 2 or isinstance(pair, str):
+        expected = "days_per_crawl must be a number or a pair (low, high)"
+        raise ValueError(f"{expected}, got {days_per_crawl!r}")
+    low, high = (quantity("days_per_crawl", days, above=0.0) for days in pair)
+    if low > high:
+        raise ValueError(f"days_per_crawl must be a pair (low, high), got {days_per_crawl!r}")
+    return low, high
+
+
+def site_generator(
+    split: str | Sequence[str] = "train",
+    *,
+    num_pages: int = 100,
+    days: float | None = None,
+    days_per_crawl: float | Sequence[float] = DAYS_PER_CRAWL,
+    signals: str = "both",
+    importance: str = "uniform",
+    cost_spread: float = 0.0,
+    start: Start = "fresh",
+    epoch: float | None = None,
+) -> SiteGenerator:
+    """Return a generator of windows of recorded sites.
+
+    Args:
+        split: train, dev or test; or a name or folder of a site, or several.
+        num_pages: number of pages, m: whole directories in random order, the last one cut. If a
+            site has fewer, the others never exist.
+        days: length of the windows, which lie in the second halves of the records; None for the
+            shortest second half.
+        days_per_crawl: mean days between crawls of a page under uniform crawls; a pair (low, high)
+            for a log-uniform number per instance.
+        signals: kind of recorded signals: directory, mentions, both or none.
+        importance: ``uniform`` or ``zipf``.
+        cost_spread: of :class:`crawl_envs.instances.laws.Generator`.
+        start: of :func:`crawl_envs.instances.traces.instance.recorded`.
+        epoch: of :func:`crawl_envs.instances.traces.instance.recorded`.
+
+    Raises:
+        ValueError: an argument is outside its range, ``crawled`` with costs, or a site or its
+            parameters do not exist.
+    """
+    kind, pages = check_signals(signals), whole("num_pages", num_pages, 1)
+    one_of("importance", importance, IMPORTANCES)
+    low, high = _range_of(days_per_crawl)
+    records = [_read_site(folder, kind) for folder in _folders_of(split)]
+    shortest = min((trace for trace, _ in records), key=lambda trace: trace.days)
+    length = quantity("days", shortest.days / 2.0 if days is None else days, above=0.0)
+    if length > shortest.days / 2.0:
+        half = f"{shortest.days / 2.0:g}, the second half of site {shortest.name!r}"
+        raise ValueError(f"days must be at most {half}, got {days!r}")
+    if length < high:
+        raise ValueError(f"days must be at least {high:g}, the days per crawl, got {length!r}")
+    crawled = one_of("start", start, Start) == "crawled"
+    if crawled:
+        check_without_costs(cost_spread)
+    draw = partial(_draw, records=records, days=length, days_per_crawl=(low, high), kind=kind)
+    return SiteGenerator(
+        draw=partial(draw, zipf=importance == "zipf", crawled=crawled, epoch=epoch),
+        num_pages=pages,
+        bandwidth=pages / low,
+        num_sources=records[0][1].num_sources,
+        cost_spread=cost_spread,
+        duration=length,
+        before=max(trace.days for trace, _ in records) * crawled,
+    )
+
+
+def _draw(
+    rng: np.random.Generator,
+    num_pages: int,
+    *,
+    bandwidth: float,
+    records: Sequence[tuple[Trace, Parameters]],
+    days: float,
+    days_per_crawl: tuple[float, float],
+    kind: Signals,
+    zipf: bool,
+    crawled: bool,
+    epoch: float | None,
+    **steps: Any,
+) -> Instance:
+    """Draw a site, a window, directories and a bandwidth; see :func:`site_generator`.
+
+    ``bandwidth`` is that of ``num_pages`` existing pages at the least number of days per crawl.
+    """
+    trace, fitted = records[int(rng.integers(len(records)))]
+    low, high = days_per_crawl
+    share = float((low / high) ** rng.random()) / num_pages
+    for _ in range(MAX_DRAWS):
+        day = trace.days / 2.0 + float(rng.random()) * (trace.days / 2.0 - days)
+        pages = _draw_pages(rng, trace, day, day + days, num_pages)
+        alive = float(trace.alive_days(day, day + days)[pages].sum()) / days
+        rate, before = bandwidth * share * alive, 0.0
+        if alive < 1.0:
+            continue
+        with suppress(ValueError):  # too few days before the window
+            before = days_before(trace, pages, day, rate, epoch) if crawled else 0.0
+            break
+    else:
+        text = f"site {trace.name!r} must have a window of {days:g} days in its second half with a"
+        raise ValueError(f"{text} page all the time, got none in {MAX_DRAWS} draws")
+    rank = rng.permutation(num_pages) if zipf else np.zeros(num_pages)
+    missing = num_pages - pages.size
+    group = np.unique(trace.directory[pages], return_inverse=True)[1]
+    window = trace.of_pages(pages).window(day - before, day + days, kind)
+    return SitePages(
+        trace.name,
+        day,
+        before,
+        pages,
+        window.with_missing(missing),
+        importance=1.0 / (1.0 + rank),
+        change_rate=_padded(fitted.change_rate[pages], missing),
+        recall=_padded(fitted.recall[..., pages], missing),
+        false_signal_rate=_padded(fitted.false_signal_rate[..., pages], missing),
+        bandwidth=rate,
+        group=np.append(group, np.full(missing, group.max() + 1)),
+        **steps,
+    )
+
+
+def _draw_pages(
+    rng: np.random.Generator, trace: Trace, start: float, end: float, num_pages: int
+) -> IntArray:
+    """Return rows of at most ``num_pages`` pages that exist in a window, ascending.
+
+    Directories are drawn in random order; the last one is cut.
+    """
+    exists = np.flatnonzero((trace.created <= end) & (trace.deleted > start))
+    place = rng.permutation(int(trace.directory.max()) + 1)[trace.directory[exists]]
+    return np.sort(exists[np.argsort(place, kind="stable")][:num_pages])
+
+
+def _padded(values: FloatArray, missing: int) -> FloatArray:
+    """Return values (..., k) with zeros for ``missing`` further pages."""
+    return np.concatenate([values, np.zeros((*values.shape[:-1], missing))], axis=-1)
