@@ -89,7 +89,6 @@ class Lanes(Episodes):
 
     Attributes:
         world: the world that holds the arrays of the lanes.
-        mortal: whether pages are born and die: there is a ``tape``, or the generator says so.
         features: names of the columns of an observation.
         reported: names of the info of a step besides the reward, with rows of outcomes.
         finished: records of the lanes, (N,), at the end of their previous episode.
@@ -127,7 +126,7 @@ class Lanes(Episodes):
         horizon, resample = quantity("horizon", horizon, above=0.0), flag("resample", resample)
         self.form, self.reveal, self.tape = form, reveal, tape
         self.penalty = penalty
-        self.mortal: bool = tape is not None or getattr(generator, "mortal", False)
+        self._generator = generator
         self.num_sources: int = getattr(generator, "num_sources", 1)
         self.costs = getattr(generator, "least_cost", None) is not None
         self.reveal_cost = flag("reveal_cost", reveal_cost)
@@ -187,6 +186,11 @@ class Lanes(Episodes):
         """Return the names of an observation's columns; ``complete`` adds a column of that name."""
         columns = {"complete": complete, "costs": self.costs}
         return feature_names(self.reveal, self.mortal, self.num_sources, **columns)
+
+    @property
+    def mortal(self) -> bool:
+        """Whether pages are born and die: there is a ``tape``, or the generator says so."""
+        return self.tape is not None or getattr(self._generator, "mortal", False)
 
     @property
     def crawls_at_random(self) -> bool:
