@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from crawl_envs.sim.advance import UNFINISHED
+from crawl_envs.sim.clock import slot_times
 from crawl_envs.sim.first_round import Round
 from crawl_envs.sim.state import (
     CRAWLS,
@@ -278,22 +279,23 @@ class OfferLanes(Lanes):
         if self.budget is None:
             pages, times, _ = ordered_round(self, lane)
             steps = np.ceil(times[:-1] / EPOCH - ROUNDING) - 1.0
-            return Round(pages, np.append(steps * EPOCH, times[-1]), np.zeros(0))
+            times = np.append(slot_times(self.world.state.clock[lane], steps), times[-1])
+            return Round(pages, times, np.zeros(0))
         return self._sampled_round(lane)
 
     def _sampled_round(self, lane: int) -> Round:
         """Return a round of crawls that are sampled at equal rates, in steps."""
-        steps, times = int(self.lead_of(self.instance(lane))), [np.zeros(0)]
-        rates = np.full((1, self.num_pages), self._bandwidths[lane] / self.num_pages)
-        state, pages = self.world.state, [np.zeros(0, np.int64)]
-        rng, sample = state.rng[lane : lane + 1], np.zeros((1, self.num_pages), np.int64)
-        for step, count in enumerate(np.zeros((steps, 1), np.int64)):
-            budget, idle = self._bandwidths[lane : lane + 1], np.zeros(1, np.bool_)
-            sample_offers(rates, budget, False, rng, idle, sample, count)
+        state, steps = self.world.state, int(self.lead_of(self.instance(lane)))
+        bandwidth, rng = self._bandwidths[lane : lane + 1], state.rng[lane : lane + 1]
+        rates = np.full((1, self.num_pages), bandwidth[0] / self.num_pages)
+        counts, sample = np.ones(steps + 1, np.int64), np.zeros((1, self.num_pages), np.int64)
+        pages, idle = [np.zeros(0, np.int64)], np.zeros(1, np.bool_)
+        for step in range(steps):
+            count = counts[step : step + 1]
+            sample_offers(rates, bandwidth, False, rng, idle, sample, count)
             pages.append(sample[0, : count[0]].copy())
-            times.append(np.full(count[0], step * EPOCH))
-        times.append(np.full(1, self.origin_of(self.instance(lane))))
-        return Round(np.concatenate(pages), np.concatenate(times), np.zeros(0))
+        times = slot_times(state.clock[lane], np.arange(steps + 1.0))
+        return Round(np.concatenate(pages), np.repeat(times, counts), np.zeros(0))
 
     # Steps
 
