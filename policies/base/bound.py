@@ -195,6 +195,7 @@ class Bound:
         if replay is None or policy.oracle or not policy.reads_log:
             policy.start(LanePages(self.core, lane))
             return
+        replay.next()
         policy.start(LanePages(replay.lanes, 0))
         while policy.reads_log and replay.next():
             policy.update(replay.lanes.last_log(0), replay.lanes.tracker(0))
