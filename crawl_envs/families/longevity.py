@@ -227,8 +227,8 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
     - ``cost_spread`` (0.0), ``reveal_cost`` (True): costs of crawls, as in ``CrawlNCIS-v0``. With
       ``page``, both measures of a slot are multiplied by its length, like the reward.
     - ``resample`` (False): draw a new instance at every reset, not only at seeded ones.
-    - ``start`` ("fresh"): or ``crawled``, after a round of crawls; not with ``bandwidth_steps``, for
-      traces not with ``cost_spread``.
+    - ``start`` ("fresh"): or ``crawled``, after a round of crawls; not with ``bandwidth_steps``,
+      and for traces not with ``cost_spread``.
     - ``window`` (None), ``days_per_crawl`` (None), ``importance`` ("uniform"), ``parameters``
       (None): for traces, as in ``CrawlTrace-v0``.
     - ``render_mode`` (None): ``ansi``, ``rgb_array`` or ``human``, a window; "fresh" means not

@@ -92,7 +92,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
 
     | column | range | meaning |
     |---|---|---|
-    | elapsed | [0, horizon] | time since the last crawl, saturated; with a round, up to m / R more |
+    | elapsed | [0, horizon] | time since the last crawl, saturated; after a round m / R more |
     | signals | [0, 1000] | signals received since, saturated |
     | changed | -1, 0, 1 | whether the last crawl found a change; -1 before the first |
     | importance | [0, 1e6] | mu, saturated |

@@ -146,7 +146,7 @@ class Episodes:
                     f"bandwidth must be at least {least:g} to crawl all pages in the "
                     f"{before:g} days before the window, got {instance.bandwidth:g}"
                 )
-            spend = before * instance.bandwidth
+            spend = max(before * instance.bandwidth, spend)
         if self.epoch is None:
             return spend
         return float(math.ceil(spend / instance.bandwidth / self.epoch - SLACK))

@@ -14,6 +14,7 @@ import policies
 from crawl_envs.envs.lane import Lane
 from crawl_envs.evaluation import play
 from tests.environments import NCIS, OFFERS, assert_same
+from tests.worlds import stepped
 
 HARMONIC, LONGEVITY, TRACE = "CrawlHarmonic-v0", "CrawlLongevity-v0", "CrawlTrace-v0"
 SEED, M = 3, 8
@@ -125,6 +126,20 @@ def test_births_and_deaths_in_the_round_are_known(signals):
         observation = warm.step(action)[0]
         cold.step(action)
     assert play(warm, mine, SEED) == play(warm, mine, SEED, compiled=False)
+
+
+def test_an_oracle_among_learners_reads_the_truth_of_now():
+    """The only arm of a bandit: it acts like the oracle alone."""
+    arguments = {"num_pages": M, "bandwidth": 8.0, "horizon": 2.0, "start": "crawled"}
+    pages = []
+    for arms in (None, {"truth": policies.FragmentDynamic()}):
+        env = gym.make(LONGEVITY, **arguments)
+        policy = policies.make("FragmentDynamic", env)
+        if arms is not None:
+            policy = policies.make("Exp3", env, arms=arms)
+        pages.append(stepped(env, policy, seed=SEED))
+    assert pages[0] == pages[1]
+    assert len(set(pages[0])) > 2
 
 
 def test_lanes_of_a_batch_learn_alike():
