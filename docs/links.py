@@ -17,6 +17,7 @@ ROOT = DOCS.parent
 MIRRORED = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
+    "crawl_envs/instances/recorded/README.md",
     "policies/live/README.md",
     *sorted(str(file.relative_to(ROOT)) for file in ROOT.glob("results/**/*.md")),
 )

@@ -17,7 +17,7 @@ from crawl_envs.envs.overrides import beyond_lanes
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.envs.vector import CrawlVectorEnv
 from crawl_envs.evaluation import make_env
-from crawl_envs.instances.traces.sites import SitePages
+from crawl_envs.instances.traces.site_windows import SitePages
 from crawl_envs.spaces.actions import SLOT_FORMS
 from crawl_envs.types import Instance, Problem
 

@@ -19,7 +19,7 @@ from crawl_envs.envs.rendering import History, PictureArray, Scene, text
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import BoolArray, CrawlLog, Instance, Ledger, Tracker
 from crawl_envs.types.arguments import one_of, plain, whole
-from crawl_envs.worlds.first_round import Replay
+from crawl_envs.worlds.first_round import FirstRound
 from crawl_envs.worlds.lanes import Lanes
 
 
@@ -155,22 +155,23 @@ class LaneAccess:
         self._check_lane(lane)
         return self.lanes.last_log(lane)
 
-    def replay(self, lane: int = 0) -> Replay | None:
-        """Return a replay of the round of crawls before a lane's episode, by decision.
+    def replay(self, lane: int = 0) -> FirstRound | None:
+        """Return a copy of a lane at time 0, which repeats the crawls before its episode in order.
 
-        Policies learn from it in order. It is None if there was none, or after the first decision.
+        It is None if there were none, or after the first decision.
 
         Raises:
             ValueError: the environment was not made by an id or the class of a family.
         """
-        lanes = self.lanes
-        if lanes.start == "fresh" or not lanes.at_start(lane):
+        record = self.lanes.world.state.lanes[lane]
+        if self.lanes.start == "fresh" or record["slot"] > record["first_slot"]:
             return None
         if self.make_lanes is None:
             raise ValueError("make_lanes must be a factory of lanes for a replay, got None")
         if self._copy is None:
             self._copy = self.make_lanes(1, observed=False)
-        return Replay(self._copy, lanes, lane)
+        self._copy.begin_as(self.lanes, lane)
+        return FirstRound(self._copy)
 
     def ledger(self, lane: int = 0, finished: bool = False) -> Ledger:
         """Return the true totals of a lane since the start of its episode.

@@ -85,7 +85,8 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
     ## Starting State
 
     At time 0 every page is fresh, with no signals. With ``rates`` the first decision is at time 0,
-    else at the first crawl, time 1 / R.
+    else at the first crawl, time 1 / R. ``start="crawled"`` is as in ``CrawlNCIS-v0``; pages with
+    complete observation are crawled like all others in its round.
 
     ## Episode End
 
@@ -96,7 +97,8 @@ class CrawlHarmonic(CrawlEnv, SingleEnv):
 
     - ``num_pages`` (100), ``bandwidth_steps`` (()), ``horizon`` (30.0), ``delay`` (None),
       ``num_sources`` (None), ``cost_spread`` (0.0), ``observation`` ("table"), ``resample``
-      (False), ``pages`` ("any"), ``render_mode`` (None): as in ``CrawlNCIS-v0``.
+      (False), ``pages`` ("any"), ``start`` ("fresh"), ``render_mode`` (None): as in
+      ``CrawlNCIS-v0``.
     - ``bandwidth`` (None): crawls per unit of time, R; by default 0.2 per page, as in the paper's
       experiments, and 100 with the instances of ``CrawlNCIS-v0``.
     - ``instance`` ("mixed"): one of ``crawl_envs.instances.names()``, or the path of an imported

@@ -199,7 +199,8 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
     ## Starting State
 
     At time 0 every copy is current. The first observation is at the first crawl, time 1 / R; with
-    ``rates`` at time 0.
+    ``rates`` at time 0. With ``start="crawled"`` a round of crawls comes first, as in
+    ``CrawlNCIS-v0``, and for traces as in ``CrawlTrace-v0``; its copies are base versions.
 
     ## Episode End
 
@@ -228,6 +229,8 @@ class CrawlLongevity(FragmentAccess, CrawlEnv, SingleEnv):
     - ``cost_spread`` (0.0), ``reveal_cost`` (True): costs of crawls, as in ``CrawlNCIS-v0``. With
       ``page``, both measures of a slot are multiplied by its length, like the reward.
     - ``resample`` (False), ``pages`` ("any"): as in ``CrawlNCIS-v0``; ``pages`` not for traces.
+    - ``start`` ("fresh"): or ``crawled``, after a round of crawls; not with ``bandwidth_steps``,
+      and for traces not with ``cost_spread``.
     - ``window`` (None), ``days_per_crawl`` (None), ``importance`` ("uniform"), ``parameters``
       (None): for traces, as in ``CrawlTrace-v0``.
     - ``render_mode`` (None): ``ansi``, ``rgb_array`` or ``human``, a window; "fresh" means not

@@ -93,7 +93,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
 
     | column | range | meaning |
     |---|---|---|
-    | elapsed | [0, horizon] | time since the last crawl, saturated at the horizon |
+    | elapsed | [0, horizon] | time since the last crawl, saturated; after a round m / R more |
     | signals | [0, 1000] | signals received since, saturated |
     | changed | -1, 0, 1 | whether the last crawl found a change; -1 before the first |
     | importance | [0, 1e6] | mu, saturated |
@@ -131,6 +131,14 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
 
     At time 0 every page is fresh, with no signals. The first observation is at the first crawl,
     time 1 / R, and includes all events before it.
+
+    With ``start="crawled"`` the agent takes over from another crawler. Copies are fresh at time 0
+    too. Then all pages are crawled once, in order of their number: page k of m at time (k + 1) / R,
+    with costs when the bandwidth has paid it. The first decision is at the next slot,
+    (m + 1) / R. ``last_log()`` then has all crawls and signals of this round, and copies have their
+    ages. The horizon, the budget, rewards and the ledger count from the end of the round, m / R;
+    the tracker's time goes on from 0. With ``rates`` and ``shares`` the round is crawled at equal
+    rates, R in total, for m / R, rounded up to epochs; a token bucket is full after it.
 
     ## Episode End
 
@@ -181,6 +189,7 @@ class CrawlNCIS(CrawlEnv, SingleEnv):
     - ``pages`` ("any"): ``train`` and ``test`` draw instances, events and random choices from two
       streams of seeds, which have no instance in common, whatever the seeds. Subsamples of an
       imported table may share URLs.
+    - ``start`` ("fresh"): or ``crawled``, after a round of crawls; not with ``bandwidth_steps``.
     - ``render_mode`` (None): ``ansi``, ``rgb_array`` or ``human``, a window.
 
     ## Version History

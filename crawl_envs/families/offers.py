@@ -136,6 +136,11 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
     At time 0 all held prices are true; the 30 days before were logged in full. The first decision
     is at time 0, with ``page`` at time 1 / R.
 
+    With ``start="crawled"`` all offers are crawled once before the episode, as in
+    ``CrawlNCIS-v0``: in steps of two hours, in order up to the budget of the step, or with
+    ``rates`` and ``shares`` sampled at equal rates. The market's days go on from time 0, so the
+    first day of an episode may be the rest of a day; ``importance`` stays that of time 0.
+
     ## Episode End
 
     Truncated after the last step that ends within the horizon, or the slot that follows the last
@@ -160,6 +165,7 @@ class CrawlOffers(OfferAccess, CrawlEnv, SingleEnv):
       and ``"parameters"`` also shows the change rates at that time.
     - ``resample`` (False), ``pages`` ("any"): as in ``CrawlNCIS-v0``, for markets and their hidden
       laws. Both streams have the merchants, categories and brands of ``world``.
+    - ``start`` ("fresh"): or ``crawled``, after a round of crawls.
     - ``render_mode`` (None): ``ansi``, ``rgb_array`` or ``human``, a window.
 
     ## Version History

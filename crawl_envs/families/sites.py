@@ -10,7 +10,7 @@ from crawl_envs.envs.rendering import RenderMode
 from crawl_envs.envs.single import CrawlEnv, SingleEnv
 from crawl_envs.envs.vector import vectorized
 from crawl_envs.families.pages import PageAction, PageReveal, action_arguments, round_epoch
-from crawl_envs.instances.traces.sites import DAYS_PER_CRAWL, site_generator
+from crawl_envs.instances.traces.site_windows import DAYS_PER_CRAWL, site_generator
 from crawl_envs.sim.divergence import Penalty
 from crawl_envs.spaces.observations import ObservationForm
 from crawl_envs.spaces.rewards import Objective, penalty_and_reward

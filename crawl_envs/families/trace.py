@@ -61,6 +61,11 @@ class CrawlTrace(CrawlEnv, SingleEnv):
 
     Day 0 of the window: all existing pages fresh. The first observation is at the first crawl.
 
+    With ``start="crawled"`` the window is what is played. In the days before it all pages are
+    crawled once, as in ``CrawlNCIS-v0``: the tape starts with all existing pages fresh, so many
+    days earlier that each can be crawled. A crawl of a page that has died since is wasted. The
+    record must have these days.
+
     ## Episode End
 
     Truncated when the crawl budget of the window is spent; never terminated.
@@ -85,6 +90,7 @@ class CrawlTrace(CrawlEnv, SingleEnv):
       ``objective`` ("binary"), ``crawl_cost`` (0.0), ``cost_spread`` (0.0), ``observation``
       ("table"), ``reveal`` ("parameters"), ``reveal_cost`` (True), ``resample`` (False),
       ``render_mode`` (None): as in ``CrawlNCIS-v0``. Costs are drawn, since traces record none.
+    - ``start`` ("fresh"): or ``crawled``, after a round of crawls; not with ``cost_spread``.
 
     ## Version History
 

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ledger:
-    """True totals of one lane since its reset.
+    """True totals of one lane since the start of its episode.
 
     ``fresh_time`` is the integral over time of the importance of fresh pages, ``alive_time`` that
     of all existing pages; ``hits`` is the number of requests served fresh, ``changes_found`` that

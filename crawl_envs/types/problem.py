@@ -392,8 +392,8 @@ class CrawlLog(NamedTuple):
     copies. ``cost`` is the cost of each crawl, None where crawls have no costs.
 
     Signals of the step, sorted by time: ``signal_page``, ``signal_time``, ``signal_source`` (number
-    of the source, 0 for a single source). After a reset there are no crawls, and the signals are
-    those before the first decision.
+    of the source, 0 for a single source). After a reset the signals are those before the first
+    decision, and there are no crawls, except with ``start="crawled"`` those before the episode.
     """
 
     page: IntArray

@@ -1,4 +1,4 @@
 """Worlds: an event process, a divergence, and the lanes that play them.
 
-Public modules: budgets, episodes, lanes, rollouts, step.
+Public modules: budgets, episodes, first_round, lanes, rollouts, step.
 """

@@ -144,12 +144,12 @@ class Episodes:
         before = getattr(instance, "before", getattr(self._generator, "before", None))
         if before is not None:
             if spend > before * instance.bandwidth + SLACK:
-                least = spend / before if before > 0.0 else math.inf
+                minimum = spend / before if before > 0.0 else math.inf
                 raise ValueError(
-                    f"bandwidth must be at least {least:g} to crawl all pages in the "
+                    f"bandwidth must be at least {minimum:g} to crawl all pages in the "
                     f"{before:g} days before the window, got {instance.bandwidth:g}"
                 )
-            spend = before * instance.bandwidth
+            spend = max(before * instance.bandwidth, spend)
         if self.epoch is None:
             return spend
         return float(math.ceil(spend / instance.bandwidth / self.epoch - SLACK))

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 
 from crawl_envs.sim.advance import DONE, UNFINISHED
 from crawl_envs.sim.divergence import Penalty, penalty_increments
-from crawl_envs.sim.first_round import NO_ROUND, Round
 from crawl_envs.sim.law import CustomEvents, check_events
+from crawl_envs.sim.rollouts.first_round import Round
 from crawl_envs.sim.state import CRAWLS, DECLARED, DENIED, HITS, LANE, REQUESTS
 from crawl_envs.sim.streams import PageSets
 from crawl_envs.sim.tape import Tape
@@ -47,7 +47,7 @@ from crawl_envs.types import (
 from crawl_envs.types.arguments import flag, one_of, quantity, whole
 from crawl_envs.worlds.budgets import Overspend, RateBudget
 from crawl_envs.worlds.episodes import Episodes, InstanceGenerator, Plan, Start
-from crawl_envs.worlds.first_round import ordered_round, play_first_round, random_round
+from crawl_envs.worlds.first_round import FirstRound, round_of
 from crawl_envs.worlds.step import (
     play_lanes,
     play_lanes_at_rates,
@@ -91,7 +91,6 @@ class Lanes(Episodes):
 
     Attributes:
         world: the world that holds the arrays of the lanes.
-        mortal: whether pages are born and die: there is a ``tape``, or the generator says so.
         features: names of the columns of an observation.
         finished: records of the lanes, (N,), at the end of their previous episode.
 
@@ -129,7 +128,7 @@ class Lanes(Episodes):
         horizon, resample = quantity("horizon", horizon, above=0.0), flag("resample", resample)
         self.form, self.reveal, self.tape = form, reveal, tape
         self.penalty = penalty
-        self.mortal: bool = tape is not None or getattr(generator, "mortal", False)
+        self._generator = generator
         self.num_sources: int = getattr(generator, "num_sources", 1)
         self.costs = getattr(generator, "least_cost", None) is not None
         self.reveal_cost = flag("reveal_cost", reveal_cost)
@@ -190,6 +189,11 @@ class Lanes(Episodes):
         """Return the names of an observation's columns; ``complete`` adds a column of that name."""
         columns = {"complete": complete, "costs": self.costs}
         return feature_names(self.reveal, self.mortal, self.num_sources, **columns)
+
+    @property
+    def mortal(self) -> bool:
+        """Whether pages are born and die: there is a ``tape``, or the generator says so."""
+        return self.tape is not None or getattr(self._generator, "mortal", False)
 
     @property
     def crawls_at_random(self) -> bool:
@@ -283,24 +287,17 @@ class Lanes(Episodes):
         if self.start == "crawled":
             self.world.state.lanes["idle"][lane_mask] = False
             for lane in lane_mask.nonzero()[0].tolist():
-                play_first_round(self, lane)
+                FirstRound(self, lane).play_at_once()
                 if self.budget is not None:
                     self.budget.count_signals(self.world.state, [lane])
-        self.finish(play_lanes_at_rates if self.crawls_at_random else play_lanes)
+        self.finish()
         if self.start == "crawled":
             self.note_crawls()
         self._start(lane_mask)
 
     def first_round(self, lane: int) -> Round:
-        """Return the crawls before a lane's episode."""
-        if self.start == "fresh":
-            return NO_ROUND
-        return random_round(self, lane) if self.budget is not None else ordered_round(self, lane)
-
-    def at_start(self, lane: int) -> bool:
-        """Return whether a lane is at the first decision of its episode."""
-        record = self.world.state.lanes[lane]
-        return bool(record["slot"] == record["first_slot"])
+        """Return the crawls before the episode of a lane that has restarted."""
+        return round_of(self, lane)
 
     def begin_as(self, lanes: Lanes, lane: int) -> None:
         """Restart the only lane at time 0 of the present episode of a lane of another batch."""
@@ -387,9 +384,10 @@ class Lanes(Episodes):
             status = play(self.world.table)
         self.steps_left = steps_left
 
-    def finish(self, play: Callable[[IntArray], int]) -> None:
-        """Call ``play``, and again until all lanes are at their decision."""
-        self._finish(play(self.world.table), play)
+    def finish(self) -> None:
+        """Play all lanes to their decision."""
+        player = play_lanes_at_rates if self.crawls_at_random else play_lanes
+        self._finish(player(self.world.table), player)
 
     def supply(self) -> None:
         """Enlarge full logs; subclasses also provide more events to lanes that wait for them."""

@@ -16,6 +16,7 @@ from crawl_envs.sim.advance import DONE, PAUSED
 from crawl_envs.sim.clock import slot_time, slot_times
 from crawl_envs.sim.divergence import Penalty
 from crawl_envs.sim.law import has_mortal_pages
+from crawl_envs.sim.rollouts.first_round import Round
 from crawl_envs.sim.rollouts.slotted import (
     Responses,
     count_alike,
@@ -39,7 +40,7 @@ from crawl_envs.types.compiled_policies import (
     RateRule,
     ThresholdRule,
 )
-from crawl_envs.worlds.first_round import play_first_round, start_learning
+from crawl_envs.worlds.first_round import FirstRound
 from crawl_envs.worlds.lanes import Lanes
 
 CRAWLS_AT_ONCE = 4096
@@ -78,6 +79,7 @@ class Rollout:
         return np.bincount(self.crawls, minlength=self.num_pages)
 
 
+NO_ROUND = Round(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 ONE_LANE = np.ones(1, np.bool_)
 """Mask that selects the only lane of a batch of one."""
 
@@ -147,10 +149,9 @@ def roll(lanes: Lanes, form: Compiled) -> Rollout:
     slots, lead = lanes.num_slots(0), float(lanes.world.state.lanes["lead"][0])
     if isinstance(form, CompiledRates) and not lanes.crawls_at_random:
         raise ValueError("policy must not be of rates where crawls are not at random instants")
-    if isinstance(form, CompiledLearner):
-        start_learning(lanes)
-    else:
-        play_first_round(lanes, 0)
+    before = FirstRound(lanes) if lanes.start == "crawled" else None
+    if before is not None and not isinstance(form, CompiledLearner):
+        before.play_at_once()
     state = lanes.world.state
     if isinstance(form, CompiledThresholds | CompiledRates):
         end = float(state.lanes["origin"][0]) + lanes.horizon
@@ -158,7 +159,9 @@ def roll(lanes: Lanes, form: Compiled) -> Rollout:
         crawls, times = _roll_timed(lanes, form, end)
     else:
         crawls = np.zeros(slots, np.int64)
-        kernel, arguments, queue = _slotted(form, lanes)
+        kernel, arguments, queue = _slotted(
+            form, lanes, NO_ROUND if before is None else before.round
+        )
         while not kernel(lanes.world.table.view(np.int64), *arguments, crawls):
             lanes.supply()
             if lanes.costs and lanes.world.state.lanes[0]["slot"] > crawls.size:
@@ -174,7 +177,7 @@ def roll(lanes: Lanes, form: Compiled) -> Rollout:
 
 
 def _slotted(
-    form: CompiledIndex | CompiledSequence | CompiledLearner, lanes: Lanes
+    form: CompiledIndex | CompiledSequence | CompiledLearner, lanes: Lanes, before: Round
 ) -> tuple[Callable[..., bool], tuple[Any, ...], LazyArgmax | None]:
     """Return the kernel that plays a policy of a page per slot, its arguments, and its search.
 
@@ -183,7 +186,7 @@ def _slotted(
     num_pages = lanes.num_pages
     if isinstance(form, CompiledLearner):
         elapsed_state = np.zeros(num_pages), np.ones(num_pages, np.bool_)
-        arguments = form.memory, *elapsed_state, lanes.first_round(0)
+        arguments = form.memory, *elapsed_state, before
         return ready(roll_learner), (*map(ready, form[:4]), *arguments), None
     if isinstance(form, CompiledIndex):
         lazy = new_lazy_argmax(form.parameters, num_pages, promises=form.promises)

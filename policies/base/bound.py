@@ -38,6 +38,10 @@ class LanePages:
     """
 
     def __init__(self, core: Any, lane: int) -> None:
+        self.show(core, lane)
+
+    def show(self, core: Any, lane: int) -> None:
+        """Show a lane from now on."""
         self._core, self._lane = core, lane
 
     def tracker(self) -> Tracker:
@@ -191,13 +195,18 @@ class Bound:
 
     def _start(self, policy: Policy, lane: int) -> None:
         """Start an episode of a policy; it reads crawls before the episode one by one, in order."""
-        replay = getattr(self.core, "replay", lambda lane: None)(lane)
-        if replay is None or policy.oracle or not policy.reads_log:
-            policy.start(LanePages(self.core, lane))
+        pages, replay = LanePages(self.core, lane), None
+        if policy.reads_log and hasattr(self.core, "replay"):
+            replay = self.core.replay(lane)
+        if replay is None:
+            policy.start(pages)
             return
-        policy.start(LanePages(replay.lanes, 0))
+        replay.next()
+        pages.show(replay.lanes, 0)
+        policy.start(pages)
         while policy.reads_log and replay.next():
             policy.update(replay.lanes.last_log(0), replay.lanes.tracker(0))
+        pages.show(self.core, lane)
 
     def _encode(self, choice: Any, tracker: Tracker) -> NDArray[Any]:
         """Return a policy's choice as an action of the environment; ValueError if it is none."""

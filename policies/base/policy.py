@@ -110,7 +110,9 @@ class Policy(ABC):
         """Begin an episode, maybe midway, and drop what was learned in earlier ones.
 
         ``pages.last_log()`` has the events up to this first decision if the episode has just begun.
-        Midway it has only the last of them, and the tracker shows the rest.
+        Midway it has only the last of them, and the tracker shows the rest. In an environment with
+        ``start="crawled"`` the pages are those at the first crawl of the round, and ``update`` then
+        reads the round in order, without a ``choose``.
 
         Raises:
             ValueError: the pages lack what the policy needs.

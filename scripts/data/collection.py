@@ -230,39 +230,37 @@ def _is_recorded(entry: Entry, folder: Path) -> bool:
     return file.is_file() and json.loads(file.read_text("utf-8")).get("recipe") == entry.recipe
 
 
-class Builder:
-    """Records sites into ``out`` from clones, or compares new records with those there."""
+def build(
+    entry: Entry, out: Path, clones: Path, check: bool = False, fresh: bool = False
+) -> tuple[Entry, str]:
+    """Record a site into ``out``, or compare a new record; return its row and a sentence.
 
-    def __init__(self, out: Path, clones: Path, check: bool, fresh: bool) -> None:
-        self.out, self.clones, self.check, self.fresh = out, clones, check, fresh
+    The row has the commit. Without ``fresh``, a site that is recorded as its row says is skipped.
 
-    def build(self, entry: Entry) -> tuple[Entry, str]:
-        """Record or check a site; return its row with the commit, and a sentence.
-
-        Raises:
-            ValueError: the site is refused, or differs in a check.
-        """
-        folder, started = self.out / entry.site, time.monotonic()
-        if not HASH.fullmatch(entry.commit):
-            clone = find_clone(self.clones, entry.source)
-            head = open_repository(clone, branch=entry.commit or "HEAD").head
-            entry = replace(entry, commit=head)
-        if not (self.check or self.fresh) and _is_recorded(entry, folder):
-            return entry, "recorded before"
-        clone = find_clone(self.clones, entry.source)
-        with tempfile.TemporaryDirectory(prefix=".recording-", dir=self.out) as scratch:
-            new = Path(scratch) / "new"
-            new.mkdir()
-            meta = record_site(entry, clone, new)
-            if self.check:
-                _compare(new, folder)
-            else:
-                shutil.rmtree(folder, ignore_errors=True)
-                new.rename(folder)
-        size = sum(path.stat().st_size for path in folder.iterdir())
-        counts = ", ".join(f"{count} {name}" for name, count in meta["counts"].items())
-        seconds = time.monotonic() - started
-        return entry, f"{meta['window_days']:g} days, {counts}, {size} bytes, {seconds:.0f} s"
+    Raises:
+        ValueError: the site is refused, or differs in a check.
+    """
+    folder, started = out / entry.site, time.monotonic()
+    if not HASH.fullmatch(entry.commit):
+        clone = find_clone(clones, entry.source)
+        head = open_repository(clone, branch=entry.commit or "HEAD").head
+        entry = replace(entry, commit=head)
+    if not (check or fresh) and _is_recorded(entry, folder):
+        return entry, "recorded before"
+    clone = find_clone(clones, entry.source)
+    with tempfile.TemporaryDirectory(prefix=".recording-", dir=out) as scratch:
+        new = Path(scratch) / "new"
+        new.mkdir()
+        meta = record_site(entry, clone, new)
+        if check:
+            _compare(new, folder)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            new.rename(folder)
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    counts = ", ".join(f"{count} {name}" for name, count in meta["counts"].items())
+    seconds = time.monotonic() - started
+    return entry, f"{meta['window_days']:g} days, {counts}, {size} bytes, {seconds:.0f} s"
 
 
 def _summarize(out: Path, entries: Sequence[Entry]) -> None:
@@ -299,11 +297,11 @@ def main(
     names = words_of("--only", only) or [entry.site for entry in entries]
     for name in names:
         one_of("only", name, [entry.site for entry in entries])
-    builder, refused = Builder(out, clones, check, fresh), []
+    refused = []
     for place, name in enumerate(names, 1):
         row = [entry.site for entry in entries].index(name)
         try:
-            entries[row], sentence = builder.build(entries[row])
+            entries[row], sentence = build(entries[row], out, clones, check, fresh)
         except ValueError as error:
             refused.append(name)
             sentence = f"refused: {' '.join(str(error).split())}"

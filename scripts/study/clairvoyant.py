@@ -41,11 +41,19 @@ class Replay:
 def clairvoyant_policy(env: Any) -> Policy:
     """Return the clairvoyant policy for an environment that replays a recorded window."""
     lanes, instance = env.unwrapped.lanes, env.unwrapped.instance
-    pages = clairvoyant(lanes.tape, instance.importance, instance.bandwidth, lanes.horizon)
+    pages = clairvoyant(
+        lanes.tape,
+        instance.importance,
+        instance.bandwidth,
+        lanes.origin_of(instance) + lanes.horizon,
+        before=round(lanes.lead_of(instance)),
+    )
     return Replay(pages)
 
 
-def clairvoyant(tape: Tape, importance: FloatArray, bandwidth: float, horizon: float) -> IntArray:
+def clairvoyant(
+    tape: Tape, importance: FloatArray, bandwidth: float, horizon: float, *, before: int = 0
+) -> IntArray:
     """Return the page to crawl in each slot of a recorded tape, shape (slots,) int64.
 
     Slots in which no page is stale have page 0, whose crawl has no effect.
@@ -55,6 +63,7 @@ def clairvoyant(tape: Tape, importance: FloatArray, bandwidth: float, horizon: f
         importance: of each page, >= 0, shape (m,).
         bandwidth: crawls per unit time, > 0.
         horizon: end of the second to last slot, > 0.
+        before: slots before the first of these, in which the pages of time 0 are crawled in order.
 
     Raises:
         ValueError: the horizon is not positive and finite, or importance has another shape.
@@ -82,6 +91,7 @@ def clairvoyant(tape: Tape, importance: FloatArray, bandwidth: float, horizon: f
         clock,
         slots_until(clock, horizon),
         horizon,
+        before,
     )
 
 
@@ -110,11 +120,12 @@ def _choices(
     clock: FloatArray,
     slots: int,
     horizon: float,
+    before: int,
 ) -> IntArray:
     """Return the page of each slot: largest importance times time to the page's next change."""
     choices = np.zeros(slots, np.int64)
     alive, stale, next_change = alive_at_start.copy(), np.zeros_like(alive_at_start), first.copy()
-    event = 0
+    event, first_round = 0, np.flatnonzero(alive_at_start)
     for slot in range(slots):
         now = slot_time(clock, slot + 1)
         while event < time.size and time[event] < now:
@@ -128,6 +139,10 @@ def _choices(
             if kind[event] == CHANGE or kind[event] == DEATH:
                 next_change[number] = until[event]
             event += 1
+        if slot < before:
+            if slot < first_round.size:
+                stale[first_round[slot]] = False
+            continue
         best = 0.0
         for number in range(alive.size):
             if alive[number] and stale[number]:
@@ -135,4 +150,4 @@ def _choices(
                 if gain > best:
                     best, choices[slot] = gain, number
         stale[choices[slot]] = False
-    return choices
+    return choices[before:]

@@ -56,7 +56,8 @@ class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
     @property
     def end(self) -> float:
         """Time at which an episode ends: the end of its last slot."""
-        return float((self.core.num_slots() + 1) / self.instance.bandwidth)
+        origin = self.core.lanes.origin_of(self.instance)
+        return float(origin + (self.core.num_slots() + 1) / self.instance.bandwidth)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, Any]:
         """Start an episode with the recorder's instance, and forget earlier crawls."""

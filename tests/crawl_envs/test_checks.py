@@ -70,6 +70,11 @@ SETTINGS = {
         "resample": True,
     },
     "trace": {"id": "CrawlTrace-v0", "days_per_crawl": 10.0},
+    "crawled": {"id": "CrawlNCIS-v0", "instance": "noisy", "cost_spread": 0.5, "start": "crawled"},
+    "crawled, rates": {"id": "CrawlHarmonic-v0", "reveal": "importance", "start": "crawled"},
+    "crawled, offers": {"id": "CrawlOffers-v1", "num_pages": 60, "start": "crawled"},
+    "crawled, longevity": {"id": "CrawlLongevity-v0", "num_pages": 30, "start": "crawled"},
+    "crawled, trace": {"id": "CrawlTrace-v0", "start": "crawled"},
 }
 
 
@@ -92,7 +97,7 @@ def test_environments_pass(setting):
         (name, setting)
         for setting in (
             *("uniform", "delayed", "scores", "refresh", "trace", "rates", "harmonic"),
-            *("offers", "offers, scores"),
+            *("offers", "offers, scores", "crawled", "crawled, longevity"),
         )
         for name in policies.names(
             SETTINGS[setting].get("action", "rates" if setting in ("rates", "offers") else "page")

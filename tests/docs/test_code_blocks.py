@@ -60,6 +60,12 @@ def _promises(names: Names) -> None:
     assert f"  # {shown}\n" in (ROOT / "docs" / "promises.md").read_text("utf-8")
 
 
+def _recorded(names: Names) -> None:
+    instance = names["env"].unwrapped.instance
+    assert instance.site in names["traces"].sites("train")
+    assert instance.num_pages == 100
+
+
 def _two_indices(names: Names) -> None:
     observation, _ = names["env"].reset(seed=0)
     pages = [names[name].predict(observation)[0] for name in ("whittle", "lagrangian")]
@@ -84,6 +90,7 @@ RESULTS: dict[str, Callable[[Names], None]] = {
     "docs/policies.md": lambda names: _between(names["chosen"][0], 0, 99),
     "docs/promises.md": _promises,
     "docs/quickstart.md": _quickstart,
+    "docs/recorded.md": _recorded,
     "docs/restless.md": _two_indices,
     "docs/train.md": lambda names: _between(names["fresh"], 0.9, 1.0),
     "docs/values.md": lambda names: _between(names["best"].rates.sum(), 99.9, 100.1),

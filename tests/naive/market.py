@@ -306,8 +306,16 @@ class Tracker:
         self.time, self.day = 0.0, -1
         self.clicks = self.hits = self.changes = 0
         self.days, self.areas = [], []
+        self.before, self.origin = (0, 0), 0.0
         self.events = happening(self.market)
         self.coming = next(self.events)
+
+    def begin(self):
+        """Begin the episode now: count from here on."""
+        self.clicks = self.hits = self.changes = 0
+        self.days, self.areas = [], []
+        self.before = (self.before[0] + self.num_crawls(), self.before[1] + self.num_found())
+        self.origin = self.time
 
     def crawl(self, chosen):
         """Crawl offers; return the log: (offer, time, elapsed, changed, price)."""
@@ -365,10 +373,10 @@ class Tracker:
         return [offer for offer, held in enumerate(self.held) if self.true[offer] == held]
 
     def num_crawls(self):
-        return sum(len(crawls) for crawls in self.crawls)
+        return sum(len(crawls) for crawls in self.crawls) - self.before[0]
 
     def num_found(self):
-        return sum(changed for crawls in self.crawls for _, changed in crawls)
+        return sum(changed for crawls in self.crawls for _, changed in crawls) - self.before[1]
 
     def found_on(self, offer, day):
         """How many changes were seen on a day: by crawls, or before the episode, in the log."""

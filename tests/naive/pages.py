@@ -326,7 +326,7 @@ class World:
             paid += self.cost[number]
             due = slot_time(bandwidth, (), paid)
             if self.epoch is not None:
-                due = (math.ceil(due / self.epoch - 1e-9) - 1) * self.epoch
+                due = slot_time(*self.clock, math.ceil(due / self.epoch - 1e-9) - 1)
             self.play_up_to(due)
             self.crawl(number)
         self.lead = paid

@@ -31,18 +31,19 @@ class World(naive.World):
     def play_round(self):
         """Crawl at equal rates in as many epochs as one crawl of each page takes; the log.
 
-        The bucket is then full.
+        There is no bucket.
         """
+        bucket, self.bucket = self.bucket, math.inf
         alive = np.array([float(page.alive) for page in self.pages])
         spend, bandwidth = float(alive @ np.array(self.cost)), self.instance.bandwidth
         self.lead = math.ceil(spend / bandwidth / self.epoch - SLACK)
         crawls, signals = [], []
         for number in range(self.lead):
-            self.refill = bandwidth
             until = naive.slot_time(*self.clock, number + 1)
             self.play_until(until, alive * (bandwidth / spend), [0.0] * alive.size)
             crawls, signals = crawls + self.slot.crawls, signals + self.slot.signals
-        self.tokens, self.filled_at = self.bucket, self.time
+        self.bucket = self.tokens = bucket
+        self.filled_at = self.time
         return crawls, signals
 
     def play_epoch(self, rates, chances, refill=0.0):

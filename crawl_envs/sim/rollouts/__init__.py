@@ -1,4 +1,4 @@
 """Compiled rollouts of policies, on the kernel that the environments step.
 
-Public modules: slotted, timed.
+Public modules: first_round, slotted, timed.
 """

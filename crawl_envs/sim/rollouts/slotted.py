@@ -31,9 +31,8 @@ from crawl_envs.sim.advance import (
     close_slots,
     crawl_page,
     next_slot,
-    open_slot,
 )
-from crawl_envs.sim.first_round import ROUND, Round, crawl_next, take_over
+from crawl_envs.sim.rollouts.first_round import ROUND, Round, crawl_next, take_over
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.types import BoolArray, FloatArray, IntArray
 from crawl_envs.types.compiled_policies import (
@@ -304,7 +303,6 @@ def roll_learner(
         log = state.signal_log[0, : record.logged]
         on_signal(memory, log["page"].copy(), log["time"].copy(), log["source"].copy())
         if record.origin < 0.0:
-            open_slot(record, 0.0)
             crawl_next(state, 0, first_round)
             remaining -= since.size
             continue

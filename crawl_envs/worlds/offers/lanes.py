@@ -10,7 +10,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from crawl_envs.sim.advance import UNFINISHED
-from crawl_envs.sim.first_round import Round
+from crawl_envs.sim.clock import slot_times
+from crawl_envs.sim.rollouts.first_round import Round
 from crawl_envs.sim.state import (
     CRAWLS,
     FRESHNESS,
@@ -49,7 +50,6 @@ from crawl_envs.types.offer_features import (
 )
 from crawl_envs.worlds.budgets import RateBudget
 from crawl_envs.worlds.episodes import InstanceGenerator, Plan
-from crawl_envs.worlds.first_round import ordered_round
 from crawl_envs.worlds.lanes import Lanes, Reported
 from crawl_envs.worlds.offers.days import COLUMNS, MarketDays
 from crawl_envs.worlds.offers.features import sums_of, write_changes
@@ -274,28 +274,24 @@ class OfferLanes(Lanes):
         return super().num_slots(lane)
 
     def first_round(self, lane: int) -> Round:
-        """Return the crawls before a lane's episode: at the steps of two hours, except ``page``."""
-        if self.start == "fresh" or self.epoch is None:
-            return super().first_round(lane)
-        if self.budget is None:
-            pages, times, _ = ordered_round(self, lane)
-            steps = np.ceil(times[:-1] / EPOCH - ROUNDING) - 1.0
-            return Round(pages, np.append(steps * EPOCH, times[-1]), np.zeros(0))
-        return self._sampled_round(lane)
+        """Return the crawls before a lane's episode: at the steps of two hours, except ``page``.
 
-    def _sampled_round(self, lane: int) -> Round:
-        """Return a round of crawls that are sampled at equal rates, in steps."""
-        steps, times = int(self.lead_of(self.instance(lane))), [np.zeros(0)]
-        rates = np.full((1, self.num_pages), self._bandwidths[lane] / self.num_pages)
-        state, pages = self.world.state, [np.zeros(0, np.int64)]
-        rng, sample = state.rng[lane : lane + 1], np.zeros((1, self.num_pages), np.int64)
-        for step, count in enumerate(np.zeros((steps, 1), np.int64)):
-            budget, idle = self._bandwidths[lane : lane + 1], np.zeros(1, np.bool_)
-            sample_offers(rates, budget, False, rng, idle, sample, count)
-            pages.append(sample[0, : count[0]].copy())
-            times.append(np.full(count[0], step * EPOCH))
-        times.append(np.full(1, self.origin_of(self.instance(lane))))
-        return Round(np.concatenate(pages), np.concatenate(times), np.zeros(0))
+        At rates they are sampled at equal rates.
+        """
+        pages, times, ends = super().first_round(lane)
+        if self.epoch is None:
+            return Round(pages, times, ends)
+        if self.budget is None:
+            steps = np.ceil(times / EPOCH - ROUNDING) - 1.0
+            return Round(pages, slot_times(self.world.state.clock[lane], steps), ends)
+        bandwidth, rng = self._bandwidths[lane : lane + 1], self.world.state.rng[lane : lane + 1]
+        rates = np.full((1, self.num_pages), bandwidth[0] / self.num_pages)
+        counts, sample = np.zeros((ends.size, 1), np.int64), np.zeros(rates.shape, np.int64)
+        sampled = [pages[:0]]
+        for count in counts[:-1]:
+            sample_offers(rates, bandwidth, False, rng, np.zeros(1, np.bool_), sample, count)
+            sampled.append(sample[0, : count[0]].copy())
+        return Round(np.concatenate(sampled), np.repeat(ends, counts[:, 0]), ends)
 
     # Steps
 

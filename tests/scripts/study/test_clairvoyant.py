@@ -85,3 +85,11 @@ def test_no_sequence_is_much_fresher_on_a_tiny_tape(seed):
 def test_bad_input(importance, horizon, word):
     with pytest.raises(ValueError, match=word):
         clairvoyant(Tape.of_events(2), np.array(importance), 1.0, horizon)
+
+
+def test_hindsight_after_a_round_of_crawls():
+    """R = 1: pages 0 and 1 are crawled at 1 and 2; both have changed by 3, page 1 for longer."""
+    lists = {"changes": ([0.5, 2.25, 2.5, 3.5], [0, 0, 1, 0])}
+    tape = Tape.of_events(2, **lists)
+    assert clairvoyant(tape, np.ones(2), 1.0, 4.0, before=2).tolist() == [1, 0]
+    assert clairvoyant(tape, np.ones(2), 1.0, 4.0).tolist() == [0, 0, 1, 0]

@@ -33,15 +33,36 @@ class Pair:
         _, tape, choices = naive.roots(SEED + lane)
         self.twin = naive_market.Tracker(self.market.law, tape, episode)
         self.stream, self.steps = naive.Stream(choices, episode), 0
-        self.day = -1
+        self.day, self.lead = -1, 0
+        if env.lanes.start == "crawled":
+            self.play_round()
         self.twin.advance(self.decision())
         self.assert_same_day()
+
+    def play_round(self):
+        """Crawl the offers once, in order, or at equal rates."""
+        count, bandwidth = self.market.num_pages, Fraction(self.market.bandwidth)
+        self.lead = count if self.form == "page" else math.ceil(count / bandwidth * STEPS)
+        for step in range(self.lead):
+            slots = range(step, step + 1)
+            if self.form != "page":  # those that are paid by the end of the step
+                slots = [k for k in range(count) if step < (k + 1) / bandwidth * STEPS <= step + 1]
+            if self.form == "rates":
+                chance = 1.0 / STEPS * (self.market.bandwidth / count)
+                slots = naive_market.systematic([chance] * count, self.stream.uniform())
+            time = (step + 1) / self.market.bandwidth if self.form == "page" else step / STEPS
+            self.twin.advance(time)
+            self.twin.crawl(list(slots))
+        self.steps = -1
+        self.twin.advance(self.decision() if self.form == "page" else self.lead / STEPS)
+        self.steps = 0
+        self.twin.begin()
 
     def decision(self):
         """The time of the next decision."""
         if self.form == "page":
-            return (self.steps + 1) / self.market.bandwidth
-        return self.steps / STEPS
+            return (self.lead + self.steps + 1) / self.market.bandwidth
+        return (self.lead + self.steps) / STEPS
 
     def chosen(self, action):
         """The offers that an action crawls."""
@@ -114,14 +135,14 @@ class Pair:
         ledger, twin = self.env.ledger(self.lane), self.twin
         fresh, expected, offers = (math.fsum(area) for area in zip(*twin.areas, strict=True))
         if objective == "offers":
-            fresh, expected = offers, twin.time * self.market.num_pages
+            fresh, expected = offers, (twin.time - twin.origin) * self.market.num_pages
         shown = (ledger.fresh_time, ledger.alive_time)
         assert shown == pytest.approx((fresh, expected), rel=1e-12, abs=1e-12)
         fresh = np.mean([day[3] for day in twin.days]) if twin.days else math.nan
         assert ledger.offer_freshness == pytest.approx(fresh, abs=1e-15, nan_ok=True)
 
 
-def assert_twins(kind, form, objective, price_history, horizon=2.5, episodes=2):
+def assert_twins(kind, form, objective, price_history, horizon=2.5, episodes=2, start="fresh"):
     """Play two lanes for some episodes, with autoresets; return a twin at its end."""
     most = STEPS * market_of(kind, SEED).num_pages
     markets = [market_of(kind, SEED + lane, min(BANDWIDTHS[lane], most)) for lane in (0, 1)]
@@ -135,6 +156,7 @@ def assert_twins(kind, form, objective, price_history, horizon=2.5, episodes=2):
         price_history=price_history,
         autoreset_mode="SameStep",
         action=form,
+        start=start,
     ).unwrapped
     env.reset(seed=SEED, options={"instance": markets})
     env.action_space.seed(SEED)
@@ -174,6 +196,13 @@ def test_lanes_are_their_twins(kind, form):
 @pytest.mark.parametrize(("kind", "objective"), [("ordinary", "offers"), ("certainties", "clicks")])
 def test_features_may_count_only_the_changes_that_crawls_find(kind, objective, form):
     assert_twins(kind, form, objective, "crawled")
+
+
+@pytest.mark.parametrize("price_history", ["log", "crawled"])
+@pytest.mark.parametrize("form", FORMS)
+def test_crawled_collections_are_their_twins(form, price_history):
+    twin = assert_twins("ordinary", form, "offers", price_history, start="crawled")
+    assert twin.origin > 0.5
 
 
 def test_changes_found_are_forgotten_after_30_days():
