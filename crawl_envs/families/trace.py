@@ -36,7 +36,8 @@ class CrawlTrace(CrawlEnv, SingleEnv):
 
     Change rate, recall and false-signal rate of each page were fitted by
     ``python -m scripts.data.fit_trace`` on an earlier window and stored with the trace. Pages
-    born later have the pooled prior. These parameters are beliefs, not the truth.
+    born later have the means of pages born in that window, or pooled values in the shipped trace.
+    These parameters are beliefs, not the truth.
 
     ## Action Space
 

@@ -122,8 +122,7 @@ def _estimate(
 ) -> FloatArray:
     """Return the posterior mean of each page; of a page born later, the mean of those born."""
     values = prior.estimate(events, exposure)
-    if births is not None and births.inside.any():
-        born = births.inside
+    if births is not None and (born := births.inside).any():
         values[births.later] = prior.group_mean(events[born], exposure[born])
     return values
 
@@ -239,7 +238,7 @@ def main(options: FitOptions) -> None:
         f"{_values_text(parameters)} (pooled) -> {path}"
     )
     if births.later.any():
-        source = f"the {births.inside.sum()} born in the window" if births.inside.any() else "all"
+        source = f"the {n} born in the window" if (n := births.inside.sum()) else "all pages"
         values = _values_text(parameters, int(births.later.argmax()))
         console.print(f"{counted(births.later.sum(), 'page')} born later, as {source}: {values}")
 

@@ -271,7 +271,7 @@ def test_the_command_names_the_values_of_pages_born_later(tmp_path: Path) -> Non
     text = done(run(app, folder, "--end", 3)).stdout
     rate = fit(traces.load(folder), 0.0, 3.0).change_rate[4]
     assert f"1 page born later, as the 1 born in the window: change rate {rate:.4g}" in text
-    assert "2 pages born later, as all: " in done(run(app, folder, "--end", 1.5)).stdout
+    assert "2 pages born later, as all pages: " in done(run(app, folder, "--end", 1.5)).stdout
     assert "born later" not in done(run(app, folder, "--end", 8)).stdout
 
 
