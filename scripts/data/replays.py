@@ -1,4 +1,4 @@
-"""Make environments that replay days of a record, with parameters fitted to earlier days."""
+"""Make environments that replay days of a record, and histories of the days before."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.instances.traces import Signals, Trace
 from crawl_envs.instances.traces.instance import replay
+from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, SIGNAL
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import Reveal
 from crawl_envs.worlds.lanes import Lanes
+from policies.ncis.belief import History, warm_start
 from scripts.data.fit_trace import fit
 
 
@@ -65,3 +67,30 @@ def replayed(
         Lanes, generator=generator, form=form, horizon=horizon, reveal=reveal, tape=tape
     )
     return CrawlEnv(lanes, Objective())
+
+
+def past(trace: Trace, start: float, end: float, signals: Signals) -> History:
+    """Return the events of a trace in (start, end] as a history whose time 0 is ``start``.
+
+    Pages and sources equal those of environments on other days of the same trace::
+
+        trace = traces.load(traces.find("garden-handbook"))
+        history = past(trace, 0.0, 100.0, "directory")
+        env = gymnasium.make("CrawlTrace-v0", trace="garden-handbook", window=(100.0, 200.0))
+        policy = policies.make("BeliefNCIS", env, history=history)
+
+    Args:
+        trace: the record.
+        start: start of the history, days since the record's start.
+        end: end of the history, before the simulated days.
+        signals: which recorded signals are sent, as in the environment.
+
+    Raises:
+        ValueError: the window is not in the record, or ``signals`` is unknown.
+    """
+    window = trace.window(start, end, signals)
+    page, code = window.code // CODE_STRIDE, window.code % CODE_STRIDE
+    kind = warm_start.SIGNAL + (code - SIGNAL) // 2
+    for name, recorded in (("BIRTH", BIRTH), ("DEATH", DEATH), ("CHANGE", CHANGE)):
+        kind[code == recorded] = getattr(warm_start, name)
+    return History(window.time, page, kind, window.alive, window.duration)

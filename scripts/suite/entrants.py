@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,10 +18,12 @@ from agents.index.stored import INDEX
 from agents.progress import tracked
 from agents.runs import CONFIG, read_object
 from crawl_envs.evaluation import Row
+from crawl_envs.instances import traces
 from policies.base import registry
+from scripts.data.replays import past
 from scripts.study.entrants import Candidate, applicable, candidates_of, entered
 from scripts.study.settings import Setting
-from scripts.study.specs import describe
+from scripts.study.specs import describe, spec
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
 from scripts.suite.episodes import least_served
 from scripts.suite.tasks import CLAIRVOYANT, FIRST_DAY, FIRST_SEED, MEASURED, WINDOW, WINDOWS, Task
@@ -124,6 +127,31 @@ def trained_entrant(folder: Path) -> Entrant:
     return Entrant(TRAINED, METHODS.get(by, ""), "docs/train.md", file, by, on, formula, command)
 
 
+@spec("after-history")
+def after_history(env: Any, *, policy: str, **arguments: Any) -> Any:
+    """Return a policy that has read the events of a site before the first round of crawls.
+
+    ``env`` is a ``CrawlTrace-v0`` of the second half of the record; ``arguments`` are those of the
+    policy.
+    """
+    site, lanes = env.spec.kwargs, env.unwrapped.lanes
+    trace = traces.load(traces.find(site["trace"]))
+    first_day = trace.days / 2.0 - (lanes.tape.duration - lanes.horizon)
+    history = past(trace, 0.0, first_day, site["signals"])
+    return policies.make(policy, env, history=history, **arguments)
+
+
+def _with_history(candidate: Candidate) -> Candidate:
+    """Return a candidate that reads the history, if it is a registered policy that takes one."""
+    factory: Any = candidate.factory
+    if getattr(factory, "func", None) is not policies.make:
+        return candidate
+    name = factory.args[0]
+    if "history" not in inspect.signature(policies.find(name)).parameters:
+        return candidate
+    return candidate._replace(factory=partial(after_history, policy=name, **factory.keywords))
+
+
 @dataclass(frozen=True)
 class TaskSetting(Setting):
     """A task with its entrants; repetitions cycle through its windows, or play a variant each.
@@ -214,6 +242,8 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     first = {"window": list(windows[0])} if recorded else dict(*task.variants[:1])
     where, arguments = f"task {task.name}, first choice: ", {**task.arguments, **first}
     able, refused = applicable(candidates, task.id, arguments, where)
+    if task.history:
+        able = {label: _with_history(candidate) for label, candidate in able.items()}
     if task.bound in POLICY_BOUNDS:
         able[task.bound] = Candidate(task.bound, POLICY_BOUNDS[task.bound])
     return TaskSetting(

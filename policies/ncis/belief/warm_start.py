@@ -29,7 +29,7 @@ BIRTH, DEATH, CHANGE, SIGNAL = range(4)
 class History(NamedTuple):
     """The events of m pages in order of time; pages are numbered as in the episodes.
 
-    ``scripts.experiments.measures.recorded.past`` makes it from a part of a recorded trace. Lists
+    ``scripts.data.replays.past`` makes it from a part of a recorded trace. Lists
     may replace arrays: a policy uses the history that ``checked`` returns.
 
     Attributes:

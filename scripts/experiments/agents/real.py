@@ -15,7 +15,7 @@ from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
 from policies.ncis.belief import History
-from scripts.data.replays import Split
+from scripts.data.replays import Split, past
 from scripts.experiments.measures import recorded
 from scripts.experiments.measures.recorded import IMPORTANCES, freshness_of, name_of
 from scripts.experiments.measures.site_logs import fitted_to_log, index_of_log
@@ -156,7 +156,7 @@ def before(site: str, seed: int) -> History:
     """Return the history of all days before the split of this seed, with both kinds of signals."""
     trace = recorded.record(site)
     split = split_of(trace.days, seed)
-    return recorded.past(trace, split.fit_start, split.fit_end, "both")
+    return past(trace, split.fit_start, split.fit_end, "both")
 
 
 crawled = partial(recorded.crawled, splitting=split_of)

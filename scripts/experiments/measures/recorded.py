@@ -21,11 +21,9 @@ import policies
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.evaluation import play
 from crawl_envs.instances import traces
-from crawl_envs.instances.traces import Signals, Trace
-from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, SIGNAL
+from crawl_envs.instances.traces import Trace
 from crawl_envs.types import Policy
 from crawl_envs.types.arguments import one_of
-from policies.ncis.belief import History, warm_start
 from scripts.data.replays import Split, replayed
 from scripts.study.clairvoyant import clairvoyant
 from scripts.study.specs import spec
@@ -162,33 +160,6 @@ def foreseen(seed: int, **setting: Any) -> Mapping[str, float]:
     for page in clairvoyant(tape, instance.importance, instance.bandwidth, env.lanes.horizon):
         env.step(page)
     return {"freshness": env.ledger().freshness}
-
-
-def past(trace: Trace, start: float, end: float, signals: Signals) -> History:
-    """Return the events of a trace in (start, end] as a history whose time 0 is ``start``.
-
-    Pages and sources equal those of environments on other days of the same trace::
-
-        trace = traces.load(traces.find("garden-handbook"))
-        history = past(trace, 0.0, 100.0, "directory")
-        env = gymnasium.make("CrawlTrace-v0", trace="garden-handbook", window=(100.0, 200.0))
-        policy = policies.make("BeliefNCIS", env, history=history)
-
-    Args:
-        trace: the record.
-        start: start of the history, days since the record's start.
-        end: end of the history, before the simulated days.
-        signals: which recorded signals are sent, as in the environment.
-
-    Raises:
-        ValueError: the window is not in the record, or ``signals`` is unknown.
-    """
-    window = trace.window(start, end, signals)
-    page, code = window.code // CODE_STRIDE, window.code % CODE_STRIDE
-    kind = warm_start.SIGNAL + (code - SIGNAL) // 2
-    for name, recorded in (("BIRTH", BIRTH), ("DEATH", DEATH), ("CHANGE", CHANGE)):
-        kind[code == recorded] = getattr(warm_start, name)
-    return History(window.time, page, kind, window.alive, window.duration)
 
 
 BUDGETS, IMPORTANCES = (3, 10, 30, 100), ("uniform", "zipf")

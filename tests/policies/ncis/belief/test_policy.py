@@ -10,7 +10,7 @@ from crawl_envs.evaluation import play
 from crawl_envs.instances import STRESS, traces
 from policies.ncis.belief import layout
 from policies.ncis.belief.warm_start import CHANGE, SIGNAL, History
-from scripts.experiments.measures.recorded import past
+from scripts.data.replays import past
 
 SETTINGS = {
     "noisy": ("CrawlNCIS-v0", {"instance": "noisy", "num_pages": 9, "bandwidth": 12.0}),

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
 from policies.ncis.belief import warm_start
+from scripts.data.replays import past
 from scripts.experiments.agents import real
 from scripts.experiments.measures import recorded
-from scripts.experiments.measures.recorded import past
 from scripts.present.verdicts import judge, minus
 from scripts.study import intervals
 from scripts.study.equal_freshness import ENDS as ENDS_OF_SAVED
