@@ -28,7 +28,7 @@ from policies.base.policy import RATE_FORMS
 from policies.informed.chains import ChainFilter, hourly, modulated, regular
 from policies.informed.deploys import DeployFilter
 from policies.informed.policy import Informed
-from policies.values.divergence.regions import RegionCurves
+from policies.longevity.informed import InformedLongevity
 from scripts.study.specs import spec
 
 HABITS = 20
@@ -107,8 +107,7 @@ def informed_policy(env: Any) -> Policy:
         if reward == "freshness" and not rates:
             policy = freshness_reference(instance)
         elif reward == "fragments" and not rates:
-            regions = instance.problem().regions
-            policy = policies.FragmentStatic(curves=RegionCurves(regions))
+            policy = InformedLongevity(instance)
         elif reward == "penalty" and core.lanes.penalty == "harmonic":
             truth = partial(_truth, instance.problem())
             policy = policies.LambdaCrawl() if rates else policies.GreedyHarmonic(believed=truth)
