@@ -5,7 +5,7 @@ on the same seed. Hidden laws are functions of true parameters, a random generat
 which draw all changes and sent signals; ``more`` are bandwidth, bandwidth_steps and delay of
 :class:`crawl_envs.Instance`. Requests are Poisson.
 
-Public modules: occurrences.
+Public modules: change_laws, occurrences, signal_laws.
 """
 
 from __future__ import annotations
