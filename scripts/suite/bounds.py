@@ -13,9 +13,11 @@ from policies import solvers
 from scripts.study.clairvoyant import clairvoyant_policy
 from scripts.study.settings import Setting
 from scripts.study.specs import spec
+from scripts.suite.informed import informed_policy
 from scripts.suite.tasks import (
     AS_REWARD,
     CLAIRVOYANT,
+    INFORMED,
     OPTIMUM,
     ORACLE,
     PERFECT,
@@ -29,6 +31,7 @@ BOUND, BUDGET = "bound", "budget"
 POLICY_BOUNDS: Mapping[str, PolicyFactory] = {
     ORACLE: partial(policies.make, "FragmentDynamic"),
     CLAIRVOYANT: clairvoyant_policy,
+    INFORMED: informed_policy,
 }
 """Bounds that are simulated as policies, by label."""
 
