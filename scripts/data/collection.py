@@ -17,15 +17,15 @@ from __future__ import annotations
 import csv
 import json
 import math
-import re
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from filecmp import cmpfiles
 from pathlib import Path
-from typing import Annotated, Any
+from re import fullmatch
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import typer
@@ -50,115 +50,66 @@ from scripts.data.site_tables import (
 from scripts.data.trace_from_git import TraceOptions, make_trace
 
 CATALOGUE = "catalogue.csv"
-NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-SOURCE = re.compile(r"[\w.-]+/[\w.-]+")
-HASH = re.compile(r"[0-9a-f]{40}")
+NAME = r"[a-z0-9]+(-[a-z0-9]+)*", "lower-case words joined by hyphens"
+TEXT = r"(?s).*", "text"
+COLUMNS: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(("site", "kind"), NAME),
+    "source": (r"[\w.-]+/[\w.-]+", "OWNER/NAME"),
+    "licence": (r"\S.*", "a licence, as an SPDX identifier"),
+    **dict.fromkeys(("commit", "subdirs", "include", "exclude"), TEXT),
+    "days": (r"([1-9]\d*)?", "empty or a number of days"),
+    "note": TEXT,
+}
+"""Columns of the catalogue: a pattern of their values, and the pattern in words."""
+Entry: TypeAlias = dict[str, str]
+"""A row of the catalogue, by column."""
 MAX_PAGES = 1000
 MIN_PAGES, MIN_CHANGES, MIN_DAYS = 20, 100, 365
 SIGNIFICANT_BITS = 12
 """Binary digits of fitted parameters that are kept: a relative error of at most 1.2e-4."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A row of the catalogue; the module's documentation describes its columns."""
-
-    site: str
-    kind: str
-    source: str
-    licence: str
-    commit: str
-    subdirs: str
-    include: str
-    exclude: str
-    days: str
-    note: str
-
-    def __post_init__(self) -> None:
-        for column, pattern, expected in (
-            ("site", NAME, "lower-case words joined by hyphens"),
-            ("kind", NAME, "lower-case words joined by hyphens"),
-            ("source", SOURCE, "OWNER/NAME"),
-            ("licence", re.compile(r"\S.*"), "a licence, as an SPDX identifier"),
-            ("days", re.compile(r"([1-9]\d*)?"), "empty or a number of days"),
-        ):
-            value = getattr(self, column)
-            if not pattern.fullmatch(value):
-                where = f"column {column!r} of site {self.site!r}"
-                raise ValueError(f"{where} must be {expected}, got {value!r}")
-
-    @property
-    def recipe(self) -> dict[str, str]:
-        """The columns that determine the files of the site."""
-        return {name: value for name, value in asdict(self).items() if name != "note"}
-
-    def options(self, clone: Path, out: Path) -> TraceOptions:
-        """Return the options that record the site, up to the last commit at most."""
-        subdirs, include, exclude = map(_parts, (self.subdirs, self.include, self.exclude))
-        links = main_line(open_repository(clone, subdirs, include, exclude, self.commit))
-        window = choose_window(links, None, float(self.days) if self.days else None)
-        last = max(link.committed for link in links)
-        recorded = math.floor((last - midnight(window.start)) / DAY) + 1.0
-        return TraceOptions(
-            path=clone,
-            out=out,
-            start=window.start.isoformat(),
-            days=min(window.days, recorded),
-            subdir=subdirs,
-            name=self.site,
-            include=include,
-            exclude=exclude,
-            branch=self.commit,
-            missing="skip",
-            fragment_modulus=0,
-        )
-
-
-def _parts(text: str) -> list[str]:
-    """Return the parts of a text that semicolons separate."""
-    return [part.strip() for part in text.split(";") if part.strip()]
-
-
-def read_catalogue(path: Path) -> list[Entry]:
-    """Read the rows of a catalogue.
+def read_catalogue(path: Path) -> dict[str, Entry]:
+    """Return the rows of a catalogue by site.
 
     Raises:
         ValueError: the file is missing, has other columns, a bad value, or a site twice.
     """
     if not path.is_file():
         raise ValueError(f"{path}: no such file, expected the catalogue of the collection")
-    columns = [entry.name for entry in fields(Entry)]
     with path.open(encoding="utf-8", newline="") as lines:
-        reader = csv.DictReader(lines)
-        rows = list(reader)
-    if reader.fieldnames != columns:
-        raise ValueError(f"{path}: columns must be {columns}, got {reader.fieldnames}")
-    entries: list[Entry] = []
-    for number, row in enumerate(rows, 2):
-        if set(row) != set(columns) or None in row.values():
-            raise ValueError(f"{path}: row {number} must have {len(columns)} cells, got {row}")
-        try:
-            entries.append(Entry(**row))
-        except ValueError as error:
-            raise ValueError(f"{path}: row {number}: {error}") from None
-        if row["site"] in {entry.site for entry in entries[:-1]} | {*traces.shipped()}:
-            raise ValueError(f"{path}: row {number}: site {row['site']!r} exists already")
+        header, *rows = [*csv.reader(lines)] or [[]]
+    if header != [*COLUMNS]:
+        raise ValueError(f"{path}: columns must be {[*COLUMNS]}, got {header}")
+    entries: dict[str, Entry] = {}
+    for number, cells in enumerate(rows, 2):
+        where = f"{path}: row {number}"
+        if len(cells) != len(COLUMNS):
+            raise ValueError(f"{where} must have {len(COLUMNS)} cells, got {cells}")
+        entry = dict(zip(COLUMNS, cells, strict=True))
+        for column, (pattern, expected) in COLUMNS.items():
+            if not fullmatch(pattern, entry[column]):
+                raise ValueError(f"{where}: {column!r} must be {expected}, got {entry[column]!r}")
+        if entry["site"] in (*entries, *traces.shipped()):
+            raise ValueError(f"{where}: site {entry['site']!r} exists already")
+        entries[entry["site"]] = entry
     return entries
 
 
-def _write_catalogue(path: Path, entries: Sequence[Entry]) -> None:
+def _write_catalogue(path: Path, entries: Mapping[str, Entry]) -> None:
     with replacing(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, [entry.name for entry in fields(Entry)], lineterminator="\n")
+        writer = csv.DictWriter(file, [*COLUMNS], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(map(asdict, entries))
+        writer.writerows(entries.values())
+
+
+def _recipe(entry: Entry) -> Entry:
+    """Return the columns that determine the files of the site."""
+    return {name: value for name, value in entry.items() if name != "note"}
 
 
 def find_clone(clones: Path, source: str) -> Path:
-    """Return the folder of the clone of OWNER/NAME in ``clones``.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """Return the folder of the clone of OWNER/NAME in ``clones``; ValueError if there is none."""
     owner, name = source.split("/")
     places = (f"{owner}+{name}/repo", f"{owner}/{name}", f"{name}.git")
     for place in places:
@@ -167,28 +118,52 @@ def find_clone(clones: Path, source: str) -> Path:
     raise ValueError(f"{clones} must have a clone of {source}, as one of {', '.join(places)}")
 
 
+def trace_options(entry: Entry, clone: Path, out: Path) -> TraceOptions:
+    """Return the options that record a site, up to the last commit at most."""
+    subdirs, include, exclude = (
+        [part.strip() for part in entry[column].split(";") if part.strip()]
+        for column in ("subdirs", "include", "exclude")
+    )
+    links = main_line(open_repository(clone, subdirs, include, exclude, entry["commit"]))
+    window = choose_window(links, None, float(entry["days"]) if entry["days"] else None)
+    last = max(link.committed for link in links)
+    return TraceOptions(
+        path=clone,
+        out=out,
+        start=window.start.isoformat(),
+        days=min(window.days, math.floor((last - midnight(window.start)) / DAY) + 1.0),
+        subdir=subdirs,
+        name=entry["site"],
+        include=include,
+        exclude=exclude,
+        branch=entry["commit"],
+        missing="skip",
+        fragment_modulus=0,
+    )
+
+
 def record_site(entry: Entry, clone: Path, folder: Path) -> dict[str, Any]:
-    """Write the files of a site to an existing folder, and return its ``meta.json``.
+    """Write the files of a site to a new folder, and return its ``meta.json``.
 
     Raises:
         ValueError: the repository cannot be read, or the site is too small or too short.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        recorded = make_trace(entry.options(clone, Path(scratch) / "trace"))
-        tables, path_hash = read_tables(Path(scratch) / "trace")
-    days = float(recorded["window_days"])
+    recorded = make_trace(trace_options(entry, clone, folder))
+    tables, path_hash = read_tables(folder)
+    shutil.rmtree(folder)
+    folder.mkdir()
     pages = draw_pages(path_hash, tables["pages"]["dir_id"], MAX_PAGES)
-    tables = round_times(select_pages(tables, pages), days)
+    tables = round_times(select_pages(tables, pages), float(recorded["window_days"]))
     write_tables(folder, tables)
     altered = np.isin(tables["changes"]["kind"], ("content", "whitespace"))
     counts = {name: len(next(iter(table.values()))) for name, table in tables.items()}
     names = ("command_version", "head", "window_start", "window_days", "missing_versions")
     meta = {
         **{name: recorded[name] for name in names if name in recorded},
-        "recipe": entry.recipe,
+        "recipe": _recipe(entry),
         "counts": counts | {"changes": int(altered.sum())},
         "pages_of_source": path_hash.size,
-        **{name: getattr(entry, name) for name in ("site", "kind", "source", "licence")},
+        **{name: entry[name] for name in ("site", "kind", "source", "licence")},
     }
     text = json.dumps(meta, indent=1, sort_keys=True, ensure_ascii=False)
     (folder / META).write_text(text + "\n", "utf-8")
@@ -196,12 +171,9 @@ def record_site(entry: Entry, clone: Path, folder: Path) -> dict[str, Any]:
     _check_size(trace)
     for signals in traces.SIGNALS:
         fitted = fit(trace, signals=signals)
-        rounded = {
-            name: _rounded(getattr(fitted, name))
-            for name in ("change_rate", "recall", "false_signal_rate")
-        }
-        path = traces.parameters_path(folder, signals)
-        traces.save_parameters(path, replace(fitted, **rounded), trace)
+        columns = ("change_rate", "recall", "false_signal_rate")
+        fitted = replace(fitted, **{name: _rounded(getattr(fitted, name)) for name in columns})
+        traces.save_parameters(traces.parameters_path(folder, signals), fitted, trace)
     return meta
 
 
@@ -227,50 +199,33 @@ def _check_size(trace: traces.Trace) -> None:
 def _is_recorded(entry: Entry, folder: Path) -> bool:
     """Return whether the files in a folder are those of the catalogue's row."""
     file = folder / META
-    return file.is_file() and json.loads(file.read_text("utf-8")).get("recipe") == entry.recipe
+    return file.is_file() and json.loads(file.read_text("utf-8"))["recipe"] == _recipe(entry)
 
 
-def build(
-    entry: Entry, out: Path, clones: Path, check: bool = False, fresh: bool = False
-) -> tuple[Entry, str]:
-    """Record a site into ``out``, or compare a new record; return its row and a sentence.
+def build(entry: Entry, out: Path, clones: Path, check: bool = False, fresh: bool = False) -> str:
+    """Record a site into ``out``, or compare a new record; return a sentence on it.
 
-    The row has the commit. Without ``fresh``, a site that is recorded as its row says is skipped.
+    The row gets the commit. Without ``fresh``, a site that is recorded as its row says is skipped.
 
     Raises:
         ValueError: the site is refused, or differs in a check.
     """
-    folder, started = out / entry.site, time.monotonic()
-    if not HASH.fullmatch(entry.commit):
-        clone = find_clone(clones, entry.source)
-        head = open_repository(clone, branch=entry.commit or "HEAD").head
-        entry = replace(entry, commit=head)
+    folder, started = out / entry["site"], time.monotonic()
+    if not fullmatch("[0-9a-f]{40}", entry["commit"]):
+        clone = find_clone(clones, entry["source"])
+        entry["commit"] = open_repository(clone, branch=entry["commit"] or "HEAD").head
     if not (check or fresh) and _is_recorded(entry, folder):
-        return entry, "recorded before"
-    clone = find_clone(clones, entry.source)
+        return "recorded before"
     with tempfile.TemporaryDirectory(prefix=".recording-", dir=out) as scratch:
         new = Path(scratch) / "new"
-        new.mkdir()
-        meta = record_site(entry, clone, new)
+        meta = record_site(entry, find_clone(clones, entry["source"]), new)
         if check:
             _compare(new, folder)
         else:
             shutil.rmtree(folder, ignore_errors=True)
             new.rename(folder)
-    size = sum(path.stat().st_size for path in folder.iterdir())
     counts = ", ".join(f"{count} {name}" for name, count in meta["counts"].items())
-    seconds = time.monotonic() - started
-    return entry, f"{meta['window_days']:g} days, {counts}, {size} bytes, {seconds:.0f} s"
-
-
-def _summarize(out: Path, entries: Sequence[Entry]) -> None:
-    """Write the tables of the sites that are recorded as their rows say; name other folders."""
-    names = [entry.site for entry in entries if _is_recorded(entry, out / entry.site)]
-    write_summaries(out, names)
-    for stray in sorted({path.parent.name for path in out.glob(f"*/{META}")} - {*names}):
-        typer.echo(
-            f"warning: {out / stray} is not recorded as the catalogue says; left out", err=True
-        )
+    return f"{meta['window_days']:g} days, {counts}, {time.monotonic() - started:.0f} s"
 
 
 def _compare(new: Path, folder: Path) -> None:
@@ -293,15 +248,11 @@ def main(
     fresh: Fresh = False,
 ) -> None:
     """Record the sites, print a sentence on each, and write the tables of the collection."""
-    entries = read_catalogue(out / CATALOGUE)
-    names = words_of("--only", only) or [entry.site for entry in entries]
-    for name in names:
-        one_of("only", name, [entry.site for entry in entries])
-    refused = []
+    entries, refused = read_catalogue(out / CATALOGUE), []
+    names = [one_of("only", name, entries) for name in words_of("--only", only) or entries]
     for place, name in enumerate(names, 1):
-        row = [entry.site for entry in entries].index(name)
         try:
-            entries[row], sentence = build(entries[row], out, clones, check, fresh)
+            sentence = build(entries[name], out, clones, check, fresh)
         except ValueError as error:
             refused.append(name)
             sentence = f"refused: {' '.join(str(error).split())}"
@@ -309,7 +260,11 @@ def main(
         if not check:
             _write_catalogue(out / CATALOGUE, entries)
     if not check:
-        _summarize(out, entries)
+        sites = [name for name, entry in entries.items() if _is_recorded(entry, out / name)]
+        write_summaries(out, sites)
+        for other in sorted({path.parent.name for path in out.glob(f"*/{META}")} - {*sites}):
+            text = f"warning: {out / other} is not recorded as the catalogue says; left out"
+            typer.echo(text, err=True)
     if refused:
         typer.echo(f"error: {len(refused)} sites were refused: {', '.join(refused)}", err=True)
         raise typer.Exit(1)

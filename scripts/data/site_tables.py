@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from crawl_envs.types import FloatArray, IntArray
+from crawl_envs.types import IntArray
 
 TICKS = 1 << 17
 """Ticks of a day, of 0.66 seconds each; such times are exact, and end in zeros that compress."""
@@ -26,8 +26,9 @@ COLUMNS = {
     "signals": ("dir_id", "t"),
     "mentions": ("page_id", "t"),
 }
+TIMES = {"created", "deleted", "t"}
 ENCODINGS = {
-    **dict.fromkeys(("created", "deleted", "t"), "BYTE_STREAM_SPLIT"),
+    **dict.fromkeys(TIMES, "BYTE_STREAM_SPLIT"),
     **dict.fromkeys(("page_id", "dir_id"), "DELTA_BINARY_PACKED"),
 }
 
@@ -45,11 +46,6 @@ def read_tables(folder: Path) -> tuple[Tables, NDArray[np.uint64]]:
     return tables, hashes.to_numpy()
 
 
-def _digest(hashes: NDArray[np.uint64]) -> bytes:
-    """Return a hash of a set of hashes, the same on every platform."""
-    return blake2b(np.sort(hashes).astype(">u8").tobytes(), digest_size=8).digest()
-
-
 def draw_pages(path_hash: NDArray[np.uint64], directory: IntArray, max_pages: int) -> IntArray:
     """Return rows of at most ``max_pages`` pages, ascending: whole directories, chosen by hashes.
 
@@ -58,58 +54,41 @@ def draw_pages(path_hash: NDArray[np.uint64], directory: IntArray, max_pages: in
     """
     members = [np.flatnonzero(directory == number) for number in np.unique(directory)]
     members = [rows[np.argsort(path_hash[rows], kind="stable")][:max_pages] for rows in members]
-    members.sort(key=lambda rows: _digest(path_hash[rows]))
     parts: list[IntArray] = []
-    for rows in members:
+    for rows in sorted(members, key=lambda rows: _digest(path_hash[rows])):
         if sum(map(len, parts)) + len(rows) <= max_pages:
             parts.append(rows)
     return np.sort(np.concatenate(parts))
 
 
+def _digest(hashes: NDArray[np.uint64]) -> bytes:
+    """Return a hash of a set of hashes, the same on every platform."""
+    return blake2b(np.sort(hashes).astype(">u8").tobytes(), digest_size=8).digest()
+
+
 def select_pages(tables: Tables, rows: IntArray) -> Tables:
     """Return the tables of some pages and of their directories, with new numbers from 0 on."""
-    pages = tables["pages"]
-    directories, directory = np.unique(pages["dir_id"][rows], return_inverse=True)
-    number = {
-        "page_id": _numbers(rows, pages["page_id"].size),
-        "dir_id": _numbers(directories, int(pages["dir_id"].max()) + 1),
-    }
-    selected = {"pages": {name: column[rows] for name, column in pages.items()}}
-    selected["pages"] |= {"page_id": np.arange(rows.size), "dir_id": directory}
-    for name in ("changes", "signals", "mentions"):
-        key = COLUMNS[name][0]
-        renumbered = number[key][tables[name][key]]
-        there = renumbered >= 0
-        selected[name] = {column: values[there] for column, values in tables[name].items()}
-        selected[name][key] = renumbered[there]
+    numbers = {"page_id": rows, "dir_id": np.unique(tables["pages"]["dir_id"][rows])}
+    selected: Tables = {}
+    for name, table in tables.items():
+        there = np.isin(table[COLUMNS[name][0]], numbers[COLUMNS[name][0]])
+        selected[name] = {column: values[there] for column, values in table.items()}
+        for column in numbers.keys() & table.keys():
+            selected[name][column] = np.searchsorted(numbers[column], selected[name][column])
     return selected
-
-
-def _numbers(rows: IntArray, size: int) -> IntArray:
-    """Return the place of each of ``size`` numbers in ``rows``, -1 for those that are not there."""
-    numbers = np.full(size, -1, np.int64)
-    numbers[rows] = np.arange(rows.size)
-    return numbers
 
 
 def round_times(tables: Tables, days: float) -> Tables:
     """Return tables with times in whole ticks; distinct times stay distinct and in order."""
-    columns = [
-        (name, column)
-        for name, table in tables.items()
-        for column in table
-        if column in ("created", "deleted", "t")
-    ]
-    moments = np.unique(np.concatenate([tables[name][column] for name, column in columns]))
+    rounded = {name: dict(table) for name, table in tables.items()}
+    columns = [(table, name) for table in rounded.values() for name in TIMES & table.keys()]
+    moments = np.unique(np.concatenate([table[name] for table, name in columns]))
     moments = moments[~np.isnan(moments)]
     order = np.arange(moments.size)
     ticks = np.maximum.accumulate(np.floor(moments * TICKS) - order) + order
     ticks = np.minimum(ticks, np.floor(days * TICKS) - order[::-1])
-    rounded = {name: dict(table) for name, table in tables.items()}
-    for name, column in columns:
-        times: FloatArray = tables[name][column]
-        place = np.searchsorted(moments, times).clip(max=max(moments.size - 1, 0))
-        rounded[name][column] = np.where(np.isnan(times), np.nan, ticks[place] / TICKS)
+    for table, name in columns:  # NaN sorts after all moments
+        table[name] = np.append(ticks / TICKS, np.nan)[np.searchsorted(moments, table[name])]
     return rounded
 
 
@@ -117,7 +96,11 @@ def write_tables(folder: Path, tables: Mapping[str, Mapping[str, NDArray[Any]]])
     """Write the tables of a site to Parquet files in an existing folder."""
     for name, columns in tables.items():
         arrays = {
-            column: pa.array(values, *_type(column), from_pandas=column == "deleted")
+            column: pa.array(
+                values,
+                pa.int32() if column in ("page_id", "dir_id") else None,
+                from_pandas=column == "deleted",
+            )
             for column, values in columns.items()
         }
         parquet.write_table(
@@ -130,8 +113,3 @@ def write_tables(folder: Path, tables: Mapping[str, Mapping[str, NDArray[Any]]])
             write_statistics=False,
             store_schema=False,
         )
-
-
-def _type(column: str) -> list[Any]:
-    """Return the Arrow type of a column, in a list; empty for that of its values."""
-    return [pa.int32()] if column in ("page_id", "dir_id") else []
