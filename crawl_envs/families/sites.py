@@ -24,42 +24,16 @@ class CrawlSites(CrawlEnv, SingleEnv):
 
     ## Description
 
-    Each instance is a part of the record of a real site, replayed as in ``CrawlTrace-v0``: changes,
-    signals, births and deaths of pages. The sites come with the package and are split by name, so
-    that what is learned on the sites of ``train`` can be tested on those of ``test``. Time is in
-    days.
+    Each instance is a part of the record of a real site, replayed as in ``CrawlTrace-v0``, with the
+    same actions, observations, rewards and end. The sites come with the package and are split by
+    name: what is learned on the sites of ``train`` can be tested on those of ``test``.
 
     ## Instance
 
     Drawn from the seed at every seeded reset, and at every reset with ``resample``: a site of the
     split, a window in the second half of its record, and whole directories in random order until
     there are ``num_pages`` pages that exist at some time of the window; the last directory is cut.
-    If a site has fewer pages, the others never exist. Change rate, recall and false-signal rate of
-    each page were fitted to the first half of the record; they are beliefs, not the truth.
-
-    ## Action Space
-
-    As in ``CrawlTrace-v0``, over ``num_pages`` pages.
-
-    ## Observation Space
-
-    As in ``CrawlTrace-v0``. With ``signals="both"`` source 0 (``signals_0``) is the directory, and
-    source 1 mentions.
-
-    ## Rewards
-
-    As in ``CrawlTrace-v0``: the importance-weighted share of existing pages that are fresh,
-    averaged over the slot, in [0, 1].
-
-    ## Starting State
-
-    Day 0 of the window: all existing pages fresh, except with ``start="crawled"``. The first
-    observation is at the first crawl.
-
-    ## Episode End
-
-    Truncated when the crawl budget of the window is spent; never terminated. The number of steps
-    depends on the instance.
+    If a site has fewer pages, the others never exist. The number of steps depends on the instance.
 
     ## Arguments
 
@@ -67,17 +41,13 @@ class CrawlSites(CrawlEnv, SingleEnv):
       path of the folder of a trace (``crawl_envs.instances.traces.sites()`` lists the names).
     - ``num_pages`` (100): number of pages.
     - ``days`` (None): length of a window; by default the shortest second half of the sites.
-    - ``days_per_crawl`` (10.0): mean days between crawls of a page: the bandwidth is the mean
-      number of pages alive divided by it. A pair (low, high) draws it for each instance, uniformly
-      in the logarithm.
-    - ``signals`` ("both"): ``directory``, ``mentions``, ``both`` or ``none``, as in
-      ``CrawlTrace-v0``.
-    - ``importance`` ("uniform"), ``reward`` (None): as in ``CrawlTrace-v0``.
-    - ``action`` ("page"), ``batch`` (1), ``epoch`` (None), ``overspend`` (None), ``bucket`` (None),
-      ``objective`` ("binary"), ``crawl_cost`` (0.0), ``cost_spread`` (0.0), ``observation``
-      ("table"), ``reveal`` ("parameters"), ``reveal_cost`` (True), ``resample`` (False),
-      ``start`` ("fresh"), ``render_mode`` (None): as in ``CrawlNCIS-v0``. With ``start="crawled"``
-      all pages are crawled once in the days before the window, and there are no costs.
+    - ``days_per_crawl`` (10.0): as in ``CrawlTrace-v0``; a pair (low, high) draws it for each
+      instance, uniformly in the logarithm.
+    - ``signals`` ("both"), ``importance`` ("uniform"), ``reward`` (None), ``action`` ("page"),
+      ``batch`` (1), ``epoch`` (None), ``overspend`` (None), ``bucket`` (None), ``objective``
+      ("binary"), ``crawl_cost`` (0.0), ``cost_spread`` (0.0), ``observation`` ("table"),
+      ``reveal`` ("parameters"), ``reveal_cost`` (True), ``resample`` (False), ``start`` ("fresh"),
+      ``render_mode`` (None): as in ``CrawlTrace-v0``.
 
     ## Version History
 

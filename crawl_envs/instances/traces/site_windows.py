@@ -22,7 +22,7 @@ from crawl_envs.instances.traces.loading import find, load
 from crawl_envs.instances.traces.parameters import Parameters, load_parameters, parameters_path
 from crawl_envs.instances.traces.windows import Signals, Trace, TraceWindow, check_signals
 from crawl_envs.sim.law import CustomEvents
-from crawl_envs.types import BoolArray, FloatArray, Instance, IntArray
+from crawl_envs.types import BoolArray, Instance, IntArray
 from crawl_envs.types.arguments import one_of, quantity, whole
 from crawl_envs.worlds.episodes import Start
 
@@ -55,15 +55,9 @@ class SitePages(CustomEvents):
     tape: TraceWindow
 
     def __init__(
-        self,
-        site: str,
-        day: float,
-        before: float,
-        pages: IntArray,
-        tape: TraceWindow,
-        **parameters: Any,
+        self, site: str, day: float, before: float, pages: IntArray, tape: TraceWindow, **more: Any
     ) -> None:
-        super().__init__(**parameters)
+        super().__init__(**more)
         vars(self).update(site=site, day=day, before=before, pages=pages, tape=tape)
 
     @property
@@ -118,15 +112,13 @@ def _folders_of(split: str | Sequence[str]) -> list[Path]:
 
 
 def _range_of(days_per_crawl: float | Sequence[float]) -> tuple[float, float]:
-    """Return the least and the largest number of days per crawl; ValueError if there is neither."""
-    pair = days_per_crawl if np.ndim(days_per_crawl) == 1 else (days_per_crawl, days_per_crawl)
-    if not isinstance(pair, Sequence) or len(pair) != 2 or isinstance(pair, str):
+    """Return the least and the largest number of days per crawl."""
+    pair: Any = days_per_crawl if np.ndim(days_per_crawl) == 1 else (days_per_crawl,) * 2
+    ends = [quantity("days_per_crawl", days, above=0.0) for days in pair]
+    if len(ends) != 2 or ends[0] > ends[1]:
         expected = "days_per_crawl must be a number or a pair (low, high)"
         raise ValueError(f"{expected}, got {days_per_crawl!r}")
-    low, high = (quantity("days_per_crawl", days, above=0.0) for days in pair)
-    if low > high:
-        raise ValueError(f"days_per_crawl must be a pair (low, high), got {days_per_crawl!r}")
-    return low, high
+    return ends[0], ends[1]
 
 
 def site_generator(
@@ -222,7 +214,8 @@ def _draw(
         text = f"site {trace.name!r} must have a window of {days:g} days in its second half with a"
         raise ValueError(f"{text} page all the time, got none in {MAX_DRAWS} draws")
     rank = rng.permutation(num_pages) if zipf else np.zeros(num_pages)
-    missing = num_pages - pages.size
+    missing, names = num_pages - pages.size, ("change_rate", "recall", "false_signal_rate")
+    rows, exists = np.pad(pages, (0, missing)), np.arange(num_pages) < pages.size
     group = np.unique(trace.directory[pages], return_inverse=True)[1]
     window = trace.of_pages(pages).window(day - before, day + days, kind)
     return SitePages(
@@ -232,11 +225,9 @@ def _draw(
         pages,
         window.with_missing(missing),
         importance=1.0 / (1.0 + rank),
-        change_rate=_padded(fitted.change_rate[pages], missing),
-        recall=_padded(fitted.recall[..., pages], missing),
-        false_signal_rate=_padded(fitted.false_signal_rate[..., pages], missing),
         bandwidth=rate,
-        group=np.append(group, np.full(missing, group.max() + 1)),
+        group=np.pad(group, (0, missing), constant_values=group.max() + 1),
+        **{name: getattr(fitted, name)[..., rows] * exists for name in names},
         **steps,
     )
 
@@ -251,8 +242,3 @@ def _draw_pages(
     exists = np.flatnonzero((trace.created <= end) & (trace.deleted > start))
     place = rng.permutation(int(trace.directory.max()) + 1)[trace.directory[exists]]
     return np.sort(exists[np.argsort(place, kind="stable")][:num_pages])
-
-
-def _padded(values: FloatArray, missing: int) -> FloatArray:
-    """Return values (..., k) with zeros for ``missing`` further pages."""
-    return np.concatenate([values, np.zeros((*values.shape[:-1], missing))], axis=-1)

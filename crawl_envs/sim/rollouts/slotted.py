@@ -25,13 +25,7 @@ from crawl_envs.compiled.lazy_argmax import (
     lazy_at,
     remove,
 )
-from crawl_envs.sim.advance import (
-    AT_ONCE,
-    advance,
-    close_slots,
-    crawl_page,
-    next_slot,
-)
+from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl_page, next_slot
 from crawl_envs.sim.rollouts.first_round import ROUND, Round, crawl_next, take_over
 from crawl_envs.sim.state import State, state_at
 from crawl_envs.types import BoolArray, FloatArray, IntArray
