@@ -21,7 +21,7 @@ from scripts.study.runner import STOPPED
 from scripts.study.workers import PlayOptions
 from scripts.suite.suites import SUITES
 
-SEEDS = {"crawl-v1": 10, "mini": 3}
+SEEDS = {"crawl-v2": 10, "crawl-v1": 10, "mini": 3}
 OTHER_SEEDS = 20
 """Default number of seeds of suites that are not in ``SEEDS``."""
 Suite = Annotated[str, Argument(help=f"Suite of tasks: {' or '.join(SUITES)}.")]
@@ -47,7 +47,8 @@ class RankOptions(PlayOptions):
         ),
     ] = None
     seeds: Annotated[
-        int | None, Option(help="Number of seeds.", show_default="crawl-v1: 10; mini: 3; else 20")
+        int | None,
+        Option(help="Number of seeds.", show_default="crawl: 10; mini: 3; recorded-dev: its sites"),
     ] = None
     score: Annotated[
         bool,

@@ -67,22 +67,22 @@ def _offers(name: str, action: str, reason: str, **arguments: Any) -> Task:
     return Task(*what, averaged=False)
 
 
-def _recorded(days: int, history: bool) -> Task:
+def _recorded(days: int, history: bool, split: str = "test") -> Task:
     arguments = {
         **{"signals": "both", "days_per_crawl": float(days), "start": "crawled"},
         "reveal": "parameters" if history else "importance",
     }
     name = f"recorded-{days}-{'history' if history else 'nothing'}"
     reason = (
-        f"sites never trained on, a crawl per page in {days} days, "
+        f"{split} sites, a crawl per page in {days} days, "
         f"{'after half of the record' if history else 'from nothing'}"
     )
-    variants = tuple({"trace": site} for site in traces.sites("test"))
+    variants = tuple({"trace": site} for site in traces.sites(split))
     return Task(
         *(name, RECORDED, TRACE, arguments),
         bound=PERFECT,
         reason=reason,
-        averaged=False,
+        averaged=split == "dev",
         variants=variants,
         history=history,
     )
@@ -176,3 +176,7 @@ TASKS = (
     *_RECORDED,
 )
 """All tasks of the suite, in order of their tracks."""
+RECORDED_DEV = tuple(
+    _recorded(days, history, "dev") for history in (False, True) for days in (10, 30)
+)
+"""Recorded tasks on the sites of the split dev, to choose settings by."""

@@ -84,7 +84,7 @@ def leaderboard_of(
     An entrant that has rows and is not in ``entrants`` is the user's. A ValueError of
     :func:`check_rows` says that rows are missing or damaged.
     """
-    tasks = [task for task in SUITES[name] if not task.variants]
+    tasks = [task for task in SUITES[name] if not task.variants] or SUITES[name]
     scores = scores_of(tasks, rows, able)
     board, places = standings(scores, [task.name for task in tasks if task.averaged])
     measured = [row for row in rows if row.setting == MEASURED and row.metric in FRESHNESS]

@@ -11,4 +11,5 @@ SUITES: Mapping[str, tuple[Task, ...]] = {
     "crawl-v2": crawl_v2.TASKS,
     "crawl-v1": crawl_v1.TASKS,
     "mini": crawl_v1.MINI,
+    "recorded-dev": crawl_v2.RECORDED_DEV,
 }
