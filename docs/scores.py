@@ -9,7 +9,7 @@ from links import ROOT
 
 from policies.base.registry import POLICIES
 from scripts.suite.scores import ACTS
-from scripts.suite.tasks import SUITES
+from scripts.suite.suites import SUITES
 
 SUITE = "crawl-v1"
 PRESETS = ROOT / "results" / "presets" / "presets.csv"

@@ -281,6 +281,12 @@ class Episodes:
                 f"instance must have {self.num_pages} pages and {self.num_sources} sources of "
                 f"signals like the environment, got {size[0]} and {size[1]}"
             )
+        before = getattr(instance, "before", None)
+        if before is not None and (before > 0.0) != (self.start == "crawled"):
+            raise ValueError(
+                f"instance must be drawn with start={self.start!r} like the environment, got a "
+                f"window with {before:g} days before the episode"
+            )
         self._check_steps(instance.bandwidth_steps)
         self.lead_of(instance)
         self._last_slot_of(instance)

@@ -145,6 +145,8 @@ class FixedTiers(Policy):
         problem, alive = tracker.problem, tracker.alive
         steps = [rate for time, rate in problem.bandwidth_steps if time <= tracker.time]
         bandwidth, count = [problem.bandwidth, *steps][-1], int(alive.sum())
+        if problem.cost is not None:
+            bandwidth /= problem.cost.mean()
         cycle = problem.num_pages / bandwidth
         self.next_ranking = tracker.time + cycle
         rates = (self.changes + 1.0) / (self.observed + cycle)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import poisson
 
 from crawl_envs.types import Instance, Tracker
 from policies.longevity.offline import FragmentStatic
@@ -37,6 +36,8 @@ class InformedLongevity(FragmentStatic):
         recall, gamma = self.instance.recall[page], self.instance.signal_rate[page]
         silent = (1.0 - recall) * self.rate * tracker.elapsed[page]
         chance = np.where(recall > 0.0, recall * self.rate / np.where(gamma > 0.0, gamma, 1.0), 0.0)
+        from scipy.stats import poisson  # slow to import
+
         chances = np.asarray(poisson.pmf(self.number, silent[:, None]))
         for k in range(count.max(initial=0)):
             before = np.pad(chances, ((0, 0), (1, 0)))[:, :-1]

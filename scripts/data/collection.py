@@ -66,7 +66,7 @@ Entry: TypeAlias = dict[str, str]
 MAX_PAGES = 1000
 MIN_PAGES, MIN_CHANGES, MIN_DAYS = 20, 100, 365
 SIGNIFICANT_BITS = 12
-"""Binary digits of fitted parameters that are kept: a relative error of at most 1.2e-4."""
+"""Binary digits of fitted parameters that are kept: a relative error below 4.9e-4."""
 
 
 def read_catalogue(path: Path) -> dict[str, Entry]:

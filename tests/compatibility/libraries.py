@@ -24,8 +24,10 @@ PRESETS = (
     "CrawlLongevity-Quality-100-v0",
     "CrawlTrace-GardenHandbook-Dict-v0",
 )
-IDS = tuple(f"crawl_envs:{name}" for name in (*crawl_envs.FAMILIES, *PRESETS))
-"""Every family, and a preset of each; between them all forms of observations and actions."""
+FAMILIES = [name for name in crawl_envs.FAMILIES if name != "CrawlSites-v0"]
+IDS = tuple(f"crawl_envs:{name}" for name in (*FAMILIES, *PRESETS))
+"""Every family but CrawlSites-v0, which has the spaces of CrawlTrace-v0, and a preset of each;
+between them all forms of observations and actions."""
 STEPS, LANES = 8, 2
 
 

@@ -122,17 +122,18 @@ def days_before(
     of epochs.
 
     Raises:
-        ValueError: the record starts later.
+        ValueError: the record starts later, or has no page then.
     """
     step = 1.0 / bandwidth if epoch is None else quantity("epoch", epoch, above=0.0)
     days = step * np.arange(min(pages.size / bandwidth, day) / step + 1.0)
     created, deleted = np.sort(record.created[pages]), np.sort(record.deleted[pages])
     born, gone = (np.searchsorted(times, day - days, "right") for times in (created, deleted))
-    enough = (born - gone <= days * bandwidth + SLACK) & (days <= day)
+    living = born - gone
+    enough = (living > 0) & (living <= days * bandwidth + SLACK) & (days <= day)
     if not enough.any():
         raise ValueError(
             "window must leave the days in which all pages are crawled once before it, with "
-            f"start='crawled', got first day {day:g} with {born[0] - gone[0]} pages at "
+            f"start='crawled', got first day {day:g} with {living[0]} pages at "
             f"{bandwidth:g} crawls per day; let it begin later, raise the bandwidth, or use "
             "start='fresh'"
         )

@@ -91,9 +91,14 @@ class SiteGenerator(Generator):
     before: float = 0.0
 
 
-@cache
 def _read_site(folder: Path, signals: Signals) -> tuple[Trace, Parameters]:
-    """Return the trace in a folder and its fitted parameters, read once per process."""
+    """Return the trace in a folder and its fitted parameters, read again if a file has changed."""
+    files = sorted((file.name, file.stat().st_mtime_ns) for file in folder.iterdir())
+    return _read_files(folder, signals, tuple(files))
+
+
+@cache
+def _read_files(folder: Path, signals: Signals, files: Any) -> tuple[Trace, Parameters]:
     trace = load(folder)
     return trace, load_parameters(parameters_path(folder, signals), trace)
 

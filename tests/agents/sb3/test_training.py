@@ -259,8 +259,8 @@ def test_an_algorithm_says_what_it_lacks(name, monkeypatch):
     ("changes", "message"),
     [
         (
-            {"env_args": {"pages": 3}},
-            "env_args must be arguments of .*keyword argument 'pages'",
+            {"env_args": {"sites": 3}},
+            "env_args must be arguments of .*keyword argument 'sites'",
         ),
         ({"env_args": {"num_pages": 0}}, "num_pages must be an integer in .*, got 0"),
         (

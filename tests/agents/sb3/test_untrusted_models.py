@@ -106,7 +106,7 @@ def ways(folder, out):
     start = ["ppo", "CrawlNCIS-v0", *SMALL, *SHORT, "--steps", 80]
     app = training_command.app
     yield lambda: commands.run(app, *start, "--start", folder, out=out / "started")
-    yield lambda: commands.run(app, *start[:-1], 240, out=folder)
+    yield lambda: commands.run(app, *start[:-1], 240, "--set", "pages=any", out=folder)
 
 
 @pytest.mark.parametrize("way", range(4), ids=["load", "evaluate", "start", "resume"])

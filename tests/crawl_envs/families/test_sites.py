@@ -248,3 +248,15 @@ def test_a_site_is_read_once(tiny, monkeypatch):
 def test_bad_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         made(**arguments)
+
+
+def test_a_round_needs_pages_and_instances_keep_their_start():
+    """The first pages of the site are born on day 0.4: a round that begins earlier crawls none."""
+    place = {"trace": "genai-prices", "start": "crawled", "days_per_crawl": 10.0}
+    with pytest.raises(ValueError, match="window must leave the days"):
+        gymnasium.make("CrawlTrace-v0", window=(5.0, 100.0), **place)
+    site = {"split": "genai-prices", "num_pages": 20, "days": 50.0}
+    crawled = made(start="crawled", **site)
+    crawled.reset(seed=0)
+    with pytest.raises(ValueError, match="instance must be drawn with start='fresh'"):
+        made(**site).reset(seed=0, options={"instance": crawled.instance})

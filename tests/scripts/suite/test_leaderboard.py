@@ -479,7 +479,7 @@ def test_committed_rows_are_those_of_any_checkout() -> None:
 
 
 def test_bounds_are_those_of_the_instances() -> None:
-    shipped = {task.name: task for task in tasks.SUITES["crawl-v1"]}
+    shipped = {task.name: task for task in leaderboard.SUITES["crawl-v1"]}
     known = {name: entrants([])[name] for name in ("GreedyNCIS", "RandomCrawl", "RoundRobin")}
     for name in ("noisy", "harmonic", "offers-scores", "garden-none-4", "quality"):
         task = shipped[name]
@@ -503,7 +503,7 @@ def test_bounds_are_those_of_the_true_pages() -> None:
     """Three tasks have the same pages: revealed as they are, with late signals, and corrupted."""
     known = {"RoundRobin": entrants([])["RoundRobin"]}
     bounds = []
-    for task in tasks.SUITES["crawl-v1"]:
+    for task in leaderboard.SUITES["crawl-v1"]:
         if task.name in ("noisy", "late", "corrupted"):
             rows = setting_of(task, known).play(BOUND, 2)
             bounds.append({row.metric: row.value for row in rows})
@@ -512,7 +512,9 @@ def test_bounds_are_those_of_the_true_pages() -> None:
 
 
 def test_the_clairvoyant_is_fresher_than_all_and_windows_come_in_turn() -> None:
-    task = next(task for task in tasks.SUITES["crawl-v1"] if task.name == "garden-directory-4")
+    task = next(
+        task for task in leaderboard.SUITES["crawl-v1"] if task.name == "garden-directory-4"
+    )
     setting = setting_of(task, {name: entrants([])[name] for name in ("RoundRobin", "GreedyNCIS")})
     assert {*setting.policies} == {"RoundRobin", "GreedyNCIS", tasks.CLAIRVOYANT}
     fresh = {
