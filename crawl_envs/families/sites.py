@@ -25,7 +25,7 @@ class CrawlSites(CrawlEnv, SingleEnv):
     ## Description
 
     Each instance is a part of the record of a real site, replayed as in ``CrawlTrace-v0``, with the
-    same actions, observations, rewards and end. The sites come with the package and are split by
+    same rewards and the same end. The sites come with the package and are split by
     name: what is learned on the sites of ``train`` can be tested on those of ``test``.
 
     ## Instance
@@ -34,6 +34,14 @@ class CrawlSites(CrawlEnv, SingleEnv):
     split, a window in the second half of its record, and whole directories in random order until
     there are ``num_pages`` pages that exist at some time of the window; the last directory is cut.
     If a site has fewer pages, the others never exist. The number of steps depends on the instance.
+
+    ## Action Space
+
+    As in ``CrawlTrace-v0``, over ``num_pages`` pages.
+
+    ## Observation Space
+
+    As in ``CrawlTrace-v0``, for ``num_pages`` pages.
 
     ## Arguments
 

@@ -262,8 +262,8 @@ def main(
     if not check:
         sites = [name for name, entry in entries.items() if _is_recorded(entry, out / name)]
         write_summaries(out, sites)
-        for other in sorted({path.parent.name for path in out.glob(f"*/{META}")} - {*sites}):
-            text = f"warning: {out / other} is not recorded as the catalogue says; left out"
+        for name in sorted({path.parent.name for path in out.glob(f"*/{META}")} - {*sites}):
+            text = f"warning: {out / name} is not recorded as the catalogue says; left out"
             typer.echo(text, err=True)
     if refused:
         typer.echo(f"error: {len(refused)} sites were refused: {', '.join(refused)}", err=True)

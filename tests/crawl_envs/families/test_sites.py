@@ -12,7 +12,7 @@ import policies
 from crawl_envs import evaluation
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.instances import traces
-from crawl_envs.instances.traces import collection
+from crawl_envs.instances.traces import collection, site_windows
 from crawl_envs.instances.traces.instance import replay
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.worlds.lanes import Lanes
@@ -222,11 +222,15 @@ def test_splits_are_those_of_the_collection(monkeypatch, tmp_path, tiny):
         made(split="test")
 
 
-def test_a_site_is_read_once(tiny, monkeypatch):
+def test_a_site_is_read_once_until_a_file_changes(tiny, monkeypatch):
     arguments = {"split": str(tiny), "num_pages": 3, "days": 4.0, "days_per_crawl": 2.0}
     made(**arguments).reset(seed=0)
+    with monkeypatch.context() as patch:
+        patch.setattr(site_windows, "load", None)
+        made(**arguments).reset(seed=0)
     (tiny / "pages.parquet").unlink()
-    made(**arguments).reset(seed=0)
+    with pytest.raises(ValueError, match="no such file"):
+        made(**arguments)
 
 
 @pytest.mark.parametrize(
