@@ -25,8 +25,8 @@ class CrawlSites(CrawlEnv, SingleEnv):
     ## Description
 
     Each instance is a part of the record of a real site, replayed as in ``CrawlTrace-v0``, with the
-    same rewards and the same end. The sites come with the package and are split by
-    name: what is learned on the sites of ``train`` can be tested on those of ``test``.
+    same rewards and the same end. The sites come with the package and are split by name: what is
+    learned on the sites of ``train`` can be tested on those of ``test``.
 
     ## Instance
 
@@ -87,9 +87,6 @@ class CrawlSites(CrawlEnv, SingleEnv):
         start: Start = "fresh",
         render_mode: RenderMode | None = None,
     ) -> None:
-        if reward not in (None, "freshness", "penalty"):
-            expected = "freshness or penalty, since a site records no requests"
-            raise ValueError(f"reward must be {expected}, got {reward!r}")
         generator = site_generator(
             split,
             num_pages=num_pages,
@@ -101,7 +98,7 @@ class CrawlSites(CrawlEnv, SingleEnv):
             start=start,
             epoch=round_epoch(action, epoch),
         )
-        penalty, term = penalty_and_reward(objective, reward)
+        penalty, term = penalty_and_reward(objective, reward, recorded=True)
         make_lanes = partial(
             Lanes,
             generator=generator,

@@ -124,9 +124,6 @@ class CrawlTrace(CrawlEnv, SingleEnv):
         start: Start = "fresh",
         render_mode: RenderMode | None = None,
     ) -> None:
-        if reward not in (None, "freshness", "penalty"):
-            expected = "freshness or penalty, since a trace records no requests"
-            raise ValueError(f"reward must be {expected}, got {reward!r}")
         generator = recorded(
             trace,
             signals=signals,
@@ -139,7 +136,7 @@ class CrawlTrace(CrawlEnv, SingleEnv):
             start=start,
             epoch=round_epoch(action, epoch),
         )
-        penalty, term = penalty_and_reward(objective, reward)
+        penalty, term = penalty_and_reward(objective, reward, recorded=True)
         make_lanes = partial(
             Lanes,
             generator=generator,

@@ -65,15 +65,21 @@ class Objective:
         return reward if self.crawl_cost == 0.0 else reward + terms["reward_crawl_cost"]
 
 
-def penalty_and_reward(objective: Penalty, reward: str | None) -> tuple[Penalty | None, str]:
+def penalty_and_reward(
+    objective: Penalty, reward: str | None, *, recorded: bool = False
+) -> tuple[Penalty | None, str]:
     """Return the penalty that lanes count for an objective, and the name of the reward.
 
     For binary staleness no penalty is counted unless it is the reward, since freshness measures
-    the same. By default the reward is ``freshness`` for ``binary``, else ``penalty``.
+    the same. By default the reward is ``freshness`` for ``binary``, else ``penalty``. A
+    ``recorded`` site has no requests, so these are its only rewards.
 
     Raises:
         ValueError: the objective or reward is unknown, or the table is invalid.
     """
+    if recorded and reward not in (None, "freshness", "penalty"):
+        expected = "freshness or penalty, since recorded sites have no requests"
+        raise ValueError(f"reward must be {expected}, got {reward!r}")
     penalty_increments(objective)
     if reward not in (None, *PAGE_REWARDS):
         raise ValueError(f"reward must be None or one of {PAGE_REWARDS}, got {reward!r}")

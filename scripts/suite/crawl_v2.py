@@ -6,9 +6,9 @@ score of a task is 0 for random crawling and 1 for the informed reference, which
 but sees only signals and crawls. Tasks without such a reference say so; they and the sanity track,
 whose tasks a formula solves, are shown and do not enter the overall score.
 
-Training may use the laws of ``TRAINING_LAWS`` with ``pages="train"``, and the recorded sites of the
-splits train and dev. The laws, sizes and budgets of the track ``held-out laws`` and the sites of
-the split test are for tests alone.
+Training may use the laws of ``TRAINING_LAWS``, and the recorded sites of the splits train and dev.
+The laws and the size of the track ``held-out laws`` and the sites of the split test are for tests
+alone. Nothing enforces this yet, and the shipped agents were trained before it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from scripts.suite.tasks import (
 )
 
 TRAINING_LAWS = ("uniform", "partial", "noisy", "cold", "mixed", "late", "bursty", "deploys")
-"""Laws of CrawlNCIS-v0 that training may use, with ``pages="train"``, any size and any budget."""
+"""Laws of CrawlNCIS-v0 that training may use, with ``pages="train"`` and at most 300 pages."""
 HIDDEN, MISSPECIFIED, HELD_OUT = "hidden rates", "misspecified", "held-out laws"
 MISSED, FRAGMENTS, SHOPPING, PRICES = "missed changes", "fragments", "offers", "prices"
 RECORDED = "recorded"

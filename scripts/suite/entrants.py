@@ -233,6 +233,12 @@ def settings_of(
     return settings
 
 
+def has_slots(label: str) -> bool:
+    """Return whether an entrant crawls when the bandwidth allows, not at times that it chooses."""
+    tags = registry.TAGS.get(label.partition(":")[0])
+    return tags is None or bool(tags.acts)
+
+
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     """Return a task with the candidates that can act in it; raise errors of ``applicable``."""
     windows = tuple(
@@ -242,6 +248,9 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     first = {"window": list(windows[0])} if recorded else dict(*task.variants[:1])
     where, arguments = f"task {task.name}, first choice: ", {**task.arguments, **first}
     able, refused = applicable(candidates, task.id, arguments, where)
+    for label in [name for name in able if task.variants and not has_slots(name)]:
+        able.pop(label)
+        refused[label] = "it chooses the times of its crawls, so bulk changes exceed any bandwidth"
     if task.history:
         able = {label: _with_history(candidate) for label, candidate in able.items()}
     if task.bound in POLICY_BOUNDS:

@@ -1,4 +1,7 @@
-"""The suites of tasks by name; they are fixed, so any change makes a new version."""
+"""The suites of tasks by name.
+
+The tasks of crawl-v1 never change. Those of crawl-v2 may, until its leaderboard is played.
+"""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def gains_of(board: Leaderboard) -> dict[str, Gain]:
         arguments, bound = task.arguments, bound_label(task)
         crawls = values[task.name, BOUND, BUDGET] / arguments.get("num_pages", math.nan)
         if "days_per_crawl" in arguments:
-            crawls = 1.0 / arguments["days_per_crawl"]
+            crawls = math.nan if task.variants else 1.0 / arguments["days_per_crawl"]
         gains[task.name] = Gain(
             float(values[task.name, task.random, task.metric]),
             float(values[task.name, bound, task.metric]),

@@ -246,7 +246,7 @@ def test_a_site_is_read_once_until_a_file_changes(tiny, monkeypatch):
         ({"days_per_crawl": 0.0}, r"days_per_crawl must be .*> 0"),
         ({"signals": "all"}, r"signals must be one of .*'all'"),
         ({"importance": "equal"}, r"importance must be one of .*'equal'"),
-        ({"reward": "requests"}, r"reward must be freshness or penalty, since a site records"),
+        ({"reward": "requests"}, r"reward must be freshness or penalty, since recorded sites"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

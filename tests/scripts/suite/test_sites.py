@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from crawl_envs.evaluation import Row
+from crawl_envs.evaluation import Row, make_env
+from crawl_envs.instances import traces
+from scripts.suite.crawl_v2 import RECORDED_DEV
+from scripts.suite.entrants import entrants, setting_of
 from scripts.suite.sites import means_of, site_means
 from scripts.suite.tasks import PERFECT, TRACE, Task
 
@@ -28,3 +33,23 @@ def test_means_and_intervals_are_over_sites() -> None:
     half = (table.high[1] - table.low[1]) / 2.0
     assert half == pytest.approx(2.776 * np.std(values["A"], ddof=1) / 5**0.5, rel=0.15)
     assert means_of(table)[0] == ["B", "0.900 [0.900, 0.900]"]
+
+
+def test_recorded_tasks_give_the_history_and_refuse_policies_without_slots() -> None:
+    task = next(task for task in RECORDED_DEV if task.name == "recorded-30-history")
+    names = ("RoundRobin", "BeliefNCIS", "ThresholdNCIS")
+    setting = setting_of(task, {name: entrants(())[name] for name in names})
+    assert {*setting.policies} == {"RoundRobin", "BeliefNCIS"}
+    assert "times of its crawls" in setting.refused["ThresholdNCIS"]
+    assert [*setting.seeds(3)] == [*range(len(traces.sites("dev")))]
+    arguments = setting.arguments_of(0)
+    env: Any = make_env(setting.id, **arguments)
+    env.reset(seed=0)
+    trace = traces.load(traces.find(arguments["trace"]))
+    half = trace.days / 2.0
+    policy: Any = setting.policies["BeliefNCIS"](env)
+    lead = env.unwrapped.tracker().time - 1.0 / env.unwrapped.instance.bandwidth
+    assert policy.policy.history.duration == pytest.approx(half - lead)
+    changes = (trace.change_time > 0.0) & (trace.change_time <= half - lead)
+    kinds = policy.policy.history.kind
+    assert (kinds == 2).sum() == changes.sum()

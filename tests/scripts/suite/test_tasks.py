@@ -62,5 +62,6 @@ def test_the_second_suite_gives_a_reason_for_each_task_and_holds_its_worlds_out(
         names = [variant["trace"] for variant in task.variants]
         assert drawn or names == [*traces.sites("test")]
     held_out = [task for task in tasks if task.track == HELD_OUT]
+    assert max(task.arguments["num_pages"] for task in held_out) > 300
     laws = {task.arguments["instance"] for task in held_out if task.arguments["num_pages"] == 100}
     assert not laws & {*TRAINING_LAWS}
