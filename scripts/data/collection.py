@@ -3,7 +3,8 @@ r"""Record the sites of the collection from clones of public git repositories.
 The catalogue, OUT/catalogue.csv, has a row per site: ``site`` (a name), ``kind``, ``source``
 (OWNER/NAME on GitHub), ``licence``, ``commit`` (or a branch; empty for HEAD), ``subdirs``,
 ``include`` and ``exclude`` (of scripts.data.trace_from_git, separated by semicolons), ``days``
-(longest record; empty for 1096) and ``note``. The command writes the hash of the recorded commit
+(longest record; empty for 1096), ``family`` (sites that lie in the same split; empty for the owner
+of the source) and ``note``. The command writes the hash of the recorded commit
 into the row. The same commit gives the same bytes.
 
 A site is recorded by scripts.data.trace_from_git, cut to at most 1,000 pages (whole directories,
@@ -58,6 +59,7 @@ COLUMNS: Mapping[str, tuple[str, str]] = {
     "licence": (r"\S.*", "a licence, as an SPDX identifier"),
     **dict.fromkeys(("commit", "subdirs", "include", "exclude"), TEXT),
     "days": (r"([1-9]\d*)?", "empty or a number of days"),
+    "family": (f"({NAME[0]})?", f"empty or {NAME[1]}"),
     "note": TEXT,
 }
 """Columns of the catalogue: a pattern of their values, and the pattern in words."""
@@ -105,7 +107,12 @@ def _write_catalogue(path: Path, entries: Mapping[str, Entry]) -> None:
 
 def _recipe(entry: Entry) -> Entry:
     """Return the columns that determine the files of the site."""
-    return {name: value for name, value in entry.items() if name != "note"}
+    return {name: value for name, value in entry.items() if name not in ("family", "note")}
+
+
+def _family(entry: Entry) -> str:
+    """Return the family of a site: sites of one family lie in the same split."""
+    return entry["family"] or entry["source"].partition("/")[0]
 
 
 def find_clone(clones: Path, source: str) -> Path:
@@ -260,7 +267,10 @@ def main(
         if not check:
             _write_catalogue(out / CATALOGUE, entries)
     if not check:
-        sites = [name for name, entry in entries.items() if _is_recorded(entry, out / name)]
+        recorded = {
+            name: entry for name, entry in entries.items() if _is_recorded(entry, out / name)
+        }
+        sites = {name: _family(entry) for name, entry in recorded.items()}
         write_summaries(out, sites)
         for name in sorted({path.parent.name for path in out.glob(f"*/{META}")} - {*sites}):
             text = f"warning: {out / name} is not recorded as the catalogue says; left out"

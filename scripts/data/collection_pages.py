@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,22 +18,22 @@ from scripts.present.filled_tables import fill, grid
 
 META, README, CROISSANT = "meta.json", "README.md", "croissant.json"
 COLUMNS = [
-    *("site", "kind", "split", "source", "licence", "commit", "window_start", "days"),
+    *("site", "kind", "family", "split", "source", "licence", "commit", "window_start", "days"),
     *("pages", "changes", "signals", "mentions"),
 ]
 
 
-def write_summaries(out: Path, names: Sequence[str]) -> None:
+def write_summaries(out: Path, families: Mapping[str, str]) -> None:
     """Write ``sites.csv``, and into README.md and croissant.json, if they exist, what they tell.
 
     Args:
         out: folder of the collection.
-        names: sites, each with a folder in ``out``.
+        families: the family of each site; a site has a folder in ``out``.
     """
-    metas = {name: json.loads((out / name / META).read_text("utf-8")) for name in sorted(names)}
-    splits = split_of({name: meta["kind"] for name, meta in metas.items()})
+    metas = {name: json.loads((out / name / META).read_text("utf-8")) for name in sorted(families)}
+    splits = split_of({name: (meta["kind"], families[name]) for name, meta in metas.items()})
     rows = [
-        {**meta, **meta["counts"], "split": splits[name]}
+        {**meta, **meta["counts"], "split": splits[name], "family": families[name]}
         | {"commit": meta["head"], "days": f"{meta['window_days']:g}"}
         for name, meta in metas.items()
     ]

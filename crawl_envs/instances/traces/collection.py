@@ -16,20 +16,20 @@ SITES_FILE = "sites.csv"
 Split: TypeAlias = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 DEALT: tuple[Split, ...] = ("train", "test", "train", "test", "dev")
-"""Splits of the sites of a kind, in order and repeated."""
+"""Splits of the families of a kind, in order and repeated."""
 
 
-def split_of(kinds: Mapping[str, str]) -> dict[str, Split]:
-    """Return the split of each site, in alphabetical order; ``kinds`` has the kind of each site.
+def split_of(sites: Mapping[str, tuple[str, str]]) -> dict[str, Split]:
+    """Return the split of each site, in alphabetical order; ``sites`` has kinds and families.
 
-    Within each kind the sites are sorted by the SHA-256 of their names, and dealt by ``DEALT``.
+    A family has the sites whose pages may change together, as a rule those of one owner. Within
+    each kind the families are sorted by the SHA-256 of their names, and dealt by ``DEALT``.
     """
-    splits: dict[str, Split] = {}
-    for kind in set(kinds.values()):
-        names = [name for name in kinds if kinds[name] == kind]
-        names.sort(key=lambda name: sha256(name.encode()).digest())
-        splits |= zip(names, cycle(DEALT), strict=False)
-    return dict(sorted(splits.items()))
+    families = sorted({*sites.values()}, key=lambda entry: sha256(entry[1].encode()).digest())
+    dealt: dict[tuple[str, str], Split] = {}
+    for kind in {kind for kind, _ in families}:
+        dealt |= zip([entry for entry in families if entry[0] == kind], cycle(DEALT), strict=False)
+    return {name: dealt[sites[name]] for name in sorted(sites)}
 
 
 def site_table(folder: Path = RECORDED) -> list[dict[str, str]]:

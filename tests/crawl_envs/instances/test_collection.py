@@ -13,24 +13,37 @@ from crawl_envs.instances.traces.collection import RECORDED, site_table, split_o
 HEAD = "site,kind,split"
 
 
-def test_sites_of_each_kind_are_dealt_by_the_hash_of_their_names() -> None:
+def test_families_of_each_kind_are_dealt_by_the_hash_of_their_names() -> None:
     # sha256 begins: d 18ac, f 252f, c 2e7d, b 3e23, e 3f79, a ca97; g is of another kind
-    kinds = dict.fromkeys("abcdef", "blog") | {"g": "docs"}
-    assert split_of(kinds) == {
-        **{"d": "train", "f": "test", "c": "train", "b": "test", "e": "dev", "a": "train"},
-        "g": "train",
+    sites = {f"{family}1": ("blog", family) for family in "abcdef"}
+    sites |= {"f2": ("blog", "f"), "g1": ("docs", "g"), "e2": ("docs", "e")}
+    assert split_of(sites) == {
+        **{"d1": "train", "f1": "test", "f2": "test", "c1": "train", "b1": "test", "e1": "dev"},
+        **{"a1": "train", "e2": "train", "g1": "test"},
     }
 
 
 def test_splits_of_the_collection_follow_the_rule() -> None:
     rows = site_table()
     written = {row["site"]: row["split"] for row in rows}
-    assert written == split_of({row["site"]: row["kind"] for row in rows})
+    assert written == split_of({row["site"]: (row["kind"], row["family"]) for row in rows})
     for kind in {row["kind"] for row in rows}:
-        names = [row["site"] for row in rows if row["kind"] == kind]
-        names.sort(key=lambda name: sha256(name.encode()).hexdigest())
-        dealt = ["train", "test", "train", "test", "dev"] * len(names)
-        assert [written[name] for name in names] == dealt[: len(names)]
+        members = [row for row in rows if row["kind"] == kind]
+        names = sorted(
+            {row["family"] for row in members},
+            key=lambda name: sha256(name.encode()).hexdigest(),
+        )
+        dealt = dict(zip(names, ["train", "test", "train", "test", "dev"] * 9, strict=False))
+        assert [row["split"] for row in members] == [dealt[row["family"]] for row in members]
+
+
+def test_the_sites_of_an_owner_lie_in_one_split_of_their_kind() -> None:
+    splits: dict[tuple[str, str], set[str]] = {}
+    for row in site_table():
+        owner = row["source"].partition("/")[0]
+        assert row["family"] in (owner, "business-terms")
+        splits.setdefault((row["kind"], row["family"]), set()).add(row["split"])
+    assert all(len(names) == 1 for names in splits.values())
 
 
 def test_every_recorded_site_can_be_loaded_with_its_parameters() -> None:

@@ -23,7 +23,7 @@ from scripts.data.site_tables import (
 from tests.scripts.commands import done, records, refused, run
 from tests.scripts.data.repositories import Scratch, prose
 
-COLUMNS = "site,kind,source,licence,commit,subdirs,include,exclude,days,note"
+COLUMNS = "site,kind,source,licence,commit,subdirs,include,exclude,days,family,note"
 DAYS, PAGES = 400, 24
 
 
@@ -53,7 +53,7 @@ def built(clones: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("built")
     for name in ("croissant.json", "README.md"):
         (out / name).write_text((RECORDED / name).read_text("utf-8"), "utf-8")
-    write_catalogue(out, "orchard,fruit,ann/orchard,CC0-1.0,,,*.md,,,a note")
+    write_catalogue(out, "orchard,fruit,ann/orchard,CC0-1.0,,,*.md,,,,a note")
     done(run(app, "--clones", clones, out=out))
     return out
 
@@ -101,7 +101,8 @@ def test_the_tables_of_the_collection_are_written(built: Path) -> None:
     head = json.loads((built / "orchard" / "meta.json").read_text("utf-8"))["head"]
     (row,) = records(built / "sites.csv")
     assert row == {
-        **{"site": "orchard", "kind": "fruit", "split": "train", "source": "ann/orchard"},
+        **{"site": "orchard", "kind": "fruit", "family": "ann", "split": "train"},
+        "source": "ann/orchard",
         **{"licence": "CC0-1.0", "commit": head, "window_start": "2024-01-01", "days": "400"},
         **{"pages": "25", "changes": "130", "signals": "134", "mentions": "130"},
     }
@@ -155,11 +156,11 @@ def test_a_site_that_is_too_small_is_refused_and_the_others_are_recorded(
 ) -> None:
     write_catalogue(
         tmp_path,
-        "bare,fruit,bob/bare,MIT,,,,,,",
-        "gone,fruit,eve/gone,MIT,,,,,,",
-        "short,fruit,ann/orchard,MIT,,,,,200,",
-        "part,fruit,ann/orchard,MIT,,a;b,,,,",
-        "orchard,fruit,ann/orchard,MIT,main,,,,500,",
+        "bare,fruit,bob/bare,MIT,,,,,,,",
+        "gone,fruit,eve/gone,MIT,,,,,,,",
+        "short,fruit,ann/orchard,MIT,,,,,200,,",
+        "part,fruit,ann/orchard,MIT,,a;b,,,,,",
+        "orchard,fruit,ann/orchard,MIT,main,,,,500,,",
     )
     result = run(app, "--clones", clones, out=tmp_path)
     refused(result, "4 sites were refused: bare, gone, short, part", code=1)
@@ -171,7 +172,7 @@ def test_a_site_that_is_too_small_is_refused_and_the_others_are_recorded(
     assert [row["site"] for row in records(tmp_path / "sites.csv")] == ["orchard"]
     assert records(tmp_path / "sites.csv")[0]["days"] == "400"
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
-    write_catalogue(tmp_path, "orchard,fruit,ann/orchard,GPL-3.0-only,,,,,,")
+    write_catalogue(tmp_path, "orchard,fruit,ann/orchard,GPL-3.0-only,,,,,,,")
     result = run(app, "--clones", tmp_path, out=tmp_path)
     assert "orchard is not recorded as the catalogue says" in result.stderr
     assert records(tmp_path / "sites.csv") == []
@@ -180,13 +181,13 @@ def test_a_site_that_is_too_small_is_refused_and_the_others_are_recorded(
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ("Orchard,fruit,ann/orchard,MIT,,,,,,", ("row 2", "'site'", "hyphens", "'Orchard'")),
-        ("orchard,,ann/orchard,MIT,,,,,,", ("row 2", "'kind'", "got ''")),
-        ("orchard,fruit,orchard,MIT,,,,,,", ("row 2", "'source'", "OWNER/NAME", "'orchard'")),
-        ("orchard,fruit,ann/orchard,,,,,,,", ("row 2", "'licence'", "got ''")),
-        ("orchard,fruit,ann/orchard,MIT,,,,,-3,", ("row 2", "'days'", "'-3'")),
-        ("orchard,fruit,ann/orchard,MIT", ("row 2", "10 cells")),
-        ("garden-handbook,fruit,ann/orchard,MIT,,,,,,", ("row 2", "exists already")),
+        ("Orchard,fruit,ann/orchard,MIT,,,,,,,", ("row 2", "'site'", "hyphens", "'Orchard'")),
+        ("orchard,,ann/orchard,MIT,,,,,,,", ("row 2", "'kind'", "got ''")),
+        ("orchard,fruit,orchard,MIT,,,,,,,", ("row 2", "'source'", "OWNER/NAME", "'orchard'")),
+        ("orchard,fruit,ann/orchard,,,,,,,,", ("row 2", "'licence'", "got ''")),
+        ("orchard,fruit,ann/orchard,MIT,,,,,-3,,", ("row 2", "'days'", "'-3'")),
+        ("orchard,fruit,ann/orchard,MIT", ("row 2", "11 cells")),
+        ("garden-handbook,fruit,ann/orchard,MIT,,,,,,,", ("row 2", "exists already")),
     ],
 )
 def test_a_bad_row_of_the_catalogue_is_one_clear_line(
@@ -200,7 +201,7 @@ def test_other_bad_input_is_one_clear_line(tmp_path: Path) -> None:
     refused(run(app, "--clones", tmp_path, out=tmp_path), "catalogue.csv: no such file")
     write_catalogue(tmp_path, columns="site,kind")
     refused(run(app, "--clones", tmp_path, out=tmp_path), "columns must be", "['site', 'kind']")
-    row = "orchard,fruit,ann/orchard,MIT,,,,,,"
+    row = "orchard,fruit,ann/orchard,MIT,,,,,,,"
     write_catalogue(tmp_path, row, row)
     refused(run(app, "--clones", tmp_path, out=tmp_path), "row 3", "'orchard' exists already")
     write_catalogue(tmp_path, row)
