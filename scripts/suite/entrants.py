@@ -13,7 +13,7 @@ from rich.console import Console
 
 import agents
 import policies
-from agents.catalog import GENERALIST, SHIPPED
+from agents.catalog import GENERALIST, SHIPPED, trainings
 from agents.index.stored import INDEX
 from agents.progress import tracked
 from agents.runs import CONFIG, read_object
@@ -21,7 +21,7 @@ from crawl_envs.evaluation import Row
 from crawl_envs.instances import traces
 from policies.base import registry
 from scripts.data.replays import past
-from scripts.study.entrants import Candidate, applicable, candidates_of, entered
+from scripts.study.entrants import Candidate, applicable, candidates_of, entered, training_of
 from scripts.study.settings import Setting
 from scripts.study.specs import describe, spec
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
@@ -31,11 +31,13 @@ from scripts.suite.tasks import CLAIRVOYANT, FIRST_DAY, FIRST_SEED, MEASURED, WI
 LEAST_SERVED = "least_served"
 """Metric of the mean freshness of the tenth of pages that are least fresh in an episode."""
 
-TRAINED, YOURS = "trained agent", "yours"
+TRAINED, COMPOSITE, YOURS = "trained agent", "composite", "yours"
 KINDS: Mapping[str, str] = {
     **{kind: text for kind, text in registry.KINDS.items() if kind != "oracle"},
     TRAINED: "a network, trained before on pages and events that are not those of the tasks; after "
     "the colon: the method, and the training instances",
+    COMPOSITE: "an agent of networks and formulas: networks, trained before, for the freshness of "
+    "pages; formulas for the rest, where nothing was learned; after the colon as above",
 }
 """The kinds of shipped entrants, and their descriptions."""
 FIXED = ("formula", "baseline")
@@ -56,7 +58,7 @@ class Entrant(NamedTuple):
         page: page of the documentation on that paper, with its section.
         file: file of the repository with its code or configuration.
         by: training method of a trained agent.
-        on: laws of its training instances.
+        on: laws of its training instances; of the user's agents, what one agent is for.
         formula: how the entrant uses the formula that it is based on.
         command: the command that trained the agent, in backticks.
     """
@@ -73,7 +75,10 @@ class Entrant(NamedTuple):
     @property
     def words(self) -> str:
         """Kind of the entrant; for a trained agent also the method and the training instances."""
-        return f"trained: {self.by}{self.on and f' on {self.on}'}" if self.by else self.kind
+        if self.kind == YOURS:
+            return ", ".join(filter(None, (self.by or YOURS, self.on)))
+        kind = COMPOSITE if self.kind == COMPOSITE else "trained"
+        return f"{kind}: {self.by}{self.on and f' on {self.on}'}" if self.by else self.kind
 
 
 def entrant_of(label: str) -> Entrant:
@@ -95,7 +100,7 @@ def entrant_of(label: str) -> Entrant:
 
 
 def trained_entrant(folder: Path) -> Entrant:
-    """Return the description of the agent in a folder, from its configuration.
+    """Return the description of the agent in a folder, from its first training's configuration.
 
     The last stage counts: its ``algorithm`` is the method and its ``instance`` one or several laws.
     A learned index has no algorithm.
@@ -103,9 +108,11 @@ def trained_entrant(folder: Path) -> Entrant:
     Raises:
         ValueError: a file is missing or damaged, or does not name a method.
     """
+    runs, label = trainings(folder) or (folder,), folder.name
+    folder = runs[0]
     config, score = read_object(folder / CONFIG), folder / "score.json"
     last: dict[str, Any] = (config.get("stages") or [config])[-1]
-    by, formula = str(last.get("algorithm", "")), ""
+    kind, by, formula = TRAINED, str(last.get("algorithm", "")), ""
     if "clone" in last:
         by, formula = "cloning", f"imitates {last['clone']['teacher']}"
     elif by in agents.ALGORITHMS:
@@ -113,18 +120,19 @@ def trained_entrant(folder: Path) -> Entrant:
     elif not by and (folder / INDEX).exists():
         by = "crawl outcomes"
     elif (folder / GENERALIST).exists():
-        formula = "corrects BeliefNCIS, or is a formula"
+        kind, formula = COMPOSITE, "corrects BeliefNCIS, or is a formula"
     if not by:
         raise ValueError(f"{folder / CONFIG} must name the algorithm of the training")
     law = last.get("instance") or last.get("env_args", {}).get("instance", "")
     laws = [law] if isinstance(law, str) else list(law)
     on = ", ".join(laws) if len(laws) < 4 else f"{len(laws)} laws"
+    on += f", {len(runs)} trainings" * (len(runs) > 1)
     training = read_object(score)["made"] if score.exists() else {}
     command = f"`{training['command']}`" if "command" in training else ""
     if "stages" in training:
         command = f"{len(training['stages'])} stages, whose commands score.json has"
-    file = f"agents/trained/{folder.name}/{CONFIG}"
-    return Entrant(TRAINED, METHODS.get(by, ""), "docs/train.md", file, by, on, formula, command)
+    file = (Path("agents/trained", label, *[folder.name] * (len(runs) > 1)) / CONFIG).as_posix()
+    return Entrant(kind, METHODS.get(by, ""), "docs/train.md", file, by, on, formula, command)
 
 
 @spec("after-history")
@@ -181,14 +189,20 @@ class TaskSetting(Setting):
         return {**super().described(), **variants}
 
     def play(self, label: str, seed: int) -> list[Row]:
-        """Simulate an entrant or the bound in repetition ``seed``; return rows without NaNs."""
+        """Simulate an entrant or the bound in repetition ``seed``; return rows without NaNs.
+
+        Of an agent with T trainings, number ``seed`` mod T plays.
+        """
         arguments = self.arguments_of(seed)
-        plain = replace(self, arguments=arguments, windows=(), variants=(), budget_share=False)
+        factory = self.policies.get(label)
+        entrant = {label: training_of(factory, seed)} if factory else {}
+        plain = replace(self, arguments=arguments, policies=entrant, windows=(), variants=())
+        plain = replace(plain, budget_share=False)
         rows = Setting.play(plain, label, seed)
         if self.name == MEASURED and label in self.policies:
             with self.threads(label):
                 fresh = least_served(
-                    self.id, plain.arguments, self.policies[label], self.first_seed + seed
+                    self.id, plain.arguments, entrant[label], self.first_seed + seed
                 )
             rows.append(Row(self.id, self.name, label, seed, LEAST_SERVED, fresh))
         return [row for row in rows if row.value == row.value]
@@ -247,7 +261,10 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     recorded = windows if task.bound == CLAIRVOYANT else ()
     first = {"window": list(windows[0])} if recorded else dict(*task.variants[:1])
     where, arguments = f"task {task.name}, first choice: ", {**task.arguments, **first}
-    able, refused = applicable(candidates, task.id, arguments, where)
+    by_label = {label: candidate.in_task(task.name) for label, candidate in candidates.items()}
+    here = {label: candidate for label, candidate in by_label.items() if candidate}
+    able, refused = applicable(here, task.id, arguments, where)
+    refused |= dict.fromkeys(candidates.keys() - here.keys(), "it was not trained for this task")
     for label in [name for name in able if task.variants and not has_slots(name)]:
         able.pop(label)
         refused[label] = "it chooses the times of its crawls, so bulk changes exceed any bandwidth"

@@ -18,16 +18,31 @@ from scripts.study.specs import describe
 from scripts.study.workers import Workers
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
 from scripts.suite.costs import measure_costs, read_costs
-from scripts.suite.entrants import entrant_of, entrants, settings_of
+from scripts.suite.entrants import (
+    COMPOSITE,
+    TRAINED,
+    YOURS,
+    Entrant,
+    entrant_of,
+    entrants,
+    settings_of,
+)
+from scripts.suite.learners import Training, train_learner
 from scripts.suite.picture import draw
+from scripts.suite.protocol import check_worlds
 from scripts.suite.report.page import write_page, write_report
 from scripts.suite.scores import leaderboard_of
-from scripts.suite.suites import SUITES
+from scripts.suite.suites import SUITES, holds_out, tasks_of
 from scripts.suite.tables import BOARD, tables_of, write_tables
 
 COMMITTED = Path(__file__).parents[2] / "results"
 """Folder of results in the checkout; an installed wheel does not have it."""
 REPORT = "report.html"
+NO_TRAINING = Training()
+TRAINING_RUNS = "trainings"
+"""Folder of the runs of learners that the command trains."""
+EARLIER_WORDS: Mapping[str, Mapping[str, str]] = {"crawl-v1": {COMPOSITE: TRAINED}}
+"""Words for kinds of entrants in suites that were published before the kinds had these names."""
 
 
 def rank_suite(
@@ -40,6 +55,8 @@ def rank_suite(
     *,
     fresh: bool,
     score: bool = False,
+    task_names: Sequence[str] = (),
+    training: Training = NO_TRAINING,
 ) -> Store:
     """Simulate the entrants that have no rows yet in a suite's tasks, and write its leaderboard.
 
@@ -55,28 +72,37 @@ def rank_suite(
         console: console of progress and tables.
         fresh: whether to discard the rows of an earlier run.
         score: whether to use the rows and costs in the folder, and simulate and time nothing.
+        task_names: names of tasks, to rank in these only; none for all.
+        training: learners to train before, and to rank.
 
     Raises:
-        ValueError: an unknown entrant, one of ``names`` that fails, stored rows that disagree or do
-            not suffice for scores, or no leaderboard with ``score``.
+        ValueError: an unknown entrant or task, one of ``names`` that fails or was trained on worlds
+            of tests, stored rows that disagree or do not suffice for scores, or no leaderboard with
+            ``score``.
     """
-    candidates, yours = entrants(names), [candidate_of(entrant).label for entrant in names]
-    descriptions = {label: entrant_of(label) for label in candidates}
+    tasks, candidates = tasks_of(name, task_names), _admitted(name, names)
+    descriptions = {label: _described(name, candidate) for label, candidate in candidates.items()}
+    for learner in training.names:
+        runs = folder / TRAINING_RUNS / learner.replace(":", "-")
+        candidate, entrant = train_learner(learner, tasks, training, runs, console, fresh)
+        check_worlds(candidate.label, candidate.trainings)
+        candidates[learner], descriptions[learner] = candidate, entrant
+    yours = [*(candidate_of(entrant).label for entrant in names), *training.names]
     about: dict[str, Any] = {}
     if score:
         store, costs, about["costs"] = _scored_before(name, candidates, folder)
     else:
-        settings = settings_of(SUITES[name], candidates, yours, console)
-        base = COMMITTED / name / ROWS if names or not fresh else None
+        settings = settings_of(tasks, candidates, yours, console)
+        base = COMMITTED / name / ROWS if yours or task_names or not fresh else None
         store = opened(folder, name, settings, fresh=fresh, begin_with=base)
         for setting in settings:
             store.drop(setting.name, setting.refused)
         play_missing(settings, count, store, workers, console)
         costs = measure_costs(candidates, settings, console)
-    sites = {task.name for task in SUITES[name] if task.variants}
+    sites = {task.name for task in tasks if task.variants}
     store.rows = [row for row in store.rows if row.seed < count or row.setting in sites]
     able = {task: described["labels"] for task, described in store.settings.items()}
-    board = leaderboard_of(name, store.rows, able, descriptions, costs, yours)
+    board = leaderboard_of(name, store.rows, able, descriptions, costs, yours, tasks)
     about |= {"seeds": int(board.scores.seed.nunique()), "runs": store.runs}
     write_provenance(folder / PROVENANCE, "scripts.rank", store.seconds, **about)
     write_tables(board, folder)
@@ -86,6 +112,37 @@ def rank_suite(
     with console.status("the report"):
         write_report(folder / REPORT, board, candidates)
     return store
+
+
+def _admitted(name: str, names: Sequence[str]) -> dict[str, Candidate]:
+    """Return the entrants of a suite by label, without shipped agents that saw its test worlds.
+
+    Raises:
+        ValueError: one of ``names`` is unknown, or was trained on test worlds.
+    """
+    candidates = entrants(names)
+    if not holds_out(name):
+        return candidates
+    yours = {candidate_of(entrant).label for entrant in names}
+    for label, candidate in [*candidates.items()]:
+        try:
+            check_worlds(label, candidate.trainings)
+        except ValueError:
+            if label in yours:
+                raise
+            del candidates[label]
+    return candidates
+
+
+def _described(name: str, candidate: Candidate) -> Entrant:
+    """Return the description of an entrant in a suite."""
+    entrant = entrant_of(candidate.label)
+    if entrant.kind == YOURS and candidate.trainings:
+        count = len(candidate.trainings)
+        several = f", {count} trainings" * (count > 1)
+        return entrant._replace(on=f"one for all{several}")
+    words = EARLIER_WORDS.get(name, {})
+    return entrant._replace(kind=words.get(entrant.kind, entrant.kind))
 
 
 def _scored_before(

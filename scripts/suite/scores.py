@@ -6,6 +6,10 @@ repetition has the score R + (x - r - R (b - r)) / mean(b - r). The mean of thes
 spread is that of a ratio estimated from pairs (Cochran 1977, section 6.4), without the part that
 is common to all entrants.
 
+An agent with T trainings plays training k mod T in repetition k. Its intervals are over trainings
+(:mod:`scripts.study.intervals`), and so are those of differences to it. Differences between agents
+with T and T' trainings have gcd(T, T') independent parts.
+
 Entrants that exceed the budget (:mod:`scripts.study.budget`) or cannot act in a task score 0 there.
 Scores below -1 count as -1.
 """
@@ -13,9 +17,9 @@ Scores below -1 count as -1.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,11 +27,11 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.study.budget import OVER, is_over
+from scripts.study.entrants import groups_of, num_trainings
 from scripts.study.intervals import PAIRED_REPETITIONS, interquartile_lead, interquartile_mean, mean
 from scripts.suite.bounds import BOUND, BUDGET, POLICY_BOUNDS, bound_label
 from scripts.suite.entrants import LEAST_SERVED, YOURS, Entrant
 from scripts.suite.sites import site_means
-from scripts.suite.suites import SUITES
 from scripts.suite.tasks import MEASURED, Task
 
 __all__ = ["OVER", "Leaderboard", "leaderboard_of", "matrix", "scores_of"]
@@ -74,19 +78,23 @@ class Leaderboard(NamedTuple):
 def leaderboard_of(
     name: str,
     rows: Sequence[Row],
-    able: Mapping[str, Collection[str]],
+    able: Mapping[str, Mapping[str, Any]],
     entrants: Mapping[str, Entrant],
     costs: pd.DataFrame,
     yours: Sequence[str],
+    tasks: Sequence[Task],
 ) -> Leaderboard:
-    """Return the leaderboard of a suite; ``able`` has the labels that can act, by task.
+    """Return the leaderboard of ``tasks``; ``able`` has the labels that can act, by task.
+
+    Labels come with descriptions of their factories (:func:`scripts.study.specs.describe`).
 
     An entrant that has rows and is not in ``entrants`` is the user's. A ValueError of
     :func:`check_rows` says that rows are missing or damaged.
     """
-    tasks = [task for task in SUITES[name] if not task.variants] or SUITES[name]
+    sites = site_means([task for task in tasks if task.variants], rows, able)
+    tasks = [task for task in tasks if not task.variants] or tasks
     scores = scores_of(tasks, rows, able)
-    board, places = standings(scores, [task.name for task in tasks if task.averaged])
+    board, places = standings(scores, [task.name for task in tasks if task.averaged] or None)
     measured = [row for row in rows if row.setting == MEASURED and row.metric in FRESHNESS]
     table = pd.DataFrame(measured, columns=list(Row._fields))
     freshness = table.pivot_table(index="policy", columns="metric", values="value")
@@ -96,19 +104,19 @@ def leaderboard_of(
     board["paper"] = [entrant.paper for entrant in entrants.values()]
     users = [label for label, entrant in entrants.items() if entrant.kind == YOURS]
     yours = list(dict.fromkeys([*yours, *users]))
-    sites = site_means([task for task in SUITES[name] if task.variants], rows)
     return Leaderboard(name, tasks, rows, scores, board, places, entrants, yours, sites)
 
 
 def scores_of(
-    tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Collection[str]]
+    tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Mapping[str, Any]]
 ) -> pd.DataFrame:
     """Return the score of each entrant in each task and seed, from the rows of all tasks.
 
     Returns:
-        The columns task, track, policy, seed, score, plain and state (``plays``, ``over budget`` or
-        ``cannot act``); a row for every task, entrant and seed. ``plain`` is (x - mean r) /
-        mean(b - r), which has the order of x and compares entrants on the same events.
+        The columns task, track, policy, seed, score, plain, state (``plays``, ``over budget`` or
+        ``cannot act``) and trainings; a row for every task, entrant and seed. ``plain`` is (x -
+        mean r) / mean(b - r), which has the order of x and compares entrants on the same events.
+        ``trainings`` is the number of trainings of the entrant, 0 unless there are several.
 
     Raises:
         ValueError: of :func:`check_rows`.
@@ -120,11 +128,38 @@ def scores_of(
     wide = table.pivot_table(index=["setting", "policy", "seed"], columns="metric", values="value")
     labels = [name for name in dict.fromkeys(table.policy) if name not in (BOUND, *POLICY_BOUNDS)]
     parts = [_score_task(task, wide, labels) for task in tasks]
-    return pd.concat(parts, ignore_index=True)
+    trainings = {
+        (task, label): num_trainings(description)
+        for task, descriptions in able.items()
+        for label, description in descriptions.items()
+    }
+    scores = pd.concat(parts, ignore_index=True)
+    keys = zip(scores.task, scores.policy, strict=True)
+    return scores.assign(trainings=[trainings.get(key, 0) for key in keys])
+
+
+def trainings_of(scores: pd.DataFrame) -> dict[str, int]:
+    """Return the number of trainings of each entrant whose repetitions depend on them; else 0."""
+    return {
+        str(policy): int(np.gcd.reduce(numbers))
+        for policy, numbers in scores.groupby("policy", sort=False).trainings
+    }
+
+
+def training_means(values: pd.DataFrame, trainings: Mapping[str, int]) -> pd.DataFrame:
+    """Return a table with the mean over the seeds of each training in place of these seeds.
+
+    The mean is of the columns ``score`` or ``value``. Rows of entrants without several trainings
+    stay as they are.
+    """
+    count = values.policy.map(trainings).fillna(0).astype(int)
+    seed = values.seed.where(count == 0, values.seed % count.clip(lower=1))
+    keys = [name for name in values.columns if name not in ("score", "plain", "value")]
+    return values.assign(seed=seed).groupby(keys, sort=False).mean().reset_index()
 
 
 def check_rows(
-    tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Collection[str]]
+    tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Mapping[str, Any]]
 ) -> None:
     """Raise ValueError unless the rows suffice for scores.
 
@@ -208,11 +243,16 @@ def standings(
     places = {str(track): track_places(part) for track, part in scores.groupby("track", sort=False)}
     scores = scores if averaged is None else scores[scores.task.isin(averaged)]
     values = {str(policy): matrix(scores, policy) for policy in scores.policy.unique()}
+    trainings = trainings_of(scores)
     acting_rows = scores[scores.state == ACTS]
     acting = {policy: trim_mean(part.score, 0.25) for policy, part in acting_rows.groupby("policy")}
     board = pd.DataFrame(
         [
-            (policy, *interquartile_mean(points), np.maximum(1.0 - points, 0.0).mean())
+            (
+                policy,
+                *interquartile_mean(points, _groups(points, trainings[policy])),
+                np.maximum(1.0 - points, 0.0).mean(),
+            )
             for policy, points in values.items()
         ],
         columns=["policy", "score", "low", "high", "gap"],
@@ -228,14 +268,22 @@ def standings(
     board = board.loc[order.index].reset_index(drop=True)
     ranks = [place if place <= ranked.sum() else None for place in range(1, len(board) + 1)]
     board.insert(0, "rank", pd.Series(ranks, dtype=object))
-    first = values[board.policy[0]]
-    leads = [interquartile_lead(first, values[policy]) for policy in board.policy]
+    first, of_first = values[board.policy[0]], trainings[board.policy[0]]
+    leads = [
+        interquartile_lead(first, values[policy], _groups(first, of_first, trainings[policy]))
+        for policy in board.policy
+    ]
     board["tied"] = [not lead.low > 0.0 for lead in leads]
     for track, part in places.items():
         part = part.reindex(board.policy).rename_axis("policy").reset_index()
         part = part[part.tasks > 0].sort_values("score", ascending=False, kind="stable")
         places[track] = part.reset_index(drop=True)
     return board, places
+
+
+def _groups(points: FloatArray, *trainings: int) -> tuple[int, ...]:
+    """Return the group of each seed in scores (seeds, tasks) of entrants with these trainings."""
+    return groups_of(range(len(points)), math.gcd(*trainings))
 
 
 def track_places(scores: pd.DataFrame) -> pd.DataFrame:
@@ -249,9 +297,12 @@ def track_places(scores: pd.DataFrame) -> pd.DataFrame:
     """
     values = {policy: matrix(scores, policy) for policy in scores.policy.unique()}
     tasks = scores[scores.state == ACTS].groupby("policy").task.nunique()
-    first = values[max(tasks.index, key=lambda policy: values[policy].mean())]
-    means = ((mean(points), mean(first - points, PAIRED_REPETITIONS)) for points in values.values())
-    places = [(*score, *behind) for score, behind in means]
+    leader = max(tasks.index, key=lambda policy: values[policy].mean())
+    trainings, places = trainings_of(scores), []
+    for policy, points in values.items():
+        both = _groups(points, trainings[leader], trainings[policy])
+        behind = mean(values[leader] - points, PAIRED_REPETITIONS, both)
+        places.append((*mean(points, groups=_groups(points, trainings[policy])), *behind))
     table = pd.DataFrame(places, index=[*values], columns=PLACE)
     tasks = tasks.reindex(table.index, fill_value=0)
     return table.assign(tied=~(table.behind_low > 0.0), tasks=tasks)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from crawl_envs.evaluation import Row
+from scripts.study.entrants import num_trainings
 from scripts.study.intervals import mean
 from scripts.suite.bounds import BOUND
 from scripts.suite.tasks import Task
@@ -15,26 +17,31 @@ from scripts.suite.tasks import Task
 COLUMNS = ("task", "policy", "sites", "mean", "low", "high")
 
 
-def site_means(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:
+def site_means(
+    tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Mapping[str, Any]]
+) -> pd.DataFrame:
     """Return the mean of each entrant over the sites of each task, the best first.
 
     Args:
         tasks: tasks with variants; the seed of a row is the place of its site.
         rows: rows of all tasks.
+        able: descriptions of the entrants, by task and label; those of agents name trainings.
 
     Returns:
         The columns ``task``, ``policy``, ``sites`` (their number), ``mean`` of the task's metric,
-        and the ends ``low`` and ``high`` of its 95% interval over sites.
+        and the ends ``low`` and ``high`` of its 95% interval over sites. An agent with several
+        trainings plays training k mod T on site k; its interval is over trainings.
     """
     table = pd.DataFrame(rows, columns=list(Row._fields))
     means = []
     for task in tasks:
         part = table[(table.setting == task.name) & (table.metric == task.metric)]
-        entries = [
-            (task.name, policy, len(values), *mean(np.asarray(values.value, np.float64)[:, None]))
-            for policy, values in part.groupby("policy", sort=False)
-            if policy != BOUND
-        ]
+        entries = []
+        for policy, values in part.groupby("policy", sort=False):
+            count = num_trainings(able.get(task.name, {}).get(policy, {}))
+            numbers = np.asarray(values.sort_values("seed").value, np.float64)[:, None]
+            if policy != BOUND:
+                entries.append((task.name, policy, len(values), *mean(numbers, groups=())))
         means += sorted(entries, key=lambda entry: -entry[3])
     return pd.DataFrame(means, columns=COLUMNS)
 

@@ -105,7 +105,7 @@ def _write(path: Path, template: str, board: Leaderboard, **contents: Any) -> No
         training=[TRAINING_HEAD, *training_rows(board)],
         reasons=reasons_of(board),
         gains=gains_of(board),
-        kinds=KINDS,
+        kinds={kind: text for kind, text in KINDS.items() if kind in {*board.standings.kind}},
         target=partial(target, path.parent),
         counted=counted,
         seeds=counted(board.scores.seed.nunique(), "seed"),
