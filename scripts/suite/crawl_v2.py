@@ -21,6 +21,7 @@ from typing import Any
 from crawl_envs.instances import traces
 from crawl_envs.instances.traces.collection import site_table
 from scripts.suite.tasks import (
+    CLAIRVOYANT,
     HARMONIC,
     INFORMED,
     LONGEVITY,
@@ -96,7 +97,7 @@ def _recorded(days: int, history: bool, split: str = "test") -> Task:
     )
     return Task(
         *(name, RECORDED, TRACE, arguments),
-        bound=PERFECT,
+        bound=CLAIRVOYANT,
         reason=reason,
         averaged=split == "dev",
         variants=variants,

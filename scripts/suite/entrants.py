@@ -31,9 +31,7 @@ from scripts.suite.tasks import (
     FIRST_DAY,
     FIRST_SEED,
     MEASURED,
-    PERFECT,
     SITES,
-    TRACE,
     WINDOW,
     WINDOWS,
     Task,
@@ -251,7 +249,7 @@ def has_slots(label: str) -> bool:
 
 def limits_times(task: Task) -> bool:
     """Return whether a task has recorded events, except those of crawl-v1, which never change."""
-    return task.id in (TRACE, SITES) and task.bound == PERFECT
+    return task.id == SITES or bool(task.variants)
 
 
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
@@ -259,7 +257,7 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     windows = tuple(
         (FIRST_DAY + WINDOW * place, FIRST_DAY + WINDOW * (place + 1)) for place in range(WINDOWS)
     )
-    recorded = windows if task.bound == CLAIRVOYANT else ()
+    recorded = windows if task.bound == CLAIRVOYANT and not task.variants else ()
     first = {"window": list(windows[0])} if recorded else dict(*task.variants[:1])
     where, arguments = f"task {task.name}, first choice: ", {**task.arguments, **first}
     able, refused = applicable(candidates, task.id, arguments, where)

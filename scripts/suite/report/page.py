@@ -180,7 +180,8 @@ def gains_of(board: Leaderboard) -> dict[str, Gain]:
         arguments, bound = task.arguments, bound_label(task)
         crawls = values[task.name, BOUND, BUDGET] / arguments.get("num_pages", math.nan)
         if "days_per_crawl" in arguments:  # lengths or budgets differ between sites
-            crawls = 1.0 / arguments["days_per_crawl"] if bound == CLAIRVOYANT else math.nan
+            one_site = task.bound == CLAIRVOYANT and not task.variants
+            crawls = 1.0 / arguments["days_per_crawl"] if one_site else math.nan
         gains[task.name] = Gain(
             float(values[task.name, task.random, task.metric]),
             float(values[task.name, bound, task.metric]),

@@ -11,9 +11,9 @@ from scripts.suite.crawl_v2 import RECORDED_DEV, TASKS
 from scripts.suite.entrants import entrants, setting_of
 from scripts.suite.sites import means_of, site_means
 from scripts.suite.suites import SUITES
-from scripts.suite.tasks import PERFECT, TRACE, Task
+from scripts.suite.tasks import CLAIRVOYANT, TRACE, Task
 
-TASK = Task("few", "recorded", TRACE, {}, bound=PERFECT, variants=({"trace": "a"},) * 5)
+TASK = Task("few", "recorded", TRACE, {}, bound=CLAIRVOYANT, variants=({"trace": "a"},) * 5)
 
 
 def rows_of(policy: str, values: list[float]) -> list[Row]:
@@ -25,15 +25,26 @@ def rows_of(policy: str, values: list[float]) -> list[Row]:
 
 
 def test_means_and_intervals_are_over_sites() -> None:
-    values = {"A": [0.5, 0.7, 0.9, 0.6, 0.8], "B": [0.9, 0.9, 0.9, 0.9, 0.9], "bound": [1.0] * 5}
+    values = {
+        **{"A": [0.5, 0.7, 0.9, 0.6, 0.8], "B": [0.9] * 5, "bound": [1.0] * 5},
+        **{"RoundRobin": [0.5, 0.5, 0.5, 0.5, 0.2], "clairvoyant": [0.9, 0.9, 0.9, 0.9, 0.2]},
+    }
     rows = [row for policy, found in values.items() for row in rows_of(policy, found)]
     table = site_means([TASK], rows)
-    assert table.policy.tolist() == ["B", "A"]  # the best first, without the bound
-    assert table.sites.tolist() == [5, 5]
-    assert table["mean"].tolist() == pytest.approx([0.9, 0.7])
+    assert table.policy.tolist() == ["B", "A", "RoundRobin"]  # the best first, without bounds
+    assert table.sites.tolist() == [4, 4, 4]  # nothing can be gained on the last site
+    scores = [0.0, 0.5, 1.0, 0.25]
+    assert table.score.tolist() == pytest.approx([1.0, np.mean(scores), 0.0])
+    assert table["mean"].tolist() == pytest.approx([0.9, 0.7, 0.44])
     half = (table.high[1] - table.low[1]) / 2.0
-    assert half == pytest.approx(2.776 * np.std(values["A"], ddof=1) / 5**0.5, rel=0.15)
-    assert means_of(table)[0] == ["B", "0.900 [0.900, 0.900]"]
+    assert half == pytest.approx(3.182 * np.std(scores, ddof=1) / 4**0.5, rel=0.15)
+    assert means_of(table)[0] == ["B", "1.000 [1.000, 1.000] (0.900)"]
+
+
+def test_scores_on_a_site_are_cut() -> None:
+    values = {"A": [0.1, 0.99], "RoundRobin": [0.5] * 2, "clairvoyant": [0.6] * 2}
+    rows = [row for policy, found in values.items() for row in rows_of(policy, found)]
+    assert site_means([TASK], rows).score.tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("name", ["recorded-30-history", "sites", "garden-none-4", "noisy"])
