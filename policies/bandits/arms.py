@@ -12,6 +12,7 @@ from crawl_envs.types import CrawlLog, Tracker
 from policies.base.bound import Bound
 from policies.base.choices import Action
 from policies.base.columns import FromColumns
+from policies.base.index import IndexPolicy
 from policies.base.policy import PAGE_FORMS, RATE_FORMS, Form, Pages, Policy
 
 Arm: TypeAlias = Policy | Any
@@ -88,8 +89,9 @@ class ArmSet:
     """The policies between which a bandit chooses, in an episode.
 
     All policies start with the episode and follow it, even if they do not act. In the forms that
-    name pages some policies advance a schedule when they choose. So all policies that do not learn
-    choose at every decision there, and only the choice of the acting policy is used.
+    name pages some policies advance a schedule when they choose. So all policies that do not learn,
+    except those of an index, choose at every decision there, and only the choice of the acting
+    policy is used.
 
     Args:
         arms: policies by label.
@@ -126,6 +128,6 @@ class ArmSet:
             if number == acting:
                 policy.observation = observation
                 choice = policy.choose(tracker)
-            elif self._all_choose and not policy.learns:
+            elif self._all_choose and not (policy.learns or isinstance(policy, IndexPolicy)):
                 policy.choose(tracker)
         return choice, self.policies[acting].declared

@@ -173,8 +173,8 @@ class AllocatedPolicy(CrawlPolicy):
             first = [self.responses.take() for _ in range(min(count, len(self.responses)))]
             pages = [page for page in first if alive[page]]
         if len(pages) < count:
-            remaining = alive[self.distinct].sum() - np.isin(pages, self.distinct).sum()
-            count = min(count, len(pages) + int(remaining))
+            taken = np.isin(pages, self.distinct).sum() if pages else 0
+            count = min(count, len(pages) + int(alive[self.distinct].sum() - taken))
         while len(pages) < count:
             page = self._next_page()
             if alive[page] and page not in pages:

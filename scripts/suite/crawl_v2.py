@@ -6,6 +6,9 @@ score of a task is 0 for random crawling and 1 for the informed reference, which
 but sees only signals and crawls. Tasks without such a reference say so; they and the sanity track,
 whose tasks a formula solves, are shown and do not enter the overall score.
 
+Recorded tasks play the second half of each site's record, at most ``CRAWLS_PER_PAGE`` crawls of
+each page: at 3 days per crawl its first 180 days.
+
 Rules for learners, which ``scripts.rank`` checks (:mod:`scripts.suite.protocol`):
 
 * Training may use the laws of ``TRAINING_LAWS``, page sets of ``pages="train"`` with at most
@@ -22,7 +25,9 @@ from __future__ import annotations
 from typing import Any
 
 from crawl_envs.instances import traces
+from crawl_envs.instances.traces.collection import site_table
 from scripts.suite.tasks import (
+    CLAIRVOYANT,
     HARMONIC,
     INFORMED,
     LONGEVITY,
@@ -30,6 +35,7 @@ from scripts.suite.tasks import (
     OFFERS,
     PERFECT,
     SANITY,
+    SITES,
     TRACE,
     Task,
 )
@@ -39,9 +45,11 @@ TRAINING_LAWS = ("uniform", "partial", "noisy", "cold", "mixed", "late", "bursty
 """Laws of CrawlNCIS-v0 that training may use."""
 HIDDEN, MISSPECIFIED, HELD_OUT = "hidden rates", "misspecified", "held-out laws"
 MISSED, FRAGMENTS, SHOPPING, PRICES = "missed changes", "fragments", "offers", "prices"
-RECORDED = "recorded"
+RECORDED, ACROSS = "recorded", "across sites"
 DAYS_PER_CRAWL = (3, 10, 30, 100)
 """Days between crawls of a page in the recorded tasks."""
+CRAWLS_PER_PAGE = 60
+"""Largest mean number of crawls of a page in an episode of the recorded tasks."""
 TAKEN_OVER: dict[str, Any] = {"start": "crawled", "pages": "test"}
 
 
@@ -74,6 +82,12 @@ def _offers(name: str, action: str, reason: str, **arguments: Any) -> Task:
     return Task(*what, averaged=False)
 
 
+def _window(length: float, days_per_crawl: int) -> list[float]:
+    """Return the first and last day that a recorded task plays of a record of ``length`` days."""
+    half = length / 2.0
+    return [half, min(length, half + CRAWLS_PER_PAGE * days_per_crawl)]
+
+
 def _recorded(days: int, history: bool, split: str = "test") -> Task:
     arguments = {
         **{"signals": "both", "days_per_crawl": float(days), "start": "crawled"},
@@ -84,15 +98,26 @@ def _recorded(days: int, history: bool, split: str = "test") -> Task:
         f"{split} sites, a crawl per page in {days} days, "
         f"{'after half of the record' if history else 'from nothing'}"
     )
-    variants = tuple({"trace": site} for site in traces.sites(split))
+    lengths = {row["site"]: float(row["days"]) for row in site_table()}
+    variants = tuple(
+        {"trace": site, "window": _window(lengths[site], days)} for site in traces.sites(split)
+    )
     return Task(
         *(name, RECORDED, TRACE, arguments),
-        bound=PERFECT,
+        bound=CLAIRVOYANT,
         reason=reason,
         averaged=split == "dev",
         variants=variants,
         history=history,
     )
+
+
+def _sites(name: str, reveal: str, reason: str) -> Task:
+    arguments = {
+        **{"split": "test", "num_pages": 100, "days_per_crawl": (3.0, 30.0)},
+        **{"signals": "both", "start": "crawled", "reveal": reveal},
+    }
+    return Task(name, ACROSS, SITES, arguments, bound=PERFECT, reason=reason, averaged=False)
 
 
 _SANITY = (
@@ -170,6 +195,10 @@ _PRICES = (
     _fragments("quality-costs", PRICES, "priced fragments", instance="quality", cost_spread=1.0),
 )
 _RECORDED = tuple(_recorded(days, history) for history in (False, True) for days in DAYS_PER_CRAWL)
+_ACROSS = (
+    _sites("sites", "parameters", "a test site, window, size and budget per seed, fitted rates"),
+    _sites("sites-hidden", "importance", "a test site and budget per seed, from nothing"),
+)
 
 TASKS = (
     *_SANITY,
@@ -181,6 +210,7 @@ TASKS = (
     *_OFFERS,
     *_PRICES,
     *_RECORDED,
+    *_ACROSS,
 )
 """All tasks of the suite, in order of their tracks."""
 RECORDED_DEV = tuple(

@@ -26,7 +26,16 @@ from scripts.study.settings import Setting
 from scripts.study.specs import describe, spec
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
 from scripts.suite.episodes import least_served
-from scripts.suite.tasks import CLAIRVOYANT, FIRST_DAY, FIRST_SEED, MEASURED, WINDOW, WINDOWS, Task
+from scripts.suite.tasks import (
+    CLAIRVOYANT,
+    FIRST_DAY,
+    FIRST_SEED,
+    MEASURED,
+    SITES,
+    WINDOW,
+    WINDOWS,
+    Task,
+)
 
 LEAST_SERVED = "least_served"
 """Metric of the mean freshness of the tenth of pages that are least fresh in an episode."""
@@ -139,12 +148,11 @@ def trained_entrant(folder: Path) -> Entrant:
 def after_history(env: Any, *, policy: str, **arguments: Any) -> Any:
     """Return a policy that has read the events of a site before the first round of crawls.
 
-    ``env`` is a ``CrawlTrace-v0`` of the second half of the record; ``arguments`` are those of the
-    policy.
+    ``env`` is a ``CrawlTrace-v0`` with a ``window``; ``arguments`` are those of the policy.
     """
     site, lanes = env.spec.kwargs, env.unwrapped.lanes
     trace = traces.load(traces.find(site["trace"]))
-    first_day = trace.days / 2.0 - (lanes.tape.duration - lanes.horizon)
+    first_day = site["window"][0] - (lanes.tape.duration - lanes.horizon)
     history = past(trace, 0.0, first_day, site["signals"])
     return policies.make(policy, env, history=history, **arguments)
 
@@ -253,19 +261,24 @@ def has_slots(label: str) -> bool:
     return tags is None or bool(tags.acts)
 
 
+def limits_times(task: Task) -> bool:
+    """Return whether a task has recorded events, except those of crawl-v1, which never change."""
+    return task.id == SITES or bool(task.variants)
+
+
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     """Return a task with the candidates that can act in it; raise errors of ``applicable``."""
     windows = tuple(
         (FIRST_DAY + WINDOW * place, FIRST_DAY + WINDOW * (place + 1)) for place in range(WINDOWS)
     )
-    recorded = windows if task.bound == CLAIRVOYANT else ()
+    recorded = windows if task.bound == CLAIRVOYANT and not task.variants else ()
     first = {"window": list(windows[0])} if recorded else dict(*task.variants[:1])
     where, arguments = f"task {task.name}, first choice: ", {**task.arguments, **first}
     by_label = {label: candidate.in_task(task.name) for label, candidate in candidates.items()}
     here = {label: candidate for label, candidate in by_label.items() if candidate}
     able, refused = applicable(here, task.id, arguments, where)
     refused |= dict.fromkeys(candidates.keys() - here.keys(), "it was not trained for this task")
-    for label in [name for name in able if task.variants and not has_slots(name)]:
+    for label in [name for name in able if limits_times(task) and not has_slots(name)]:
         able.pop(label)
         refused[label] = "it chooses the times of its crawls, so bulk changes exceed any bandwidth"
     if task.history:

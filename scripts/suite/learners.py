@@ -50,12 +50,12 @@ class Training(NamedTuple):
 
     Attributes:
         names: algorithms, or ``module:Class`` or ``module:function``.
-        count: number of trainings of a learner.
+        repeats: number of trainings of a learner.
         steps: steps of a training; None for those of the protocol. Functions have their own.
     """
 
     names: Sequence[str] = ()
-    count: int = TRAININGS
+    repeats: int = TRAININGS
     steps: int | None = None
 
 
@@ -82,18 +82,18 @@ def train_learner(
             of other tasks or steps in the folder.
     """
     function = _function(name)
-    few = "" if training.count == TRAININGS else f", {counted(training.count, 'training')}"
+    few = "" if training.repeats == TRAININGS else f", {counted(training.repeats, 'training')}"
     if function is not None:
         if training.steps is not None:
             raise ValueError(f"--steps must be left out with a function, got {training.steps}")
         worlds = [training_world(task) for task in tasks]
-        candidate = _train_for_all(name, function, worlds, training.count, folder, fresh)
+        candidate = _train_for_all(name, function, worlds, training.repeats, folder, fresh)
         return candidate, Entrant(YOURS, by=name, on=f"one for all{few}")
     steps = min(STEPS, defaults(name)["steps"]) if training.steps is None else training.steps
     by_task = {}
     for task in tasks:
         try:
-            request = _request(name, task, training.count, steps)
+            request = _request(name, task, training.repeats, steps)
         except ValueError as error:  # actions or costs that the algorithm cannot handle
             reason = f"{name} cannot be trained for {task.name}: {error}"
             console.print(reason, soft_wrap=True, markup=False)
@@ -125,12 +125,13 @@ def _function(name: str) -> Callable[..., Any] | None:
         raise ValueError(f"--train must be {FORMS}, got {name!r}")
     if not callable(getattr(sys.modules[module], "load", None)):
         raise ValueError(f"{module} must have a function load(folder, env), as {name} trains")
-    return learner
+    function: Callable[..., Any] = learner
+    return function
 
 
 def _request(name: str, task: Task, count: int, steps: int) -> requests.Request:
     """Return the request of the runs of a task; ValueError if the algorithm cannot train there."""
-    id, arguments = training_world(task)
+    id, arguments = json.loads(json.dumps(training_world(task)))  # as in the file of a run
     options = {"steps": steps, "validation": 0}
     request = requests.Request(
         kind=name, env_id=id, env_args=arguments, options=options, seeds=count

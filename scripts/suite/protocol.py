@@ -42,7 +42,7 @@ def training_world(task: Task) -> World:
     A held-out law becomes FALLBACK_LAW, and a larger number of pages NUM_PAGES at the same
     bandwidth per page. Recorded tasks become windows of the sites of the split train.
     """
-    if task.id == TRACE:
+    if task.id in (TRACE, SITES):
         chosen = {"split": "train", "num_pages": NUM_PAGES, "resample": True}
         return SITES, {**task.arguments, **chosen}
     arguments = {**task.arguments, "pages": "train", "resample": True}

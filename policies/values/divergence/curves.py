@@ -14,6 +14,7 @@ here                   in Olston and Pandey (2008)
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -92,7 +93,11 @@ class HolisticCurves:
     def __init__(self, change_rate: ArrayLike) -> None:
         self.change_rate = page_arrays(change_rate=change_rate)[0].copy()
         self.change_rate.setflags(write=False)
-        self.ceiling = self.utility(np.inf)
+
+    @cached_property
+    def ceiling(self) -> FloatArray:
+        """Limit of the utility at large elapsed times, (m,)."""
+        return self.utility(np.inf)
 
     @property
     def num_pages(self) -> int:

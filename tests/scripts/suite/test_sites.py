@@ -7,12 +7,13 @@ import pytest
 
 from crawl_envs.evaluation import Row, make_env
 from crawl_envs.instances import traces
-from scripts.suite.crawl_v2 import RECORDED_DEV
+from scripts.suite.crawl_v2 import RECORDED_DEV, TASKS
 from scripts.suite.entrants import entrants, setting_of
 from scripts.suite.sites import means_of, site_means
-from scripts.suite.tasks import PERFECT, TRACE, Task
+from scripts.suite.suites import SUITES
+from scripts.suite.tasks import CLAIRVOYANT, TRACE, Task
 
-TASK = Task("few", "recorded", TRACE, {}, bound=PERFECT, variants=({"trace": "a"},) * 5)
+TASK = Task("few", "recorded", TRACE, {}, bound=CLAIRVOYANT, variants=({"trace": "a"},) * 5)
 
 
 def rows_of(policy: str, values: list[float]) -> list[Row]:
@@ -24,32 +25,94 @@ def rows_of(policy: str, values: list[float]) -> list[Row]:
 
 
 def test_means_and_intervals_are_over_sites() -> None:
-    values = {"A": [0.5, 0.7, 0.9, 0.6, 0.8], "B": [0.9, 0.9, 0.9, 0.9, 0.9], "bound": [1.0] * 5}
+    values = {
+        **{"A": [0.5, 0.7, 0.9, 0.6, 0.8], "B": [0.9] * 5, "bound": [1.0] * 5},
+        **{"RoundRobin": [0.5, 0.5, 0.5, 0.5, 0.2], "clairvoyant": [0.9, 0.9, 0.9, 0.9, 0.2]},
+    }
     rows = [row for policy, found in values.items() for row in rows_of(policy, found)]
     table = site_means([TASK], rows)
-    assert table.policy.tolist() == ["B", "A"]  # the best first, without the bound
-    assert table.sites.tolist() == [5, 5]
-    assert table["mean"].tolist() == pytest.approx([0.9, 0.7])
+    assert table.policy.tolist() == ["B", "A", "RoundRobin"]  # the best first, without bounds
+    assert table.sites.tolist() == [4, 4, 4]  # nothing can be gained on the last site
+    scores = [0.0, 0.5, 1.0, 0.25]
+    assert table.score.tolist() == pytest.approx([1.0, np.mean(scores), 0.0])
+    assert table["mean"].tolist() == pytest.approx([0.9, 0.7, 0.44])
     half = (table.high[1] - table.low[1]) / 2.0
-    assert half == pytest.approx(2.776 * np.std(values["A"], ddof=1) / 5**0.5, rel=0.15)
-    assert means_of(table)[0] == ["B", "0.900 [0.900, 0.900]"]
+    assert half == pytest.approx(3.182 * np.std(scores, ddof=1) / 4**0.5, rel=0.15)
+    assert means_of(table)[0] == ["B", "1.000 [1.000, 1.000] (0.900)"]
 
 
-def test_recorded_tasks_give_the_history_and_refuse_policies_without_slots() -> None:
-    task = next(task for task in RECORDED_DEV if task.name == "recorded-30-history")
+def test_scores_on_a_site_are_cut() -> None:
+    values = {"A": [0.1, 0.99], "RoundRobin": [0.5] * 2, "clairvoyant": [0.6] * 2}
+    rows = [row for policy, found in values.items() for row in rows_of(policy, found)]
+    assert site_means([TASK], rows).score.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["recorded-30-history", "sites", "garden-none-4", "noisy"])
+def test_recorded_events_refuse_policies_without_slots_except_in_the_first_suite(name: str) -> None:
+    tasks = (*RECORDED_DEV, *SUITES["crawl-v1"], *TASKS)
+    task = next(task for task in tasks if task.name == name)
     names = ("RoundRobin", "BeliefNCIS", "ThresholdNCIS")
     setting = setting_of(task, {name: entrants(())[name] for name in names})
-    assert {*setting.policies} == {"RoundRobin", "BeliefNCIS"}
-    assert "times of its crawls" in setting.refused["ThresholdNCIS"]
+    refused = {"ThresholdNCIS"} if name in ("recorded-30-history", "sites") else set()
+    assert {*setting.refused} == refused
+    assert {*setting.policies} & {*names} == {*names} - refused
+    assert all("times of its crawls" in reason for reason in setting.refused.values())
+
+
+def test_seeds_of_recorded_tasks_are_sites() -> None:
+    setting = setting_of(RECORDED_DEV[0], {"RoundRobin": entrants(())["RoundRobin"]})
     assert [*setting.seeds(3)] == [*range(len(traces.sites("dev")))]
-    arguments = setting.arguments_of(0)
+
+
+def test_tasks_across_sites_draw_another_site_and_budget_for_each_seed() -> None:
+    task = next(task for task in TASKS if task.name == "sites-hidden")
+    setting = setting_of(task, {"RandomCrawl": entrants(())["RandomCrawl"]})
+    sites, days, fresh = [], [], []
+    for seed in setting.seeds(10):
+        env: Any = make_env(setting.id, **setting.arguments_of(seed))
+        env.reset(seed=setting.first_seed + seed)
+        instance = env.unwrapped.instance
+        sites.append(instance.site)
+        trace, duration = traces.load(traces.find(instance.site)), env.unwrapped.lanes.horizon
+        lived = trace.alive_days(instance.day, instance.day + duration)[instance.pages].sum()
+        days.append(lived / duration / instance.bandwidth)
+        rows = setting.play("RandomCrawl", seed)
+        fresh += [row.value for row in rows if row.metric == "freshness"]
+    assert {*sites} <= {*traces.sites("test")}
+    assert len({*sites}) >= 6
+    assert all(3.0 <= day <= 30.0 for day in days)
+    assert max(days) > 2.0 * min(days)
+    assert 0.0 < np.mean(fresh) < 0.99
+
+
+@pytest.mark.parametrize("name", ["recorded-3-history", "recorded-30-history"])
+def test_histories_end_where_the_first_round_of_crawls_starts(name: str) -> None:
+    task = next(task for task in TASKS if task.name == name)
+    setting = setting_of(task, {"BeliefNCIS": entrants(())["BeliefNCIS"]})
+    arguments = setting.arguments_of(1)
     env: Any = make_env(setting.id, **arguments)
     env.reset(seed=0)
     trace = traces.load(traces.find(arguments["trace"]))
     half = trace.days / 2.0
     policy: Any = setting.policies["BeliefNCIS"](env)
-    lead = env.unwrapped.tracker().time - 1.0 / env.unwrapped.instance.bandwidth
-    assert policy.policy.history.duration == pytest.approx(half - lead)
-    changes = (trace.change_time > 0.0) & (trace.change_time <= half - lead)
-    kinds = policy.policy.history.kind
-    assert (kinds == 2).sum() == changes.sum()
+    before = env.unwrapped.lanes.origin_of(env.unwrapped.instance)
+    history = policy.policy.history
+    assert history.duration == pytest.approx(half - before)
+    changes = (trace.change_time > 0.0) & (trace.change_time <= half - before)
+    assert (history.kind == 2).sum() == changes.sum() > 0
+
+
+def test_recorded_tasks_play_at_most_60_crawls_of_a_page() -> None:
+    for task in TASKS:
+        for variant in task.variants:
+            days = traces.load(traces.find(variant["trace"])).days
+            first, last = variant["window"]
+            assert first == days / 2.0
+            most = 60 * task.arguments["days_per_crawl"]
+            assert last == (days if days / 2.0 < most else first + most)
+    task = next(task for task in TASKS if task.name == "recorded-3-nothing")
+    env: Any = make_env(task.id, **task.arguments, **task.variants[1])
+    env.reset(seed=0)
+    trace = traces.load(traces.find(task.variants[1]["trace"]))
+    alive = trace.alive_days(*task.variants[1]["window"]).sum() / 180.0
+    assert env.unwrapped.num_slots() == pytest.approx(60 * alive, abs=2.0)
