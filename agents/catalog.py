@@ -33,20 +33,10 @@ def trainings(folder: Path) -> tuple[Path, ...]:
 
     An agent is a folder with one of AGENT_FILES, or with subfolders ``seed-0``, ``seed-1``, ...,
     which all have one: several trainings of one agent.
-
-    Raises:
-        ValueError: some of the subfolders have no agent.
     """
-    if _has_agent(folder):
-        return (folder,)
     runs = sorted(folder.glob(RUNS), key=lambda run: (len(run.name), run.name))
-    missing = [run for run in runs if not _has_agent(run)]
-    if missing and len(missing) < len(runs):
-        raise ValueError(
-            f"{missing[0]} must have an agent, as the other trainings in {folder} do: finish its "
-            "training, or remove its folder"
-        )
-    return () if missing else tuple(runs)
+    runs = [folder] if _has_agent(folder) else runs
+    return tuple(runs) if all(map(_has_agent, runs)) else ()
 
 
 def _has_agent(folder: Path) -> bool:

@@ -129,7 +129,7 @@ def training_of(options: RankOptions) -> Training:
     check_counts(1, trainings=options.trainings)
     if options.steps is not None and not 1 <= options.steps <= STEPS:
         raise ValueError(f"--steps must be an integer from 1 to {STEPS:,}, got {options.steps}")
-    return Training(names, options.trainings, options.steps)
+    return Training(names, options.trainings, options.steps, options.fresh)
 
 
 app = command_of(main, RankOptions, __doc__)

@@ -112,7 +112,8 @@ def candidate_of(name: str | Path) -> Candidate:
         )
     if not is_policy(text):
         names = (*policies.names(fragments=True), *agents.names())
-        also = f"a folder with {' or '.join(catalog.AGENT_FILES)}, or module:Class"
+        files = f"{' or '.join(catalog.AGENT_FILES)} in it, or in each of its {catalog.RUNS}"
+        also = f"a folder with {files}, or module:Class"
         one_of("policy or agent", text, names, also)
     policy, pairs = _parts(text)
     kind = policies.find(policy)

@@ -197,20 +197,16 @@ class TaskSetting(Setting):
         return {**super().described(), **variants}
 
     def play(self, label: str, seed: int) -> list[Row]:
-        """Simulate an entrant or the bound in repetition ``seed``; return rows without NaNs.
-
-        Of an agent with T trainings, number ``seed`` mod T plays.
-        """
+        """Simulate an entrant or the bound in repetition ``seed``; return rows without NaNs."""
         arguments = self.arguments_of(seed)
-        factory = self.policies.get(label)
-        entrant = {label: training_of(factory, seed)} if factory else {}
-        plain = replace(self, arguments=arguments, policies=entrant, windows=(), variants=())
-        plain = replace(plain, budget_share=False)
+        plain = replace(self, arguments=arguments, windows=(), variants=(), budget_share=False)
+        if label in self.policies:
+            plain = replace(plain, policies={label: training_of(self.policies[label], seed)})
         rows = Setting.play(plain, label, seed)
         if self.name == MEASURED and label in self.policies:
             with self.threads(label):
                 fresh = least_served(
-                    self.id, plain.arguments, entrant[label], self.first_seed + seed
+                    self.id, plain.arguments, plain.policies[label], self.first_seed + seed
                 )
             rows.append(Row(self.id, self.name, label, seed, LEAST_SERVED, fresh))
         return [row for row in rows if row.value == row.value]
@@ -274,8 +270,8 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     recorded = windows if task.bound == CLAIRVOYANT and not task.variants else ()
     first = {"window": list(windows[0])} if recorded else dict(*task.variants[:1])
     where, arguments = f"task {task.name}, first choice: ", {**task.arguments, **first}
-    by_label = {label: candidate.in_task(task.name) for label, candidate in candidates.items()}
-    here = {label: candidate for label, candidate in by_label.items() if candidate}
+    in_task = [(label, candidate.in_task(task.name)) for label, candidate in candidates.items()]
+    here = {label: candidate for label, candidate in in_task if candidate}
     able, refused = applicable(here, task.id, arguments, where)
     refused |= dict.fromkeys(candidates.keys() - here.keys(), "it was not trained for this task")
     for label in [name for name in able if limits_times(task) and not has_slots(name)]:

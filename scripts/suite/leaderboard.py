@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
+from scripts.present.tables import counted
 from scripts.study.entrants import Candidate, candidate_of
 from scripts.study.rows import PROVENANCE, write_provenance
 from scripts.study.runner import ROWS, Store, opened, play_missing
@@ -41,8 +42,6 @@ REPORT = "report.html"
 NO_TRAINING = Training()
 TRAINING_RUNS = "trainings"
 """Folder of the runs of learners that the command trains."""
-EARLIER_WORDS: Mapping[str, Mapping[str, str]] = {"crawl-v1": {COMPOSITE: TRAINED}}
-"""Words for kinds of entrants in suites that were published before the kinds had these names."""
 
 
 def rank_suite(
@@ -84,7 +83,7 @@ def rank_suite(
     descriptions = {label: _described(name, candidate) for label, candidate in candidates.items()}
     for learner in training.names:
         runs = folder / TRAINING_RUNS / learner.replace(":", "-")
-        candidate, entrant = train_learner(learner, tasks, training, runs, console, fresh)
+        candidate, entrant = train_learner(learner, tasks, training, runs, console)
         check_worlds(candidate.label, candidate.trainings)
         candidates[learner], descriptions[learner] = candidate, entrant
     yours = [*(candidate_of(entrant).label for entrant in names), *training.names]
@@ -135,14 +134,13 @@ def _admitted(name: str, names: Sequence[str]) -> dict[str, Candidate]:
 
 
 def _described(name: str, candidate: Candidate) -> Entrant:
-    """Return the description of an entrant in a suite."""
+    """Return the description of an entrant in a suite; words of crawl-v1 never change."""
     entrant = entrant_of(candidate.label)
     if entrant.kind == YOURS and candidate.trainings:
-        count = len(candidate.trainings)
-        several = f", {count} trainings" * (count > 1)
-        return entrant._replace(on=f"one for all{several}")
-    words = EARLIER_WORDS.get(name, {})
-    return entrant._replace(kind=words.get(entrant.kind, entrant.kind))
+        count = counted(len(candidate.trainings), "training")
+        return entrant._replace(on=f"one for all, {count}")
+    earlier = entrant.kind == COMPOSITE and name == "crawl-v1"
+    return entrant._replace(kind=TRAINED) if earlier else entrant
 
 
 def _scored_before(

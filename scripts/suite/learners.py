@@ -1,23 +1,22 @@
 """Train entrants on the training versions of tasks: an agent for each task, or one for all.
 
-An algorithm in the form of Stable-Baselines3 is trained for each task. A function
-``train(worlds, seed, folder)`` trains one agent for all tasks, which ``load(folder, env)`` of the
-same module loads; ``worlds`` is a list of ids and arguments of environments. The runs of a learner
-are in ``TASK/seed-0``, ``TASK/seed-1`` and so on, or without TASK. Finished trainings are kept.
+An algorithm in the form of Stable-Baselines3 is trained for each task, in TASK/seed-0 and so on. A
+function ``train(worlds, seed, folder)`` trains one agent for all tasks, in seed-0 and so on, and
+``load(folder, env)`` of its module loads it; ``worlds`` is a list of ids and arguments of
+environments. Finished trainings are kept.
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +32,7 @@ from scripts.study.entrants import Candidate, agent_factory, hash_of, training_s
 from scripts.study.rows import PROVENANCE, check_folder, write_provenance
 from scripts.study.specs import spec
 from scripts.suite.entrants import METHODS, YOURS, Entrant
-from scripts.suite.protocol import DECLARATION, World, training_world
+from scripts.suite.protocol import DECLARATION, training_world
 from scripts.suite.tasks import Task
 from scripts.training import requests
 from scripts.training.jobs import job_of
@@ -41,53 +40,42 @@ from scripts.training.runs import begin
 from scripts.training.seeds import train_seeds
 
 TRAININGS, STEPS = 5, 2_000_000
-"""Number of trainings of the protocol; the largest number of steps of each."""
+"""The protocol's number of trainings of a learner, and its largest number of steps of each."""
 FORMS = "module:Class in the form of Stable-Baselines3, or module:function"
+OTHER_RUNS = "{} has another training; name another --out, or start over with --fresh"
 
 
 class Training(NamedTuple):
     """How to train the learners that a command names.
 
     Attributes:
-        names: algorithms, or ``module:Class`` or ``module:function``.
+        names: algorithms, ``module:Class`` or ``module:function``.
         repeats: number of trainings of a learner.
-        steps: steps of a training; None for those of the protocol. Functions have their own.
+        steps: steps of a training of an algorithm; None for its default, at most STEPS.
+        fresh: whether to discard earlier trainings.
     """
 
     names: Sequence[str] = ()
     repeats: int = TRAININGS
     steps: int | None = None
+    fresh: bool = False
 
 
 def train_learner(
-    name: str,
-    tasks: Sequence[Task],
-    training: Training,
-    folder: Path,
-    console: Console,
-    fresh: bool,
+    name: str, tasks: Sequence[Task], training: Training, folder: Path, console: Console
 ) -> tuple[Candidate, Entrant]:
-    """Train a learner for tasks; return the entrant and its description.
-
-    Args:
-        name: an algorithm, ``module:Class`` or ``module:function``.
-        tasks: the tasks to train for.
-        training: numbers of trainings and steps.
-        folder: folder of the runs.
-        console: console of messages.
-        fresh: whether to discard earlier runs.
+    """Train a learner in a folder for tasks; return the entrant and its description.
 
     Raises:
-        ValueError: an unknown name, a learner that cannot be trained for any of the tasks, or runs
-            of other tasks or steps in the folder.
+        ValueError: an unknown name, a learner that fits none of the tasks, or runs of another
+            command in the folder.
     """
     function = _function(name)
     few = "" if training.repeats == TRAININGS else f", {counted(training.repeats, 'training')}"
     if function is not None:
         if training.steps is not None:
             raise ValueError(f"--steps must be left out with a function, got {training.steps}")
-        worlds = [training_world(task) for task in tasks]
-        candidate = _train_for_all(name, function, worlds, training.repeats, folder, fresh)
+        candidate = _train_for_all(name, function, tasks, training, folder)
         return candidate, Entrant(YOURS, by=name, on=f"one for all{few}")
     steps = min(STEPS, defaults(name)["steps"]) if training.steps is None else training.steps
     by_task = {}
@@ -97,11 +85,11 @@ def train_learner(
         except ValueError as error:  # actions or costs that the algorithm cannot handle
             reason = f"{name} cannot be trained for {task.name}: {error}"
             console.print(reason, soft_wrap=True, markup=False)
-        else:
-            _train(request, folder / task.name, fresh)
-            by_task[task.name] = folder / task.name
+            continue
+        by_task[task.name] = folder / task.name
+        _train(request, by_task[task.name], training.fresh)
     if not by_task:
-        raise ValueError(f"--train {name} must fit at least one of the tasks: {reason}")
+        raise ValueError(f"--train {name} must fit one of the tasks: {reason}")
     by = name.upper() if name in ALGORITHMS else name
     few += f", {steps:,} steps" * (steps != STEPS)
     return _per_task(name, by_task), Entrant(YOURS, METHODS.get(by, ""), by=by, on=f"per task{few}")
@@ -113,53 +101,43 @@ def _function(name: str) -> Callable[..., Any] | None:
     Raises:
         ValueError: an unknown name, or a module without ``load``.
     """
-    if ":" not in name:
+    module, colon, attribute = name.partition(":")
+    if not colon:
         one_of("--train", name, ALGORITHMS, FORMS)
         return None
     requests.import_user_classes(name, {})
-    module, _, attribute = name.partition(":")
-    learner = getattr(sys.modules[module], attribute, None)
-    if inspect.isclass(learner):
-        return None
+    learner: Any = getattr(sys.modules[module], attribute, None)
     if not callable(learner):
         raise ValueError(f"--train must be {FORMS}, got {name!r}")
-    if not callable(getattr(sys.modules[module], "load", None)):
+    if not inspect.isclass(learner) and not callable(getattr(sys.modules[module], "load", None)):
         raise ValueError(f"{module} must have a function load(folder, env), as {name} trains")
-    function: Callable[..., Any] = learner
-    return function
+    return None if inspect.isclass(learner) else learner
 
 
-def _request(name: str, task: Task, count: int, steps: int) -> requests.Request:
+def _request(name: str, task: Task, repeats: int, steps: int) -> requests.Request:
     """Return the request of the runs of a task; ValueError if the algorithm cannot train there."""
     id, arguments = json.loads(json.dumps(training_world(task)))  # as in the file of a run
-    options = {"steps": steps, "validation": 0}
     request = requests.Request(
-        kind=name, env_id=id, env_args=arguments, options=options, seeds=count
+        kind=name,
+        env_id=id,
+        env_args=arguments,
+        options={"steps": steps, "validation": 0},
+        seeds=repeats,
     )
     job_of(request)
     return request
 
 
 def _train(request: requests.Request, folder: Path, fresh: bool) -> None:
-    """Train the runs of a request, unless the folder has them already.
-
-    Raises:
-        ValueError: the folder has other runs, or longer ones.
-    """
+    """Train the runs of a request, unless the folder has them; ValueError if it has others."""
     if (folder / requests.RUN).exists() and not fresh:
-        stored = requests.read_request(folder)
-        if stored == request and (folder / PROVENANCE).exists():
+        if requests.read_request(folder) != request:
+            raise ValueError(OTHER_RUNS.format(folder))
+        if (folder / PROVENANCE).exists():
             return
-        earlier, steps = stored.options["steps"], request.options["steps"]
-        if earlier > steps:
-            raise ValueError(
-                f"--steps must be at least {earlier} as in {folder}, got {steps}; name another "
-                "--out, or start over with --fresh"
-            )
     runs = requests.runs_of(request, folder)
     jobs = {run: job_of(one) for run, one in runs.items()}
     begin(folder, request, jobs, fresh)
-    (folder / PROVENANCE).unlink(missing_ok=True)
     with _timed(folder):
         train_seeds(runs, jobs)
 
@@ -190,40 +168,33 @@ def _per_task(name: str, by_task: Mapping[str, Path]) -> Candidate:
 def _train_for_all(
     name: str,
     function: Callable[..., Any],
-    worlds: Sequence[World],
-    count: int,
+    tasks: Sequence[Task],
+    training: Training,
     folder: Path,
-    fresh: bool,
 ) -> Candidate:
     """Call a function for each training that is not finished; return the entrant of all tasks."""
-    declared = {"worlds": [{"id": id, "arguments": dict(values)} for id, values in worlds]}
-    runs = [folder / f"seed-{number}" for number in range(count)]
+    worlds = json.loads(json.dumps([training_world(task) for task in tasks]))
+    declared = {"worlds": [{"id": id, "arguments": arguments} for id, arguments in worlds]}
+    runs = [folder / f"seed-{number}" for number in range(training.repeats)]
+    files = [Path(inspect.getfile(function))]
     for number, run in enumerate(runs):
-        if fresh:
-            shutil.rmtree(run, ignore_errors=True)
-        if (run / DECLARATION).exists():
-            if read_object(run / DECLARATION) != declared:
-                raise ValueError(
-                    f"{run} must have a training for the same tasks; name another --out, or start "
-                    "over with --fresh"
-                )
-            continue
-        check_folder(run)
-        with _timed(run):
-            function(json.loads(json.dumps(worlds)), requests.SEED_STEP * number, run)
-        replace_text(run / DECLARATION, json.dumps(declared, indent=1) + "\n")
-    module = sys.modules[name.partition(":")[0]]
-    files = [Path(inspect.getfile(module)), *(file for run in runs for file in files_below(run))]
-    digest = hash_of(b"".join(file.read_bytes() for file in files))
-    names = [run.name for run in runs]
-    factory = partial(own_agent, name, folder=str(folder), file_digest=digest, trainings=names)
+        if training.fresh or not (run / DECLARATION).exists():
+            check_folder(run)
+            with _timed(run):
+                function(worlds, requests.SEED_STEP * number, run)
+            replace_text(run / DECLARATION, json.dumps(declared, indent=1) + "\n")
+        elif read_object(run / DECLARATION) != declared:
+            raise ValueError(OTHER_RUNS.format(run))
+        files += sorted(path for path in run.rglob("*") if path.is_file())
+    factory = partial(
+        own_agent,
+        name,
+        folder=str(folder),
+        file_digest=hash_of(b"".join(file.read_bytes() for file in files)),
+        trainings=[run.name for run in runs],
+    )
     seconds = sum(training_seconds(run, ()) for run in runs)
-    return Candidate(name, factory, learned=True, training_seconds=seconds, trainings=tuple(runs))
-
-
-def files_below(folder: Path) -> list[Path]:
-    """Return all files of a folder and its subfolders, sorted."""
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+    return Candidate(name, factory, "", {}, True, seconds, tuple(runs))
 
 
 @spec("own-agent")
@@ -241,6 +212,7 @@ def own_agent(
     The name, the folder and ``file_digest``, a hash of the module and of the agent's files,
     identify its rows.
     """
-    module = importlib.import_module(name.partition(":")[0])
-    agent: Policy = module.load(Path(folder) / trainings[training], env)
+    agent: Policy = import_module(name.partition(":")[0]).load(
+        Path(folder) / trainings[training], env
+    )
     return agent

@@ -9,14 +9,13 @@ The rules are those of :mod:`scripts.suite.crawl_v2`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+import reprlib
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from agents.catalog import GENERALIST, agent_file, trainings
-from agents.generalist.stored import StoredGeneralist
-from agents.index.stored import INDEX, StoredIndex
+from agents.catalog import agent_file, trainings
 from agents.runs import CONFIG, read_object
 from crawl_envs import FAMILIES, PRESETS
 from crawl_envs.instances import traces
@@ -42,10 +41,10 @@ def training_world(task: Task) -> World:
     A held-out law becomes FALLBACK_LAW, and a larger number of pages NUM_PAGES at the same
     bandwidth per page. Recorded tasks become windows of the sites of the split train.
     """
+    arguments = {**task.arguments, "resample": True}
     if task.id in (TRACE, SITES):
-        chosen = {"split": "train", "num_pages": NUM_PAGES, "resample": True}
-        return SITES, {**task.arguments, **chosen}
-    arguments = {**task.arguments, "pages": "train", "resample": True}
+        return SITES, {**arguments, "split": "train", "num_pages": NUM_PAGES}
+    arguments["pages"] = "train"
     if task.id == NCIS and arguments["instance"] not in TRAINING_LAWS:
         arguments["instance"] = FALLBACK_LAW
     if arguments["num_pages"] > MAX_TRAINING_PAGES:
@@ -55,8 +54,8 @@ def training_world(task: Task) -> World:
     return task.id, arguments
 
 
-def check_worlds(label: str, folders: Sequence[Path]) -> None:
-    """Raise ValueError if an agent declares a world of tests, or no world at all.
+def check_worlds(label: str, folders: Iterable[Path]) -> None:
+    """Raise ValueError if an agent declares a world of tests, or no world.
 
     Args:
         label: name of the agent.
@@ -67,89 +66,84 @@ def check_worlds(label: str, folders: Sequence[Path]) -> None:
         if not worlds:
             raise ValueError(
                 f"agent {label} must declare the worlds of its training, got none in {folder}; "
-                f"{DECLARATION} in the same folder can name them"
+                f"{DECLARATION} in this folder can name them"
             )
         for id, arguments in worlds:
-            if reason := _forbidden(id, arguments):
+            if reason := _test_part(id, arguments):
                 raise ValueError(
                     f"agent {label} must not be trained on worlds of tests, got {id} with {reason} "
                     f"in {folder}; {ALLOWED}"
                 )
 
 
-def _forbidden(id: str, arguments: Mapping[str, Any]) -> str:
+def _test_part(id: str, arguments: Mapping[str, Any]) -> str:
     """Return the argument that makes a world one of tests; empty if training may use the world."""
-    family, values = PRESETS.get(id, (id, {}))
+    family, preset = PRESETS.get(id, (id, {}))
     if family not in FAMILIES:
         return ""
     module, _, name = FAMILIES[family].partition(":")
     parameters = inspect.signature(getattr(import_module(module), name)).parameters
-    values = {key: entry.default for key, entry in parameters.items()} | values | {**arguments}
+    values = {key: entry.default for key, entry in parameters.items()} | preset | {**arguments}
     if family in (TRACE, SITES):
         sites = values["trace" if family == TRACE else "split"]
-        sites = [sites] if isinstance(sites, str) else sites
-        names = {Path(site).name: site for site in sites}
-        tests = [site for name, site in names.items() if name in ("test", *traces.sites("test"))]
-        return f"the site {tests[0]!r} of the split test" if tests else ""
-    if values["pages"] != "train":
-        return f"pages={values['pages']!r}"
-    if family == NCIS and values["instance"] not in TRAINING_LAWS:
-        return f"instance={values['instance']!r}"
-    too_many = (values["num_pages"] or 0) > MAX_TRAINING_PAGES
-    return f"num_pages={values['num_pages']}" if too_many else ""
+        names = [Path(site).name for site in ([sites] if isinstance(sites, str) else sites)]
+        tests = [name for name in names if name in ("test", *traces.sites("test"))]
+        return f"{tests[0]!r} of the split test" if tests else ""
+    wrong = {
+        "pages": values["pages"] != "train",
+        "instance": family == NCIS and values["instance"] not in TRAINING_LAWS,
+        "num_pages": (values["num_pages"] or 0) > MAX_TRAINING_PAGES,
+    }
+    return next((f"{key}={reprlib.repr(values[key])}" for key in wrong if wrong[key]), "")
 
 
 def declared_worlds(folder: Path) -> list[World]:
-    """Return the worlds that the agent in a folder declares; none if it declares none.
+    """Return the worlds that the agent in a folder declares; none if any of them is unknown.
 
     Raises:
-        ValueError: a file is missing or damaged.
+        ValueError: a file is damaged.
     """
-    path, worlds = folder / DECLARATION, list[World]()
-    if path.exists():
-        try:
-            entries = read_object(path)["worlds"]
-            worlds = [
-                (world["id"].removeprefix(PREFIX), {**world["arguments"]}) for world in entries
-            ]
-        except (AttributeError, KeyError, TypeError):
-            text = '{"worlds": [{"id": ..., "arguments": {...}}, ...]}'
-            raise ValueError(f"{path} is damaged: it must be of the form {text}") from None
-    return [*worlds, *(_worlds_of_file(agent_file(folder)) if trainings(folder) else [])]
+    path = folder / DECLARATION
+    entries: Any = read_object(path).get("worlds") if path.exists() else []
+    try:
+        worlds = [(world["id"].removeprefix(PREFIX), {**world["arguments"]}) for world in entries]
+    except (AttributeError, KeyError, TypeError):
+        text = '{"worlds": [{"id": ..., "arguments": {...}}, ...]}'
+        raise ValueError(f"{path} is damaged: it must be of the form {text}") from None
+    return [*worlds, *(world for run in _runs_of(folder) for world in _worlds_of(run))]
 
 
-def _worlds_of_file(file: Path) -> list[World]:
-    """Return the worlds that the file of an agent of this package names."""
-    if file.name == GENERALIST:
-        made = StoredGeneralist.read(file.parent).made
-        laws = [_drawn(NCIS, made, {"instance": law}) for law in made.get("instance", ())]
-        return [*laws, *([(SITES, {"split": made["sites"]})] if made.get("sites") else [])]
-    if file.name == INDEX:
-        made = StoredIndex.read(file.parent).made
-        sizes = {name: made[name] for name in ("instance", "num_pages") if name in made}
-        pinned = {"instance": "a pinned instance"} if made.get("pinned") else {}
-        return [_drawn(NCIS, made, sizes | pinned)] if sizes else []
+def _runs_of(folder: Path) -> list[Mapping[str, Any]]:
+    """Return the arguments of the runs that trained an agent, as its files name them."""
+    if not trainings(folder):
+        return []
+    file = agent_file(folder)
     if file.name == "model.zip":
         from agents.sb3.model_file import read_arguments  # it needs torch
 
-        return _worlds_of_run(vars(read_arguments(file)))
+        return [vars(read_arguments(file))]
+    if file.suffix == ".json":
+        return [read_object(file).get("made", {})]
     config = file.with_name(CONFIG)
-    stages = read_object(config) if config.exists() else {"stages": []}
-    return [
-        world
-        for stage in stages.get("stages", [stages])
-        for world in _worlds_of_run({**stage, "start": None})
+    last = read_object(config) if config.exists() else {}
+    return [{**stage, "start": None} for stage in last.get("stages", [last])]
+
+
+def _worlds_of(run: Mapping[str, Any]) -> list[World]:
+    """Return the worlds of a run of Stable-Baselines3, or of an index or a generalist."""
+    pages = {"pages": run.get("pages", "any")}
+    if "env_id" in run:
+        size = {"num_pages": run["train_pages"]} if run.get("train_pages") else {}
+        pinned = {"instance": run["instance"]} if run["instance"] else {}
+        world = run["env_id"], {**pages, **run["env_args"], **size, **pinned}
+        if not run.get("start"):
+            return [world]
+        earlier = declared_worlds(Path(run["start"]))
+        return [*earlier, world] if earlier else []
+    laws = run.get("pinned") or run.get("instance") or []
+    size = {"num_pages": run["num_pages"]} if "num_pages" in run else {}
+    drawn = [
+        (NCIS, {**pages, **size, "instance": law})
+        for law in (laws if isinstance(laws, list) else [laws])
     ]
-
-
-def _worlds_of_run(run: Mapping[str, Any]) -> list[World]:
-    """Return the worlds of a run's arguments, and of the agent that it starts from."""
-    earlier = declared_worlds(Path(run["start"])) if run.get("start") else []
-    few = {"num_pages": run["train_pages"]} if run.get("train_pages") else {}
-    pinned = {"instance": "a pinned instance"} if run.get("instance") else {}
-    return [*earlier, _drawn(run["env_id"], run, {**run["env_args"], **few, **pinned})]
-
-
-def _drawn(id: str, run: Mapping[str, Any], arguments: Mapping[str, Any]) -> World:
-    """Return a world with the stream of page sets of its run, unless its arguments name one."""
-    return id, {"pages": run.get("pages", "any"), **arguments}
+    return [*drawn, *([(SITES, {"split": run["sites"]})] if run.get("sites") else [])]

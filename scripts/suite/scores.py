@@ -86,10 +86,9 @@ def leaderboard_of(
 ) -> Leaderboard:
     """Return the leaderboard of ``tasks``; ``able`` has the labels that can act, by task.
 
-    Labels come with descriptions of their factories (:func:`scripts.study.specs.describe`).
-
-    An entrant that has rows and is not in ``entrants`` is the user's. A ValueError of
-    :func:`check_rows` says that rows are missing or damaged.
+    Labels come with descriptions of their factories. An entrant that has rows and is not in
+    ``entrants`` is the user's. A ValueError of :func:`check_rows` says that rows are missing or
+    damaged.
     """
     sites = site_means([task for task in tasks if task.variants], rows, able)
     tasks = [task for task in tasks if not task.variants] or tasks
@@ -127,31 +126,17 @@ def scores_of(
     table = pd.DataFrame(rows, columns=list(Row._fields)).drop(columns="id")
     wide = table.pivot_table(index=["setting", "policy", "seed"], columns="metric", values="value")
     labels = [name for name in dict.fromkeys(table.policy) if name not in (BOUND, *POLICY_BOUNDS)]
-    parts = [_score_task(task, wide, labels) for task in tasks]
-    trainings = {
-        (task, label): num_trainings(description)
-        for task, descriptions in able.items()
-        for label, description in descriptions.items()
-    }
-    scores = pd.concat(parts, ignore_index=True)
-    keys = zip(scores.task, scores.policy, strict=True)
-    return scores.assign(trainings=[trainings.get(key, 0) for key in keys])
+    parts = [_score_task(task, wide, labels, able.get(task.name, {})) for task in tasks]
+    return pd.concat(parts, ignore_index=True)
 
 
 def trainings_of(scores: pd.DataFrame) -> dict[str, int]:
     """Return the number of trainings of each entrant whose repetitions depend on them; else 0."""
-    return {
-        str(policy): int(np.gcd.reduce(numbers))
-        for policy, numbers in scores.groupby("policy", sort=False).trainings
-    }
+    return {str(name): math.gcd(*part) for name, part in scores.groupby("policy").trainings}
 
 
 def training_means(values: pd.DataFrame, trainings: Mapping[str, int]) -> pd.DataFrame:
-    """Return a table with the mean over the seeds of each training in place of these seeds.
-
-    The mean is of the columns ``score`` or ``value``. Rows of entrants without several trainings
-    stay as they are.
-    """
+    """Return a table with means over the seeds of each training, of ``score`` or ``value``."""
     count = values.policy.map(trainings).fillna(0).astype(int)
     seed = values.seed.where(count == 0, values.seed % count.clip(lower=1))
     keys = [name for name in values.columns if name not in ("score", "plain", "value")]
@@ -190,7 +175,9 @@ def check_rows(
                 raise ValueError(f"{message}; start over with --fresh")
 
 
-def _score_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
+def _score_task(
+    task: Task, wide: pd.DataFrame, labels: Sequence[str], able: Mapping[str, Any]
+) -> pd.DataFrame:
     """Return the scores of the labels in one task, a row per label and seed."""
     values = wide.loc[task.name]
     budget = values.loc[BOUND, BUDGET]
@@ -200,6 +187,7 @@ def _score_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.Dat
     parts = []
     for label in labels:
         part = pd.DataFrame({"seed": budget.index, "score": 0.0, "plain": 0.0, "state": ABSENT})
+        part["trainings"] = num_trainings(able.get(label, {}))
         if label in values.index:
             metrics = values.loc[label].reindex(budget.index)
             part["state"] = ACTS
@@ -248,15 +236,12 @@ def standings(
     acting = {policy: trim_mean(part.score, 0.25) for policy, part in acting_rows.groupby("policy")}
     board = pd.DataFrame(
         [
-            (
-                policy,
-                *interquartile_mean(points, _groups(points, trainings[policy])),
-                np.maximum(1.0 - points, 0.0).mean(),
-            )
+            (policy, *interquartile_mean(points, _groups(points, trainings[policy])))
             for policy, points in values.items()
         ],
-        columns=["policy", "score", "low", "high", "gap"],
+        columns=["policy", "score", "low", "high"],
     )
+    board["gap"] = [np.maximum(1.0 - points, 0.0).mean() for points in values.values()]
     board["acting"] = board.policy.map(acting)
     counts = acting_rows.groupby("policy").task.nunique()
     board["tasks"] = counts.reindex(board.policy, fill_value=0).to_numpy()
