@@ -36,7 +36,7 @@ def test_an_unfinished_training_makes_no_agent(tmp_path: Path) -> None:
     index_in(tmp_path / "seed-0")
     (tmp_path / "seed-1").mkdir()
     assert catalog.trainings(tmp_path) == ()
-    with pytest.raises(ValueError, match="there is no model.zip"):
+    with pytest.raises(ValueError, match=r"there is no model\.zip"):
         agents.load(tmp_path)
 
 

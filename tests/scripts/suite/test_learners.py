@@ -72,7 +72,9 @@ def in_this_process(runs: Mapping[Path, Request], jobs: Mapping[Path, Job]) -> N
 
 def ranked(*words: str, seeds: int = 4) -> tuple[str, pd.DataFrame]:
     line = ["small", "--seeds", str(seeds), "--backend", "local", *words]
-    return done(run(app, *line)).output, pd.read_csv("runs/small/leaderboard.csv", index_col="policy")
+    return done(run(app, *line)).output, pd.read_csv(
+        "runs/small/leaderboard.csv", index_col="policy"
+    )
 
 
 def values(policy: str) -> dict[int, float]:

@@ -81,7 +81,7 @@ def test_an_index_declares_its_law_and_pages(tmp_path: Path) -> None:
     check_worlds("index", [index_in(tmp_path / "a")])
     with pytest.raises(ValueError, match="pages='any'"):
         check_worlds("index", [tmp_path / "a", index_in(tmp_path / "b", pages="any")])
-    with pytest.raises(ValueError, match="instance={'change_rate'"):
+    with pytest.raises(ValueError, match=r"instance=\{'change_rate'"):
         check_worlds("index", [index_in(tmp_path / "c", pinned={"change_rate": [1.0]})])
     with pytest.raises(ValueError, match="must declare"):
         check_worlds("index", [index_in(tmp_path / "d", instance=None, log=["log.csv"])])
