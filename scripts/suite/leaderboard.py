@@ -34,6 +34,7 @@ from scripts.suite.report.page import write_page, write_report
 from scripts.suite.scores import leaderboard_of
 from scripts.suite.suites import SUITES, holds_out, tasks_of
 from scripts.suite.tables import BOARD, tables_of, write_tables
+from scripts.suite.tasks import Task
 
 COMMITTED = Path(__file__).parents[2] / "results"
 """Folder of results in the checkout; an installed wheel does not have it."""
@@ -78,16 +79,15 @@ def rank_suite(
             of tests, stored rows that disagree or do not suffice for scores, or no leaderboard with
             ``score``.
     """
-    tasks, candidates = tasks_of(name, task_names), _admitted(name, names, console)
+    tasks, yours = tasks_of(name, task_names), [candidate_of(entrant).label for entrant in names]
+    candidates = _admitted(name, entrants(names), yours, console)
     descriptions = {label: _described(name, candidate) for label, candidate in candidates.items()}
     for learner in training.names:
-        from scripts.suite.learners import train_learner  # it needs torch
-
-        runs = folder / TRAINING_RUNS / learner.replace(":", "-")
-        candidate, entrant = train_learner(learner, tasks, training, runs, console)
-        check_worlds(candidate.label, candidate.trainings)
-        candidates[learner], descriptions[learner] = candidate, entrant
-    yours = [*(candidate_of(entrant).label for entrant in names), *training.names]
+        if learner in candidates:
+            raise ValueError(f"entrants must have different names, got {learner!r} twice")
+        trained = _trained(learner, tasks, training, folder / TRAINING_RUNS, console)
+        candidates[learner], descriptions[learner] = trained
+    yours += training.names
     about: dict[str, Any] = {}
     if score:
         store, costs, about["costs"] = _scored_before(name, candidates, folder)
@@ -114,16 +114,28 @@ def rank_suite(
     return store
 
 
-def _admitted(name: str, names: Sequence[str], console: Console) -> dict[str, Candidate]:
+def _trained(
+    learner: str, tasks: Sequence[Task], training: Training, folder: Path, console: Console
+) -> tuple[Candidate, Entrant]:
+    """Train a learner in a subfolder; return the entrant and its description."""
+    from scripts.suite.learners import train_learner  # it needs torch
+
+    runs = folder / learner.replace(":", "-")
+    candidate, entrant = train_learner(learner, tasks, training, runs, console)
+    check_worlds(learner, candidate.trainings)
+    return candidate, entrant
+
+
+def _admitted(
+    name: str, candidates: dict[str, Candidate], yours: Sequence[str], console: Console
+) -> dict[str, Candidate]:
     """Return the entrants of a suite by label, without shipped agents that saw its test worlds.
 
     Raises:
-        ValueError: one of ``names`` is unknown, or was trained on test worlds.
+        ValueError: one of ``yours`` was trained on test worlds.
     """
-    candidates = entrants(names)
     if not holds_out(name):
         return candidates
-    yours = {candidate_of(entrant).label for entrant in names}
     for label, candidate in [*candidates.items()]:
         try:
             check_worlds(label, candidate.trainings)

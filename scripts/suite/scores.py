@@ -38,8 +38,8 @@ __all__ = ["OVER", "Leaderboard", "leaderboard_of", "matrix", "scores_of"]
 
 MIN_SCORE = -1.0
 WAY_OUT = (
-    "the command without --score simulates missing rows, with --policies or --agents those of your "
-    "entrants; with --fresh it starts over"
+    "the command without --score simulates missing rows, with --policies, --agents or --train "
+    "those of your entrants; with --fresh it starts over"
 )
 ACTS, ABSENT = "plays", "cannot act"
 PLACE = ("score", "low", "high", "behind", "behind_low", "behind_high")

@@ -9,9 +9,12 @@ import pytest
 
 import agents
 import policies
+from agents import catalog
 from agents.catalog import SHIPPED
 from agents.index import StoredIndex
 from agents.index.inputs import number_of_weights
+from scripts.study.entrants import candidate_of, num_trainings, training_of
+from scripts.study.specs import describe
 from scripts.suite.entrants import (
     COMPOSITE,
     KINDS,
@@ -21,6 +24,7 @@ from scripts.suite.entrants import (
     entrant_of,
     trained_entrant,
 )
+from tests.agents.test_catalog_trainings import index_in
 
 ROOT = Path(__file__).parents[3]
 
@@ -78,3 +82,25 @@ def test_a_configuration_says_by_what_and_on_what(
 def test_a_configuration_without_an_algorithm_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"config\.json must name the algorithm of the training"):
         trained_entrant(written(tmp_path, {"seed": 0}))
+
+
+def test_shipped_trainings_are_one_entrant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "SHIPPED", tmp_path)
+    for seed in range(3):
+        run = index_in(tmp_path / "several" / f"seed-{seed}", 0.01 * seed)
+        (run / "score.json").write_text('{"made": {"processor_seconds": 5.0}}')
+    found = trained_entrant(tmp_path / "several")
+    assert found.words == "trained: crawl outcomes on noisy, 3 trainings"
+    assert found.file == "agents/trained/several/seed-0/config.json"
+    candidate = candidate_of("several")
+    assert candidate.training_seconds == 15.0
+    assert [run.name for run in candidate.trainings] == ["seed-0", "seed-1", "seed-2"]
+    described = describe(candidate.factory)
+    assert described["folder"] == "several"
+    assert num_trainings(described) == 3
+    assert candidate.digest != candidate_of(tmp_path / "several" / "seed-0").digest
+    loaded: list[str] = []
+    monkeypatch.setattr(agents, "load", lambda folder, env: loaded.append(Path(folder).name))
+    for repetition in range(5):
+        training_of(candidate.factory, repetition)(None)
+    assert loaded == ["seed-0", "seed-1", "seed-2", "seed-0", "seed-1"]

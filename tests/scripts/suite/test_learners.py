@@ -190,6 +190,7 @@ def test_a_folder_of_several_trainings_is_ranked_if_it_saw_no_tests(small: Path)
         (["small", "--train", f"{MODULE}:train", "--steps", "5"], "--steps must be left out"),
         (["small", "--train", "ppo", "--steps", "2000001"], "from 1 to 2,000,000"),
         (["small", "--train", "ppo", "--trainings", "0"], "trainings must be an integer >= 1"),
+        (["small", "--train", "dqn,dqn", "--steps", "64", "--trainings", "1"], "got 'dqn' twice"),
         (["small", "--train", "ppo", "--score"], "--train must be left out with --score"),
         (["mini", "--train", "ppo"], "--train must be used with crawl-v2, got 'mini'"),
         (["small", "--tasks", "third"], "task of small must be one of first, second"),
