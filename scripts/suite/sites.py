@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from crawl_envs.evaluation import Row
@@ -17,11 +16,27 @@ ZERO = "RoundRobin"
 COLUMNS = ("task", "policy", "sites", "score", "low", "high", "mean")
 
 
-def site_means(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:
-    """Return means of each entrant over the sites of each task, the best score first.
+def site_scores(task: Task, rows: Sequence[Row]) -> pd.DataFrame:
+    """Return the scores of entrants in a task with variants, (sites, entrants), cut to [-1, 1].
 
     On a site an entrant scores (x - r) / (c - r) with the metric x of the entrant, r of round robin
-    and c of the bound, cut to [-1, 1], as c - r is small on sites that hardly change.
+    and c of the bound. Sites on which nothing can be gained are left out.
+    """
+    values = _values(task, rows)
+    span = values[bound_label(task)] - values[ZERO]
+    scores = values.sub(values[ZERO], axis=0).div(span, axis=0)[span > 0.0].clip(-1.0, 1.0)
+    return scores.drop(columns=[BOUND, *POLICY_BOUNDS], errors="ignore")
+
+
+def _values(task: Task, rows: Sequence[Row]) -> pd.DataFrame:
+    """Return the metric of a task, (sites, entrants)."""
+    mine = [row for row in rows if (row.setting, row.metric) == (task.name, task.metric)]
+    table = pd.DataFrame(mine, columns=list(Row._fields))
+    return table.pivot(index="seed", columns="policy", values="value")
+
+
+def site_means(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:
+    """Return means of each entrant over the sites of each task, the best score first.
 
     Args:
         tasks: tasks with variants; the seed of a row is the place of its site.
@@ -31,17 +46,13 @@ def site_means(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:
         The columns ``task``, ``policy``, ``sites`` (their number), ``score``, the ends ``low`` and
         ``high`` of its 95% interval over sites, and ``mean``, the mean of the task's metric.
     """
-    table = pd.DataFrame(rows, columns=list(Row._fields))
     means = []
     for task in tasks:
-        part = table[(table.setting == task.name) & (table.metric == task.metric)]
-        values = part.pivot(index="seed", columns="policy", values="value")
-        zero, span = values[ZERO], values[bound_label(task)] - values[ZERO]
-        entries = []
-        for policy in values.columns.difference([BOUND, *POLICY_BOUNDS], sort=False):
-            scores = ((values[policy] - zero) / span.where(span > 0.0)).clip(-1.0, 1.0).dropna()
-            interval = mean(np.asarray(scores, np.float64)[:, None])
-            entries.append((task.name, policy, len(scores), *interval, values[policy].mean()))
+        levels = _values(task, rows).mean()
+        entries = [
+            (task.name, policy, len(scores), *mean(scores.to_numpy()[:, None]), levels[policy])
+            for policy, scores in site_scores(task, rows).items()
+        ]
         means += sorted(entries, key=lambda entry: -entry[3])
     return pd.DataFrame(means, columns=COLUMNS)
 
