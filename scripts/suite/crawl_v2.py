@@ -6,6 +6,9 @@ score of a task is 0 for random crawling and 1 for the informed reference, which
 but sees only signals and crawls. Tasks without such a reference say so; they and the sanity track,
 whose tasks a formula solves, are shown and do not enter the overall score.
 
+Recorded tasks play the second half of each site's record, at most ``CRAWLS_PER_PAGE`` crawls of
+each page: at 3 days per crawl its first 180 days.
+
 Training may use the laws of ``TRAINING_LAWS``, and the recorded sites of the splits train and dev.
 The laws and the size of the track ``held-out laws`` and the sites of the split test are for tests
 alone. Nothing enforces this yet, and the shipped agents were trained before it.
@@ -16,6 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 from crawl_envs.instances import traces
+from crawl_envs.instances.traces.collection import site_table
 from scripts.suite.tasks import (
     HARMONIC,
     INFORMED,
@@ -35,6 +39,8 @@ MISSED, FRAGMENTS, SHOPPING, PRICES = "missed changes", "fragments", "offers", "
 RECORDED = "recorded"
 DAYS_PER_CRAWL = (3, 10, 30, 100)
 """Days between crawls of a page in the recorded tasks."""
+CRAWLS_PER_PAGE = 60
+"""Largest mean number of crawls of a page in an episode of the recorded tasks."""
 TAKEN_OVER: dict[str, Any] = {"start": "crawled", "pages": "test"}
 
 
@@ -67,6 +73,12 @@ def _offers(name: str, action: str, reason: str, **arguments: Any) -> Task:
     return Task(*what, averaged=False)
 
 
+def _window(length: float, days_per_crawl: int) -> list[float]:
+    """Return the first and last day that a recorded task plays of a record of ``length`` days."""
+    half = length / 2.0
+    return [half, min(length, half + CRAWLS_PER_PAGE * days_per_crawl)]
+
+
 def _recorded(days: int, history: bool, split: str = "test") -> Task:
     arguments = {
         **{"signals": "both", "days_per_crawl": float(days), "start": "crawled"},
@@ -77,7 +89,10 @@ def _recorded(days: int, history: bool, split: str = "test") -> Task:
         f"{split} sites, a crawl per page in {days} days, "
         f"{'after half of the record' if history else 'from nothing'}"
     )
-    variants = tuple({"trace": site} for site in traces.sites(split))
+    lengths = {row["site"]: float(row["days"]) for row in site_table()}
+    variants = tuple(
+        {"trace": site, "window": _window(lengths[site], days)} for site in traces.sites(split)
+    )
     return Task(
         *(name, RECORDED, TRACE, arguments),
         bound=PERFECT,

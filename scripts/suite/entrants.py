@@ -131,12 +131,11 @@ def trained_entrant(folder: Path) -> Entrant:
 def after_history(env: Any, *, policy: str, **arguments: Any) -> Any:
     """Return a policy that has read the events of a site before the first round of crawls.
 
-    ``env`` is a ``CrawlTrace-v0`` of the second half of the record; ``arguments`` are those of the
-    policy.
+    ``env`` is a ``CrawlTrace-v0`` with a ``window``; ``arguments`` are those of the policy.
     """
     site, lanes = env.spec.kwargs, env.unwrapped.lanes
     trace = traces.load(traces.find(site["trace"]))
-    first_day = trace.days / 2.0 - (lanes.tape.duration - lanes.horizon)
+    first_day = site["window"][0] - (lanes.tape.duration - lanes.horizon)
     history = past(trace, 0.0, first_day, site["signals"])
     return policies.make(policy, env, history=history, **arguments)
 

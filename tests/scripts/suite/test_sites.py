@@ -7,7 +7,7 @@ import pytest
 
 from crawl_envs.evaluation import Row, make_env
 from crawl_envs.instances import traces
-from scripts.suite.crawl_v2 import RECORDED_DEV
+from scripts.suite.crawl_v2 import RECORDED_DEV, TASKS
 from scripts.suite.entrants import entrants, setting_of
 from scripts.suite.sites import means_of, site_means
 from scripts.suite.tasks import PERFECT, TRACE, Task
@@ -35,21 +35,43 @@ def test_means_and_intervals_are_over_sites() -> None:
     assert means_of(table)[0] == ["B", "0.900 [0.900, 0.900]"]
 
 
-def test_recorded_tasks_give_the_history_and_refuse_policies_without_slots() -> None:
+def test_recorded_tasks_refuse_policies_without_slots() -> None:
     task = next(task for task in RECORDED_DEV if task.name == "recorded-30-history")
     names = ("RoundRobin", "BeliefNCIS", "ThresholdNCIS")
     setting = setting_of(task, {name: entrants(())[name] for name in names})
     assert {*setting.policies} == {"RoundRobin", "BeliefNCIS"}
     assert "times of its crawls" in setting.refused["ThresholdNCIS"]
     assert [*setting.seeds(3)] == [*range(len(traces.sites("dev")))]
-    arguments = setting.arguments_of(0)
+
+
+@pytest.mark.parametrize("name", ["recorded-3-history", "recorded-30-history"])
+def test_histories_end_where_the_first_round_of_crawls_starts(name: str) -> None:
+    task = next(task for task in TASKS if task.name == name)
+    setting = setting_of(task, {"BeliefNCIS": entrants(())["BeliefNCIS"]})
+    arguments = setting.arguments_of(1)
     env: Any = make_env(setting.id, **arguments)
     env.reset(seed=0)
     trace = traces.load(traces.find(arguments["trace"]))
     half = trace.days / 2.0
     policy: Any = setting.policies["BeliefNCIS"](env)
-    lead = env.unwrapped.tracker().time - 1.0 / env.unwrapped.instance.bandwidth
-    assert policy.policy.history.duration == pytest.approx(half - lead)
-    changes = (trace.change_time > 0.0) & (trace.change_time <= half - lead)
-    kinds = policy.policy.history.kind
-    assert (kinds == 2).sum() == changes.sum()
+    before = env.unwrapped.lanes.origin_of(env.unwrapped.instance)
+    history = policy.policy.history
+    assert history.duration == pytest.approx(half - before)
+    changes = (trace.change_time > 0.0) & (trace.change_time <= half - before)
+    assert (history.kind == 2).sum() == changes.sum() > 0
+
+
+def test_recorded_tasks_play_at_most_60_crawls_of_a_page() -> None:
+    for task in TASKS:
+        for variant in task.variants:
+            days = traces.load(traces.find(variant["trace"])).days
+            first, last = variant["window"]
+            assert first == days / 2.0
+            most = 60 * task.arguments["days_per_crawl"]
+            assert last == (days if days / 2.0 < most else first + most)
+    task = next(task for task in TASKS if task.name == "recorded-3-nothing")
+    env: Any = make_env(task.id, **task.arguments, **task.variants[1])
+    env.reset(seed=0)
+    trace = traces.load(traces.find(task.variants[1]["trace"]))
+    alive = trace.alive_days(*task.variants[1]["window"]).sum() / 180.0
+    assert env.unwrapped.num_slots() == pytest.approx(60 * alive, abs=2.0)
