@@ -28,6 +28,7 @@ from scripts.suite.tasks import (
     OFFERS,
     PERFECT,
     SANITY,
+    SITES,
     TRACE,
     Task,
 )
@@ -36,7 +37,7 @@ TRAINING_LAWS = ("uniform", "partial", "noisy", "cold", "mixed", "late", "bursty
 """Laws of CrawlNCIS-v0 that training may use, with ``pages="train"`` and at most 300 pages."""
 HIDDEN, MISSPECIFIED, HELD_OUT = "hidden rates", "misspecified", "held-out laws"
 MISSED, FRAGMENTS, SHOPPING, PRICES = "missed changes", "fragments", "offers", "prices"
-RECORDED = "recorded"
+RECORDED, ACROSS = "recorded", "across sites"
 DAYS_PER_CRAWL = (3, 10, 30, 100)
 """Days between crawls of a page in the recorded tasks."""
 CRAWLS_PER_PAGE = 60
@@ -101,6 +102,14 @@ def _recorded(days: int, history: bool, split: str = "test") -> Task:
         variants=variants,
         history=history,
     )
+
+
+def _sites(name: str, reveal: str, reason: str) -> Task:
+    arguments = {
+        **{"split": "test", "num_pages": 100, "days_per_crawl": (3.0, 30.0)},
+        **{"signals": "both", "start": "crawled", "reveal": reveal},
+    }
+    return Task(name, ACROSS, SITES, arguments, bound=PERFECT, reason=reason, averaged=False)
 
 
 _SANITY = (
@@ -178,6 +187,10 @@ _PRICES = (
     _fragments("quality-costs", PRICES, "priced fragments", instance="quality", cost_spread=1.0),
 )
 _RECORDED = tuple(_recorded(days, history) for history in (False, True) for days in DAYS_PER_CRAWL)
+_ACROSS = (
+    _sites("sites", "parameters", "a test site, window, size and budget per seed, fitted rates"),
+    _sites("sites-hidden", "importance", "a test site and budget per seed, from nothing"),
+)
 
 TASKS = (
     *_SANITY,
@@ -189,6 +202,7 @@ TASKS = (
     *_OFFERS,
     *_PRICES,
     *_RECORDED,
+    *_ACROSS,
 )
 """All tasks of the suite, in order of their tracks."""
 RECORDED_DEV = tuple(

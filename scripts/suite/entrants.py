@@ -26,7 +26,18 @@ from scripts.study.settings import Setting
 from scripts.study.specs import describe, spec
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
 from scripts.suite.episodes import least_served
-from scripts.suite.tasks import CLAIRVOYANT, FIRST_DAY, FIRST_SEED, MEASURED, WINDOW, WINDOWS, Task
+from scripts.suite.tasks import (
+    CLAIRVOYANT,
+    FIRST_DAY,
+    FIRST_SEED,
+    MEASURED,
+    PERFECT,
+    SITES,
+    TRACE,
+    WINDOW,
+    WINDOWS,
+    Task,
+)
 
 LEAST_SERVED = "least_served"
 """Metric of the mean freshness of the tenth of pages that are least fresh in an episode."""
@@ -238,6 +249,11 @@ def has_slots(label: str) -> bool:
     return tags is None or bool(tags.acts)
 
 
+def limits_times(task: Task) -> bool:
+    """Return whether a task has recorded events, except those of crawl-v1, which never change."""
+    return task.id in (TRACE, SITES) and task.bound == PERFECT
+
+
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     """Return a task with the candidates that can act in it; raise errors of ``applicable``."""
     windows = tuple(
@@ -247,7 +263,7 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     first = {"window": list(windows[0])} if recorded else dict(*task.variants[:1])
     where, arguments = f"task {task.name}, first choice: ", {**task.arguments, **first}
     able, refused = applicable(candidates, task.id, arguments, where)
-    for label in [name for name in able if task.variants and not has_slots(name)]:
+    for label in [name for name in able if limits_times(task) and not has_slots(name)]:
         able.pop(label)
         refused[label] = "it chooses the times of its crawls, so bulk changes exceed any bandwidth"
     if task.history:

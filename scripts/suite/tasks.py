@@ -13,12 +13,13 @@ WINDOW, WINDOWS = 8.0, 12
 FIRST_DAY = 100.0
 """Parameters of the recorded trace are fitted to the days before this one."""
 
-NCIS, HARMONIC, OFFERS, LONGEVITY, TRACE = (
+NCIS, HARMONIC, OFFERS, LONGEVITY, TRACE, SITES = (
     "CrawlNCIS-v0",
     "CrawlHarmonic-v0",
     "CrawlOffers-v1",
     "CrawlLongevity-v0",
     "CrawlTrace-v0",
+    "CrawlSites-v0",
 )
 MEASURED = "noisy"
 """Task in which the time of decisions, memory and the freshness of pages are measured."""

@@ -28,7 +28,7 @@ from scripts.suite.episodes import ARGUMENTS, EPISODE_POLICIES, record
 from scripts.suite.report import charts
 from scripts.suite.scores import ABSENT, ACTS, Leaderboard
 from scripts.suite.sites import means_of
-from scripts.suite.tasks import BOUNDS, MEASURED, WINDOW
+from scripts.suite.tasks import BOUNDS, CLAIRVOYANT, MEASURED, WINDOW
 
 TEMPLATES = Path(__file__).parent
 ROOT = TEMPLATES.parents[2]
@@ -179,8 +179,8 @@ def gains_of(board: Leaderboard) -> dict[str, Gain]:
         fixed = scores[[board.entrants[policy].kind in FIXED for policy in scores.index]]
         arguments, bound = task.arguments, bound_label(task)
         crawls = values[task.name, BOUND, BUDGET] / arguments.get("num_pages", math.nan)
-        if "days_per_crawl" in arguments:
-            crawls = math.nan if task.variants else 1.0 / arguments["days_per_crawl"]
+        if "days_per_crawl" in arguments:  # lengths or budgets differ between sites
+            crawls = 1.0 / arguments["days_per_crawl"] if bound == CLAIRVOYANT else math.nan
         gains[task.name] = Gain(
             float(values[task.name, task.random, task.metric]),
             float(values[task.name, bound, task.metric]),

@@ -210,6 +210,8 @@ def test_what_can_be_gained_is_of_rows_and_of_entrants_that_do_not_learn() -> No
     timed = [replace(task, arguments={**task.arguments, "horizon": 3.0}) for task in TASKS]
     longer = gains_of(leaderboard()._replace(tasks=timed))
     assert [longer[task.name].crawls for task in TASKS[:3]] == [0.75, 3.0, 12.0]
+    drawn = [replace(task, arguments={"days_per_crawl": (3.0, 30.0)}) for task in TASKS]
+    assert np.isnan(gains_of(leaderboard()._replace(tasks=drawn))["noisy"].crawls)
 
 
 def test_nothing_is_loaded_from_elsewhere(report: Path) -> None:

@@ -10,6 +10,7 @@ from crawl_envs.instances import traces
 from scripts.suite.crawl_v2 import RECORDED_DEV, TASKS
 from scripts.suite.entrants import entrants, setting_of
 from scripts.suite.sites import means_of, site_means
+from scripts.suite.suites import SUITES
 from scripts.suite.tasks import PERFECT, TRACE, Task
 
 TASK = Task("few", "recorded", TRACE, {}, bound=PERFECT, variants=({"trace": "a"},) * 5)
@@ -35,13 +36,42 @@ def test_means_and_intervals_are_over_sites() -> None:
     assert means_of(table)[0] == ["B", "0.900 [0.900, 0.900]"]
 
 
-def test_recorded_tasks_refuse_policies_without_slots() -> None:
-    task = next(task for task in RECORDED_DEV if task.name == "recorded-30-history")
+@pytest.mark.parametrize("name", ["recorded-30-history", "sites", "garden-none-4", "noisy"])
+def test_recorded_events_refuse_policies_without_slots_except_in_the_first_suite(name: str) -> None:
+    tasks = (*RECORDED_DEV, *SUITES["crawl-v1"], *TASKS)
+    task = next(task for task in tasks if task.name == name)
     names = ("RoundRobin", "BeliefNCIS", "ThresholdNCIS")
     setting = setting_of(task, {name: entrants(())[name] for name in names})
-    assert {*setting.policies} == {"RoundRobin", "BeliefNCIS"}
-    assert "times of its crawls" in setting.refused["ThresholdNCIS"]
+    refused = {"ThresholdNCIS"} if name in ("recorded-30-history", "sites") else set()
+    assert {*setting.refused} == refused
+    assert {*setting.policies} & {*names} == {*names} - refused
+    assert all("times of its crawls" in reason for reason in setting.refused.values())
+
+
+def test_seeds_of_recorded_tasks_are_sites() -> None:
+    setting = setting_of(RECORDED_DEV[0], {"RoundRobin": entrants(())["RoundRobin"]})
     assert [*setting.seeds(3)] == [*range(len(traces.sites("dev")))]
+
+
+def test_tasks_across_sites_draw_another_site_and_budget_for_each_seed() -> None:
+    task = next(task for task in TASKS if task.name == "sites-hidden")
+    setting = setting_of(task, {"RandomCrawl": entrants(())["RandomCrawl"]})
+    sites, days, fresh = [], [], []
+    for seed in setting.seeds(10):
+        env: Any = make_env(setting.id, **setting.arguments_of(seed))
+        env.reset(seed=setting.first_seed + seed)
+        instance = env.unwrapped.instance
+        sites.append(instance.site)
+        trace, duration = traces.load(traces.find(instance.site)), env.unwrapped.lanes.horizon
+        lived = trace.alive_days(instance.day, instance.day + duration)[instance.pages].sum()
+        days.append(lived / duration / instance.bandwidth)
+        rows = setting.play("RandomCrawl", seed)
+        fresh += [row.value for row in rows if row.metric == "freshness"]
+    assert {*sites} <= {*traces.sites("test")}
+    assert len({*sites}) >= 6
+    assert all(3.0 <= day <= 30.0 for day in days)
+    assert max(days) > 2.0 * min(days)
+    assert 0.0 < np.mean(fresh) < 0.99
 
 
 @pytest.mark.parametrize("name", ["recorded-3-history", "recorded-30-history"])

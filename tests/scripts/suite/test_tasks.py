@@ -11,9 +11,9 @@ import policies
 from agents.sb3.comparison import FIRST_SEED as EVALUATION
 from crawl_envs import FAMILIES
 from crawl_envs.instances import traces
-from scripts.suite.crawl_v2 import HELD_OUT, TRAINING_LAWS
+from scripts.suite.crawl_v2 import ACROSS, HELD_OUT, RECORDED, TRAINING_LAWS
 from scripts.suite.suites import SUITES
-from scripts.suite.tasks import BOUNDS, FIRST_SEED, INFORMED, SANITY, Task
+from scripts.suite.tasks import BOUNDS, FIRST_SEED, INFORMED, SANITY, SITES, TRACE, Task
 
 VERSIONS = {"crawl-v1": "6c665364f2e17334", "mini": "101f3eb76e62791d"}
 LATER_FIELDS = ("reason", "averaged", "variants", "history")
@@ -35,7 +35,7 @@ def test_tasks_of_a_version_never_change(name: str) -> None:
 def test_the_suites_hold_every_family_and_track() -> None:
     tasks = SUITES["crawl-v1"]
     assert len({task.name for task in tasks}) == len(tasks) >= 40
-    assert {task.id for task in tasks} == {*FAMILIES} - {"CrawlSites-v0"}
+    assert {task.id for task in tasks} == {*FAMILIES} - {SITES}
     assert {task.bound for task in tasks} == {*BOUNDS} - {INFORMED}
     assert {task.random for task in tasks} <= {*policies.names()}
     assert {task.arguments.get("action", "page") for task in tasks} == {
@@ -56,11 +56,13 @@ def test_the_second_suite_gives_a_reason_for_each_task_and_holds_its_worlds_out(
     assert all(task.reason for task in tasks)
     assert all(task.arguments["start"] == "crawled" for task in tasks)
     for task in tasks:
-        drawn = not task.variants
-        assert task.arguments.get("pages") == ("test" if drawn else None)
+        assert task.arguments.get("split" if task.id == SITES else "pages") == (
+            None if task.variants else "test"
+        )
+        assert (task.id in (TRACE, SITES)) == (task.track in (RECORDED, ACROSS))
         assert task.averaged == (task.bound == INFORMED and task.track != SANITY)
-        names = [variant["trace"] for variant in task.variants]
-        assert drawn or names == [*traces.sites("test")]
+        sites = [variant["trace"] for variant in task.variants]
+        assert sites == [*traces.sites("test")] * (task.id == TRACE)
     held_out = [task for task in tasks if task.track == HELD_OUT]
     assert max(task.arguments["num_pages"] for task in held_out) > 300
     laws = {task.arguments["instance"] for task in held_out if task.arguments["num_pages"] == 100}
