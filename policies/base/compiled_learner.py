@@ -33,7 +33,8 @@ class CompiledLearnerPolicy(PromisingPolicy, CrawlPolicy):
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:
         """Return the initial learner of ``problem``; ``slots`` and ``rng`` are not used.
 
-        Raises ValueError where the problem lacks parameters that the policy needs.
+        Its ``promises`` must be ``self.promises(problem)``. Raises ValueError where the problem
+        lacks parameters that the policy needs.
         """
 
     def scores(self, tracker: Tracker) -> FloatArray:

@@ -12,7 +12,7 @@ import pytest
 
 import policies
 from crawl_envs.evaluation import Row, make_env, rollout_of
-from scripts.study.entrants import candidates_of
+from scripts.study.entrants import candidates_of, place_of, user_policy
 from scripts.study.specs import describe
 from scripts.suite.bounds import BOUND, BUDGET
 from scripts.suite.crawl_v2 import GUARANTEES, TASKS
@@ -113,6 +113,14 @@ def test_the_promise_is_described_and_others_play_as_they_are() -> None:
     free = replace(task, most_rounds=None)
     plain = partial(policies.make, "GreedyNCIS")
     assert factory_in(free, plain) is plain
+
+
+def test_errors_of_a_policy_of_the_user_are_located_inside_the_promise() -> None:
+    name = "tests.policies.base.counting_learner:CountingLearner"
+    factory = partial(user_policy, name, file_digest="", arguments={})
+    found = place_of(ValueError(), factory_in(PROMISES[0], factory))
+    assert found == place_of(ValueError(), factory)
+    assert "counting_learner.py" in found
 
 
 ONE = Task("one", "first", "id", {"num_pages": 100}, bound=PERFECT, most_rounds=3.0)
