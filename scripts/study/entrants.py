@@ -255,6 +255,7 @@ def place_of(error: BaseException, factory: Any) -> str:
     It is the last line of the traceback in the folder of the policy's file. Without such a line,
     it is the line of ``predict``.
     """
+    factory = getattr(factory, "keywords", {}).get("factory", factory)  # inside another
     if getattr(factory, "func", None) is not user_policy:
         return ""
     kind = policies.find(factory.args[0])

@@ -18,7 +18,7 @@ from scripts.study.specs import describe
 from scripts.study.workers import Workers
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
 from scripts.suite.costs import measure_costs, read_costs
-from scripts.suite.entrants import entrant_of, entrants, settings_of
+from scripts.suite.entrants import entrant_of, entrants, factory_in, settings_of
 from scripts.suite.picture import draw
 from scripts.suite.report.page import write_page, write_report
 from scripts.suite.scores import leaderboard_of
@@ -113,7 +113,9 @@ def _scored_before(
     factories = {label: candidate.factory for label, candidate in candidates.items()}
     for task in SUITES[name]:
         bound = partial(bound_of, kind=task.bound, metric=task.metric)
-        now = describe({**factories, **POLICY_BOUNDS, BOUND: bound})
+        every = {**factories, **POLICY_BOUNDS}
+        every = {label: factory_in(task, factory) for label, factory in every.items()}
+        now = describe({**every, BOUND: bound})
         for label, then in store.settings.get(task.name, {"labels": {}})["labels"].items():
             if now.get(label, then) != then:
                 raise ValueError(

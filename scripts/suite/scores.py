@@ -7,6 +7,10 @@ spread is that of a ratio estimated from pairs (Cochran 1977, section 6.4), with
 is common to all entrants.
 
 Entrants that exceed the budget (:mod:`scripts.study.budget`) or cannot act in a task score 0 there.
+So do those that break the promise of a task with ``most_rounds``: in some repetition a copy gets
+older than that, by more than a slot. Promises of one interval for all pages that cost the same are
+proved to be kept without any delay (docs/promises.md); the slot is for policies that count in
+whole slots.
 Scores below -1 count as -1.
 """
 
@@ -25,7 +29,7 @@ from crawl_envs.types import FloatArray
 from scripts.study.budget import OVER, is_over
 from scripts.study.intervals import PAIRED_REPETITIONS, interquartile_lead, interquartile_mean, mean
 from scripts.suite.bounds import BOUND, BUDGET, POLICY_BOUNDS, bound_label
-from scripts.suite.entrants import LEAST_SERVED, YOURS, Entrant
+from scripts.suite.entrants import LARGEST_AGE, LEAST_SERVED, YOURS, Entrant
 from scripts.suite.sites import site_means
 from scripts.suite.suites import SUITES
 from scripts.suite.tasks import MEASURED, Task
@@ -33,11 +37,13 @@ from scripts.suite.tasks import MEASURED, Task
 __all__ = ["OVER", "Leaderboard", "leaderboard_of", "matrix", "scores_of"]
 
 MIN_SCORE = -1.0
+ROUNDING = 1e-6
+"""Tolerance of ages, which are whole slots, as a part of a slot."""
 WAY_OUT = (
     "the command without --score simulates missing rows, with --policies or --agents those of your "
     "entrants; with --fresh it starts over"
 )
-ACTS, ABSENT = "plays", "cannot act"
+ACTS, ABSENT, LATE = "plays", "cannot act", "breaks the promise"
 PLACE = ("score", "low", "high", "behind", "behind_low", "behind_high")
 FRESHNESS = ("freshness", LEAST_SERVED)
 """Metrics of the task ``MEASURED`` in the leaderboard: the mean freshness of all pages, weighted by
@@ -106,9 +112,10 @@ def scores_of(
     """Return the score of each entrant in each task and seed, from the rows of all tasks.
 
     Returns:
-        The columns task, track, policy, seed, score, plain and state (``plays``, ``over budget`` or
-        ``cannot act``); a row for every task, entrant and seed. ``plain`` is (x - mean r) /
-        mean(b - r), which has the order of x and compares entrants on the same events.
+        The columns task, track, policy, seed, score, plain and state (``plays``, ``over budget``,
+        ``breaks the promise`` or ``cannot act``); a row for every task, entrant and seed. ``plain``
+        is (x - mean r) / mean(b - r), which has the order of x and compares entrants on the same
+        events.
 
     Raises:
         ValueError: of :func:`check_rows`.
@@ -140,10 +147,12 @@ def check_rows(
     for task in tasks:
         acting = {label for name, label, _ in units if name == task.name}
         acting = (acting | {*able.get(task.name, ())}) - {BOUND, *POLICY_BOUNDS}
+        promised = task.most_rounds is not None
+        measured = (task.metric, "crawl_rate", *(LARGEST_AGE,) * promised)
         needed = [
             (BOUND, BUDGET),
             (bound_label(task), task.metric),
-            *product(sorted({task.random, *acting}), (task.metric, "crawl_rate")),
+            *product(sorted({task.random, *acting}), measured),
         ]
         for (label, metric), seed in product(needed, seeds):
             where = f"task {task.name}, {label}, seed {seed}"
@@ -170,6 +179,8 @@ def _score_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.Dat
             part["state"] = ACTS
             if is_over(metrics["crawl_rate"] / budget):
                 part["state"] = OVER
+            elif is_late(task, metrics):
+                part["state"] = LATE
             else:
                 plain = (metrics[task.metric] - random.mean()) / span.mean()
                 expected = random - random.mean() + plain.mean() * (span - span.mean())
@@ -178,6 +189,14 @@ def _score_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.Dat
                 part["plain"] = plain.to_numpy()
         parts.append(part.assign(task=task.name, track=task.track, policy=label))
     return pd.concat(parts, ignore_index=True)
+
+
+def is_late(task: Task, metrics: pd.DataFrame) -> bool:
+    """Return whether a copy gets older than a task allows, by more than a slot."""
+    if task.most_rounds is None:
+        return False
+    slot = (1.0 + ROUNDING) / task.arguments["num_pages"]
+    return bool(metrics[LARGEST_AGE].max() > task.most_rounds + slot)
 
 
 def matrix(scores: pd.DataFrame, policy: str, column: str = "score") -> FloatArray:

@@ -26,7 +26,7 @@ from scripts.suite.bounds import BOUND, BUDGET, bound_label
 from scripts.suite.entrants import FIXED, KINDS
 from scripts.suite.episodes import ARGUMENTS, EPISODE_POLICIES, record
 from scripts.suite.report import charts
-from scripts.suite.scores import ABSENT, ACTS, Leaderboard
+from scripts.suite.scores import ABSENT, ACTS, LATE, Leaderboard
 from scripts.suite.sites import means_of
 from scripts.suite.tasks import BOUNDS, CLAIRVOYANT, MEASURED, WINDOW
 
@@ -46,8 +46,10 @@ def write_page(board: Leaderboard, folder: Path) -> None:
         for place, page in ((1, board.entrants[policy].file), (3, board.entrants[policy].page)):
             if (link := target(folder, page)) and cells[place]:
                 cells[place] = f"[{cells[place]}]({link})"
-    over = sorted(set(board.scores[board.scores.state == OVER].policy))
-    _write(folder / "README.md", "leaderboard.md", board, rows=rows, over=over)
+    over, late = (
+        sorted(set(board.scores[board.scores.state == state].policy)) for state in (OVER, LATE)
+    )
+    _write(folder / "README.md", "leaderboard.md", board, rows=rows, over=over, late=late)
 
 
 def write_report(path: Path, board: Leaderboard, candidates: Mapping[str, Candidate]) -> None:
@@ -72,7 +74,7 @@ def write_report(path: Path, board: Leaderboard, candidates: Mapping[str, Candid
         behaviour=(TEMPLATES / "behaviour.js").read_text("utf-8"),
         library=_packed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),
         states=board.scores.groupby(["task", "state"]).policy.unique().to_dict(),
-        notes=[("Over the budget", OVER), ("Cannot act here", ABSENT)],
+        notes=[("Over the budget", OVER), ("Promise broken", LATE), ("Cannot act here", ABSENT)],
         provenance=json.loads(provenance.read_text("utf-8")) if provenance.exists() else None,
         setting=ARGUMENTS,
         data={
