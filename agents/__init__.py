@@ -26,7 +26,8 @@ def load(folder_or_name: str | Path, env: Any = None, *, cycle: float | None = N
     ``generalist.json`` an agent for every family.
 
     Args:
-        folder_or_name: the output folder of a training run, or one of :func:`agents.names`.
+        folder_or_name: the output folder of a training run, or one of :func:`agents.names`. Of a
+            folder with several trainings, ``seed-0`` and so on, the first is loaded.
         env: the environment to act in, single, vector or bridge, or None; it must fit the agent.
             With the network ``pages`` the number of pages may differ, and the network scales time
             by the environment's T = m / R. With None, a learned index reads the columns of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 ALGORITHMS = ("a2c", "dqn", "maskableppo", "ppo", "recurrentppo", "sac")
@@ -14,12 +13,34 @@ AGENT_FILES = ("model.zip", "index.json", GENERALIST, "scorer.npz")
 """Names of agent files by preference: a model of Stable-Baselines3, a learned index, a generalist,
 the actor of a page network without its critic."""
 SHIPPED = Path(__file__).parent / "trained"
+RUNS = "seed-*"
+"""Pattern of the folders of several trainings."""
 
 
 def names() -> tuple[str, ...]:
     """Return the names of the shipped agents, in alphabetical order."""
-    files: Iterable[Path] = (path for file in AGENT_FILES for path in SHIPPED.glob(f"*/{file}"))
-    return tuple(sorted({path.parent.name for path in files}))
+    return tuple(sorted(folder.name for folder in SHIPPED.glob("*") if trainings(folder)))
+
+
+def folder_of(folder_or_name: str | Path) -> Path:
+    """Return the folder of an agent: that of a shipped agent's name, or the folder itself."""
+    name = str(folder_or_name)
+    return SHIPPED / name if name in names() else Path(name)
+
+
+def trainings(folder: Path) -> tuple[Path, ...]:
+    """Return the folders of an agent's trainings; none if there is no agent.
+
+    An agent is a folder with one of AGENT_FILES, or with subfolders ``seed-0``, ``seed-1``, ...,
+    which all have one: several trainings of one agent.
+    """
+    runs = sorted(folder.glob(RUNS), key=lambda run: (len(run.name), run.name))
+    runs = [folder] if _has_agent(folder) else runs
+    return tuple(runs) if all(map(_has_agent, runs)) else ()
+
+
+def _has_agent(folder: Path) -> bool:
+    return any((folder / name).exists() for name in AGENT_FILES)
 
 
 def check_vacant(folder: Path, *, but: str = "") -> None:
@@ -29,13 +50,14 @@ def check_vacant(folder: Path, *, but: str = "") -> None:
 
 
 def agent_file(folder_or_name: str | Path) -> Path:
-    """Return the file of an agent by its folder or name; ValueError if there is none."""
+    """Return the file of an agent by its folder or name; ValueError if there is none.
+
+    Several trainings count by their first one.
+    """
     if not isinstance(folder_or_name, str | os.PathLike):
         raise ValueError(f"folder_or_name must be a folder or a name, got {folder_or_name!r}")
-    name = str(folder_or_name)
-    folder = SHIPPED / name if name in names() else Path(folder_or_name)
-    for file in AGENT_FILES:
-        if (folder / file).exists():
-            return folder / file
+    folder = folder_of(folder_or_name)
+    for training in trainings(folder)[:1]:
+        return next(training / file for file in AGENT_FILES if (training / file).exists())
     shipped = f"the names {', '.join(names())}" if names() else "there are no shipped names yet"
     raise ValueError(f"there is no {' or '.join(AGENT_FILES)} in {folder} ({shipped})")

@@ -1,4 +1,4 @@
-"""Rank all shipped policies and agents, and your own, in a suite of tasks.
+"""Rank all shipped policies and agents, and your own, in a suite of tasks; train learners for it.
 
 Writes a leaderboard: README.md, leaderboard.csv, tracks.csv, scores.csv, pictures, and report.html,
 which opens in a browser without a network. Results of the shipped entrants are taken from the
@@ -19,7 +19,8 @@ from scripts.cli.options import check_counts, default_folder, words_of
 from scripts.present import tables
 from scripts.study.runner import STOPPED
 from scripts.study.workers import PlayOptions
-from scripts.suite.suites import SUITES
+from scripts.suite.learners import STEPS, TRAININGS, Training
+from scripts.suite.suites import SUITES, holds_out
 
 SEEDS = {"crawl-v2": 10, "crawl-v1": 10, "mini": 3}
 OTHER_SEEDS = 20
@@ -46,6 +47,28 @@ class RankOptions(PlayOptions):
             show_default="none",
         ),
     ] = None
+    train: Annotated[
+        str | None,
+        Option(
+            help="Learners to train and rank in crawl-v2: comma-separated list of ppo and the "
+            "like, module:Class in the form of Stable-Baselines3, or module:function.",
+            show_default="none",
+        ),
+    ] = None
+    tasks: Annotated[
+        str | None,
+        Option(help="Rank in these tasks only: comma-separated list.", show_default="all"),
+    ] = None
+    trainings: Annotated[
+        int, Option(help="Number of trainings of a learner; the protocol has 5.")
+    ] = TRAININGS
+    steps: Annotated[
+        int | None,
+        Option(
+            help="Steps of a training, at most 2,000,000, of an algorithm for each task.",
+            show_default="2,000,000, or fewer if the algorithm's default is smaller",
+        ),
+    ] = None
     seeds: Annotated[
         int | None,
         Option(help="Number of seeds.", show_default="crawl: 10; mini: 3; recorded-dev: its sites"),
@@ -68,15 +91,15 @@ def main(options: RankOptions) -> None:
     from scripts.suite.leaderboard import REPORT, rank_suite
 
     one_of("suite", options.suite, tuple(SUITES))
-    if options.fresh and options.score:
-        raise ValueError("--fresh must be left out with --score")
+    training = training_of(options)
     count = SEEDS.get(options.suite, OTHER_SEEDS) if options.seeds is None else options.seeds
     check_counts(1, seeds=count)
     entrants = [
         *words_of("--policies", options.policies),
         *words_of("--agents", options.agents),
     ]
-    shared = not entrants and options.seeds is None
+    task_names = words_of("--tasks", options.tasks)
+    shared = not (entrants or training.names or task_names) and options.seeds is None
     default = Path("results") / options.suite if shared else default_folder(options.suite)
     folder, workers, console = options.out or default, options.players, tables.console()
     with one_line_errors(STOPPED.format(folder)):
@@ -89,9 +112,24 @@ def main(options: RankOptions) -> None:
             console,
             fresh=options.fresh,
             score=options.score,
+            task_names=task_names,
+            training=training,
         )
     console.print(f"\n{tables.took(store.run_seconds, workers.count)} -> {folder}")
     console.print(f"{folder / REPORT}", soft_wrap=True, markup=False)
+
+
+def training_of(options: RankOptions) -> Training:
+    """Return the learners to train; ValueError for options that exclude each other."""
+    names = words_of("--train", options.train)
+    if options.score and (options.fresh or names):
+        raise ValueError(f"--{'fresh' if options.fresh else 'train'} must be left out with --score")
+    if names and not holds_out(options.suite):
+        raise ValueError(f"--train must be used with crawl-v2, got {options.suite!r}")
+    check_counts(1, trainings=options.trainings)
+    if options.steps is not None and not 1 <= options.steps <= STEPS:
+        raise ValueError(f"--steps must be an integer from 1 to {STEPS:,}, got {options.steps}")
+    return Training(names, options.trainings, options.steps, options.fresh)
 
 
 app = command_of(main, RankOptions, __doc__)

@@ -4,7 +4,8 @@ All commands read these names:
 
 * ``Name`` or ``Name:key=value``: a registered policy, with arguments;
 * ``module:Class`` or ``module:Class:key=value``: a policy of the user;
-* a folder with the file of an agent, or the name of a shipped agent.
+* a folder with the file of an agent, or the name of a shipped agent. A folder may have several
+  trainings of the agent, in ``seed-0``, ``seed-1`` and so on.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 
 import agents
 import policies
-from agents.catalog import AGENT_FILES, SHIPPED
+from agents import catalog
 from agents.runs import read_object
 from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.types import Policy
@@ -64,7 +65,9 @@ class Candidate(NamedTuple):
         env_id: id of the training environment; empty if unknown.
         env_args: arguments of the training environment.
         learned: True for agents in folders, which run with one thread of torch.
-        training_seconds: processor time of the training, NaN if unknown, 0 for analytic policies.
+        training_seconds: processor time of all trainings, NaN if unknown, 0 for analytic policies.
+        trainings: folders of the trainings; none for policies.
+        by_task: factories of an agent that is trained for each task, by task; None for others.
     """
 
     label: str
@@ -73,11 +76,19 @@ class Candidate(NamedTuple):
     env_args: Mapping[str, Any] = {}
     learned: bool = False
     training_seconds: float = 0.0
+    trainings: tuple[Path, ...] = ()
+    by_task: Mapping[str, PolicyFactory] | None = None
 
     @property
     def digest(self) -> str:
         """Hash of the file of an agent or of a user's policy; empty for registered policies."""
         return str(getattr(self.factory, "keywords", {}).get("file_digest", ""))
+
+    def in_task(self, task: str) -> Candidate | None:
+        """Return the candidate that plays a task; None if it was trained for other tasks only."""
+        if self.by_task is None:
+            return self
+        return self._replace(factory=self.by_task[task]) if task in self.by_task else None
 
 
 def candidate_of(name: str | Path) -> Candidate:
@@ -88,21 +99,21 @@ def candidate_of(name: str | Path) -> Candidate:
             agent.
     """
     text = str(name)
-    shipped = text in agents.names()
-    folder = SHIPPED / text if shipped else Path(text)
-    files = [folder / file for file in AGENT_FILES if (folder / file).exists()]
-    if files:
-        label = folder.resolve().name
+    folder = catalog.folder_of(text)
+    if trainings := catalog.trainings(folder):
+        label, shipped = folder.resolve().name, text in agents.names()
         return Candidate(
             f"agent {label}" if label in policies.names(fragments=True) else label,
-            partial(loaded, text if shipped else str(folder), file_digest=_digest(files[0])),
-            *_trained_on(files[0]),
+            agent_factory(text if shipped else str(folder), trainings),
+            *_trained_on(agents.agent_file(folder)),
             learned=not shipped,
-            training_seconds=_training_seconds(folder),
+            training_seconds=training_seconds(folder, trainings),
+            trainings=trainings,
         )
     if not is_policy(text):
         names = (*policies.names(fragments=True), *agents.names())
-        also = f"a folder with {' or '.join(AGENT_FILES)}, or module:Class"
+        files = f"{' or '.join(catalog.AGENT_FILES)} in it, or in each of its {catalog.RUNS}"
+        also = f"a folder with {files}, or module:Class"
         one_of("policy or agent", text, names, also)
     policy, pairs = _parts(text)
     kind = policies.find(policy)
@@ -172,15 +183,53 @@ def _argument(name: str, text: str) -> tuple[str, Any]:
 
 
 def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+    return hash_of(file.read_bytes())
 
 
-def _training_seconds(folder: Path) -> float:
-    """Return the seconds of processor time that an agent's training took, NaN if unknown."""
+def hash_of(content: bytes) -> str:
+    """Return the hash of the contents of files that identifies rows."""
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def agent_factory(folder: str, trainings: Sequence[Path]) -> PolicyFactory:
+    """Return a factory of the agent in a folder, or of a shipped agent by its name."""
+    digests = [_digest(agents.agent_file(training)) for training in trainings]
+    if len(trainings) == 1:
+        return partial(loaded, folder, file_digest=digests[0])
+    names = [training.name for training in trainings]
+    return partial(loaded, folder, file_digest=hash_of("".join(digests).encode()), trainings=names)
+
+
+def num_trainings(description: Mapping[str, Any]) -> int:
+    """Return the number of trainings of a described factory; 0 unless it has several."""
+    if "factory" in description:
+        return num_trainings(description["factory"])
+    count = len(description.get("trainings", ()))
+    return count if count > 1 else 0
+
+
+def groups_of(repetitions: Iterable[int], trainings: int) -> tuple[int, ...]:
+    """Return the number of the training that plays each repetition; empty without trainings."""
+    return tuple(int(number) % trainings for number in repetitions) if trainings else ()
+
+
+def training_of(factory: Any, repetition: int) -> PolicyFactory:
+    """Return a factory of the training that a repetition plays: number k mod T in repetition k."""
+    keywords = getattr(factory, "keywords", {})
+    if "factory" in keywords:  # of a task with a history or a promise
+        return partial(factory, factory=training_of(keywords["factory"], repetition))
+    count = num_trainings(keywords)
+    return partial(factory, training=repetition % count) if count else factory
+
+
+def training_seconds(folder: Path, trainings: Sequence[Path]) -> float:
+    """Return the seconds of processor time that all trainings took, NaN if unknown."""
     run, shipped = folder / "provenance.json", folder / "score.json"
     origin = read_object(run) if run.exists() else {}
     if not origin and shipped.exists():
         origin = read_object(shipped)["made"]
+    if not origin and len(trainings) > 1:
+        return sum(training_seconds(training, ()) for training in trainings)
     return float(origin.get("processor_seconds", math.nan))
 
 
@@ -213,12 +262,21 @@ def user_policy(name: str, env: Any, *, file_digest: str, arguments: Mapping[str
 
 
 @spec("agent")
-def loaded(folder: str, env: Any, *, file_digest: str = "") -> Policy:
+def loaded(
+    folder: str,
+    env: Any,
+    *,
+    file_digest: str = "",
+    trainings: Sequence[str] = (),
+    training: int = 0,
+) -> Policy:
     """Load an agent for an environment, from a folder or by the name of a shipped agent.
 
-    The folder or name, and ``file_digest``, a hash of the agent's file, identify its rows.
+    The folder or name, and ``file_digest``, a hash of the agent's files, identify its rows. Of
+    several ``trainings``, subfolders, number ``training`` is loaded.
     """
-    agent: Policy = agents.load(folder, env)
+    run = catalog.folder_of(folder) / trainings[training] if trainings else folder
+    agent: Policy = agents.load(run, env)
     return agent
 
 

@@ -6,6 +6,10 @@ the same settings. All are 95% percentile intervals. With few seeds these are to
 (Hesterberg 2015): their distance from the estimate is multiplied by t / z sqrt(n / (n - 1)), with
 the quantiles t of Student's and z of the normal distribution. The interval of a mean is then close
 to Student's. A single seed has no interval: NaN.
+
+Scores of an agent with several trainings are dependent if they are of the same training. Then
+``groups`` has the number of the training of each seed, whole trainings are resampled, and n is
+their number (Davison and Hinkley 1997, section 3.8).
 """
 
 from __future__ import annotations
@@ -81,25 +85,30 @@ PAIRED_REPETITIONS = 20_000
 """Number of bootstrap samples of paired differences, whose sign decides ties."""
 
 
-def mean(scores: FloatArray, repetitions: int = REPETITIONS) -> Interval:
-    """Return the mean of scores (n seeds, k settings), with an interval over the seeds."""
+def mean(
+    scores: FloatArray, repetitions: int = REPETITIONS, groups: tuple[int, ...] = ()
+) -> Interval:
+    """Return the mean of scores (n seeds, k settings), with an interval over seeds or groups."""
     by_seed = _scores(scores).mean(axis=1)
-    drawn = by_seed[_seeds(by_seed.size, repetitions=repetitions)].mean(axis=1)
-    return _interval(by_seed.mean(), drawn, by_seed.size)
+    drawn = by_seed[_seeds(by_seed.size, repetitions=repetitions, groups=groups)].mean(axis=1)
+    return _interval(by_seed.mean(), drawn, len({*groups}) or by_seed.size)
 
 
-def interquartile_mean(scores: FloatArray) -> Interval:
+def interquartile_mean(scores: FloatArray, groups: tuple[int, ...] = ()) -> Interval:
     """Return the mean of the middle half of all scores (n seeds, k settings), and its interval."""
     scores = _scores(scores)
-    return _interval(_middle(scores), _middle(scores[_seeds(len(scores))]), len(scores))
+    drawn = _middle(scores[_seeds(len(scores), groups=groups)])
+    return _interval(_middle(scores), drawn, len({*groups}) or len(scores))
 
 
-def interquartile_lead(first: FloatArray, second: FloatArray) -> Interval:
+def interquartile_lead(
+    first: FloatArray, second: FloatArray, groups: tuple[int, ...] = ()
+) -> Interval:
     """Return the first interquartile mean minus the second, of scores (n, k) on the same seeds."""
     first, second = _scores(first), _scores(second)
-    drawn = _seeds(len(first))
+    drawn = _seeds(len(first), groups=groups)
     lead = _middle(first[drawn]) - _middle(second[drawn])
-    return _interval(_middle(first) - _middle(second), lead, len(first))
+    return _interval(_middle(first) - _middle(second), lead, len({*groups}) or len(first))
 
 
 def _middle(scores: FloatArray) -> FloatArray:
@@ -152,10 +161,21 @@ def _scores(scores: FloatArray) -> FloatArray:
 
 
 @cache
-def _seeds(count: int, stream: int = 0, repetitions: int = REPETITIONS) -> IntArray:
-    """Return the seed indices of each bootstrap sample, (repetitions, count); always the same."""
+def _seeds(
+    count: int, stream: int = 0, repetitions: int = REPETITIONS, groups: tuple[int, ...] = ()
+) -> IntArray:
+    """Return the seed indices of each bootstrap sample, (repetitions, count); always the same.
+
+    In a sample each group is replaced by a group that is drawn, seed by seed. A smaller group
+    begins again after its last seed, and a larger one loses its last seeds.
+    """
+    group = np.unique(groups or range(count), return_inverse=True)[1]
+    sizes, order = np.bincount(group), np.argsort(group, kind="stable")
+    start, place = np.cumsum(sizes) - sizes, np.empty(count, np.int64)
+    place[order] = np.arange(count) - start[group[order]]
     rng = np.random.default_rng([count, stream])
-    return rng.integers(0, count, (repetitions, count))
+    drawn = rng.integers(0, sizes.size, (repetitions, sizes.size))[:, group]
+    return np.ascontiguousarray(order[start[drawn] + place % sizes[drawn]])
 
 
 def _interval(estimate: FloatArray | float, drawn: FloatArray, count: int) -> Interval:

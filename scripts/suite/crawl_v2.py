@@ -13,9 +13,15 @@ In the track of guarantees no copy may get older than ``MOST_ROUNDS``, as all ar
 start. Policies that can promise it do, and so does the reference. Their promises leave a margin
 (docs/promises.md): ages stay below 2, so a policy with a smaller margin may exceed a score of 1.
 
-Training may use the laws of ``TRAINING_LAWS``, and the recorded sites of the splits train and dev.
-The laws and the size of the track ``held-out laws`` and the sites of the split test are for tests
-alone. Nothing enforces this yet, and the shipped agents were trained before it.
+Rules for learners, which ``scripts.rank`` checks (:mod:`scripts.suite.protocol`):
+
+* Training may use the laws of ``TRAINING_LAWS``, page sets of ``pages="train"`` with at most
+  ``MAX_TRAINING_PAGES`` pages, and the recorded sites of the splits train and dev.
+* The other laws, larger page sets and the sites of the split test are for tests alone.
+* An agent declares the worlds of its training. One that declares none, or one of tests, is refused.
+  Shipped agents of that kind are left out. Environments and policies of the user are not checked.
+* A learner counts by several trainings, 5 in ``scripts.rank --train``, of at most 2,000,000 steps.
+  Repetition k plays training k mod 5, and intervals are over trainings.
 """
 
 from __future__ import annotations
@@ -39,8 +45,9 @@ from scripts.suite.tasks import (
     Task,
 )
 
+MAX_TRAINING_PAGES = 300
 TRAINING_LAWS = ("uniform", "partial", "noisy", "cold", "mixed", "late", "bursty", "deploys")
-"""Laws of CrawlNCIS-v0 that training may use, with ``pages="train"`` and at most 300 pages."""
+"""Laws of CrawlNCIS-v0 that training may use."""
 HIDDEN, MISSPECIFIED, HELD_OUT = "hidden rates", "misspecified", "held-out laws"
 MISSED, FRAGMENTS, SHOPPING, PRICES = "missed changes", "fragments", "offers", "prices"
 RECORDED, ACROSS, GUARANTEES = "recorded", "across sites", "guarantees"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,7 +12,7 @@ from rich.console import Console
 
 import agents
 import policies
-from agents.catalog import GENERALIST, SHIPPED
+from agents.catalog import GENERALIST, SHIPPED, trainings
 from agents.index.stored import INDEX
 from agents.progress import tracked
 from agents.runs import CONFIG, read_object
@@ -21,8 +20,9 @@ from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.instances import traces
 from policies.base import registry
 from policies.base.promising import PromisingPolicy
+from policies.ncis.belief import BeliefNCIS
 from scripts.data.replays import past
-from scripts.study.entrants import Candidate, applicable, candidates_of, entered
+from scripts.study.entrants import Candidate, applicable, candidates_of, entered, training_of
 from scripts.study.settings import Setting
 from scripts.study.specs import describe, spec
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
@@ -42,11 +42,13 @@ LEAST_SERVED, LARGEST_AGE = "least_served", "largest_age"
 """Metrics of an episode: mean freshness of the tenth of pages that are least fresh, in the task
 ``MEASURED``; largest age of any copy in units of m / R, in tasks with ``most_rounds``."""
 
-TRAINED, YOURS = "trained agent", "yours"
+TRAINED, COMPOSITE, YOURS = "trained agent", "composite", "yours"
 KINDS: Mapping[str, str] = {
     **{kind: text for kind, text in registry.KINDS.items() if kind != "oracle"},
     TRAINED: "a network, trained before on pages and events that are not those of the tasks; after "
     "the colon: the method, and the training instances",
+    COMPOSITE: "an agent of networks and formulas: networks, trained before, for the freshness of "
+    "pages; formulas for the rest, where nothing was learned; after the colon as above",
 }
 """The kinds of shipped entrants, and their descriptions."""
 FIXED = ("formula", "baseline")
@@ -67,7 +69,7 @@ class Entrant(NamedTuple):
         page: page of the documentation on that paper, with its section.
         file: file of the repository with its code or configuration.
         by: training method of a trained agent.
-        on: laws of its training instances.
+        on: laws of its training instances; of the user's agents, what one agent is for.
         formula: how the entrant uses the formula that it is based on.
         command: the command that trained the agent, in backticks.
     """
@@ -84,7 +86,10 @@ class Entrant(NamedTuple):
     @property
     def words(self) -> str:
         """Kind of the entrant; for a trained agent also the method and the training instances."""
-        return f"trained: {self.by}{self.on and f' on {self.on}'}" if self.by else self.kind
+        if self.kind == YOURS:
+            return ", ".join(filter(None, (self.by or YOURS, self.on)))
+        kind = COMPOSITE if self.kind == COMPOSITE else "trained"
+        return f"{kind}: {self.by}{self.on and f' on {self.on}'}" if self.by else self.kind
 
 
 def entrant_of(label: str) -> Entrant:
@@ -106,7 +111,7 @@ def entrant_of(label: str) -> Entrant:
 
 
 def trained_entrant(folder: Path) -> Entrant:
-    """Return the description of the agent in a folder, from its configuration.
+    """Return the description of the agent in a folder, from its first training's configuration.
 
     The last stage counts: its ``algorithm`` is the method and its ``instance`` one or several laws.
     A learned index has no algorithm.
@@ -114,9 +119,11 @@ def trained_entrant(folder: Path) -> Entrant:
     Raises:
         ValueError: a file is missing or damaged, or does not name a method.
     """
+    runs, label = trainings(folder) or (folder,), folder.name
+    folder = runs[0]
     config, score = read_object(folder / CONFIG), folder / "score.json"
     last: dict[str, Any] = (config.get("stages") or [config])[-1]
-    by, formula = str(last.get("algorithm", "")), ""
+    kind, by, formula = TRAINED, str(last.get("algorithm", "")), ""
     if "clone" in last:
         by, formula = "cloning", f"imitates {last['clone']['teacher']}"
     elif by in agents.ALGORITHMS:
@@ -124,31 +131,35 @@ def trained_entrant(folder: Path) -> Entrant:
     elif not by and (folder / INDEX).exists():
         by = "crawl outcomes"
     elif (folder / GENERALIST).exists():
-        formula = "corrects BeliefNCIS, or is a formula"
+        kind, formula = COMPOSITE, "corrects BeliefNCIS, or is a formula"
     if not by:
         raise ValueError(f"{folder / CONFIG} must name the algorithm of the training")
     law = last.get("instance") or last.get("env_args", {}).get("instance", "")
     laws = [law] if isinstance(law, str) else list(law)
     on = ", ".join(laws) if len(laws) < 4 else f"{len(laws)} laws"
+    on += f", {len(runs)} trainings" * (len(runs) > 1)
     training = read_object(score)["made"] if score.exists() else {}
     command = f"`{training['command']}`" if "command" in training else ""
     if "stages" in training:
         command = f"{len(training['stages'])} stages, whose commands score.json has"
-    file = f"agents/trained/{folder.name}/{CONFIG}"
-    return Entrant(TRAINED, METHODS.get(by, ""), "docs/train.md", file, by, on, formula, command)
+    file = (Path("agents/trained", label, *[folder.name] * (len(runs) > 1)) / CONFIG).as_posix()
+    return Entrant(kind, METHODS.get(by, ""), "docs/train.md", file, by, on, formula, command)
 
 
-@spec("after-history")
-def after_history(env: Any, *, policy: str, **arguments: Any) -> Any:
-    """Return a policy that has read the events of a site before the first round of crawls.
+@spec("with-history")
+def with_history(env: Any, *, factory: PolicyFactory) -> Any:
+    """Return a policy that has read the events of a site before the first round, if it can.
 
-    ``env`` is a ``CrawlTrace-v0`` with a ``window``; ``arguments`` are those of the policy.
+    ``env`` is a ``CrawlTrace-v0`` with a ``window``.
     """
+    bound = factory(env)
+    policy = getattr(bound, "policy", None)
+    if not isinstance(policy, BeliefNCIS):
+        return bound
     site, lanes = env.spec.kwargs, env.unwrapped.lanes
     trace = traces.load(traces.find(site["trace"]))
     first_day = site["window"][0] - (lanes.tape.duration - lanes.horizon)
-    history = past(trace, 0.0, first_day, site["signals"])
-    return policies.make(policy, env, history=history, **arguments)
+    return policies.bind(policy.after(past(trace, 0.0, first_day, site["signals"])), env)
 
 
 @spec("with-promise")
@@ -163,10 +174,8 @@ def with_promise(env: Any, *, factory: PolicyFactory, most_rounds: float) -> Any
 
 def factory_in(task: Task, factory: PolicyFactory) -> PolicyFactory:
     """Return the factory of an entrant in a task, with the history and the promise it can use."""
-    if task.history and isinstance(factory, partial) and factory.func is policies.make:
-        name = factory.args[0]
-        if "history" in inspect.signature(policies.find(name)).parameters:
-            factory = partial(after_history, policy=name, **factory.keywords)
+    if task.history and factory not in POLICY_BOUNDS.values():
+        factory = partial(with_history, factory=factory)
     if task.most_rounds is not None:
         factory = partial(with_promise, factory=factory, most_rounds=task.most_rounds)
     return factory
@@ -206,6 +215,8 @@ class TaskSetting(Setting):
         """Simulate an entrant or the bound in repetition ``seed``; return rows without NaNs."""
         arguments = self.arguments_of(seed)
         plain = replace(self, arguments=arguments, windows=(), variants=(), budget_share=False)
+        if label in self.policies:
+            plain = replace(plain, policies={label: training_of(self.policies[label], seed)})
         rows = Setting.play(plain, label, seed)
         measures = {LEAST_SERVED: least_served} if self.name == MEASURED else {}
         if self.most_rounds is not None:
@@ -213,7 +224,7 @@ class TaskSetting(Setting):
         for metric, measure in measures.items() if label in self.policies else ():
             with self.threads(label):
                 value = measure(
-                    self.id, plain.arguments, self.policies[label], self.first_seed + seed
+                    self.id, plain.arguments, plain.policies[label], self.first_seed + seed
                 )
             rows.append(Row(self.id, self.name, label, seed, metric, value))
         return [row for row in rows if row.value == row.value]
@@ -277,7 +288,10 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     recorded = windows if task.bound == CLAIRVOYANT and not task.variants else ()
     first = {"window": list(windows[0])} if recorded else dict(*task.variants[:1])
     where, arguments = f"task {task.name}, first choice: ", {**task.arguments, **first}
-    able, refused = applicable(candidates, task.id, arguments, where)
+    in_task = [(label, candidate.in_task(task.name)) for label, candidate in candidates.items()]
+    here = {label: candidate for label, candidate in in_task if candidate}
+    able, refused = applicable(here, task.id, arguments, where)
+    refused |= dict.fromkeys(candidates.keys() - here.keys(), "it was not trained for this task")
     for label in [name for name in able if limits_times(task) and not has_slots(name)]:
         able.pop(label)
         refused[label] = "it chooses the times of its crawls, so bulk changes exceed any bandwidth"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from scripts.present import charts
+from scripts.study.entrants import groups_of
 from scripts.study.intervals import PAIRED_REPETITIONS, Interval, mean
-from scripts.suite.entrants import TRAINED, YOURS
+from scripts.suite.entrants import TRAINED, YOURS, Entrant
 from scripts.suite.scores import ACTS, Leaderboard
 from scripts.suite.sites import ZERO, site_scores
-from scripts.suite.suites import SUITES
+from scripts.suite.tables import number
 
 HEAD = ("task", "track", ZERO, "best policy", "best trained agent", "agent less policy")
 
@@ -43,7 +45,7 @@ class Headroom(NamedTuple):
     def texts(self) -> list[str]:
         """Texts in the columns ``HEAD``."""
         name, score = self.agent
-        level = [f"{self.base.estimate:.3f}", f"{self.policy[0]} {self.policy[1].estimate:.3f}"]
+        level = [number(self.base.estimate), f"{self.policy[0]} {self.policy[1].estimate:.3f}"]
         if not name:
             return [self.task, self.track, *level, "", ""]
         lead = f"{self.lead.estimate:+.3f} [{self.lead.low:+.3f}, {self.lead.high:+.3f}]"
@@ -58,7 +60,7 @@ def headrooms(board: Leaderboard) -> list[Headroom]:
     """Return what can be gained in each task of a leaderboard."""
     acting = board.scores[board.scores.state == ACTS]
     found = []
-    for task in SUITES[board.name]:
+    for task in (*board.tasks, *(task for task in board.of_sites if task not in board.tasks)):
         if task.variants:
             table = site_scores(task, board.rows)
         else:
@@ -68,18 +70,24 @@ def headrooms(board: Leaderboard) -> list[Headroom]:
     return found
 
 
+def trainings_of(board: Leaderboard) -> dict[str, int]:
+    """Return the number of trainings of each entrant; 0 unless it has several."""
+    return dict(board.scores.groupby("policy").trainings.max())
+
+
 def _headroom(task: str, track: str, table: pd.DataFrame, board: Leaderboard) -> Headroom:
     """Return what can be gained in a task, from scores (repetitions, entrants)."""
-    kinds = {label: board.entrants[label].kind for label in table}
+    kinds = {label: board.entrants.get(label, Entrant(YOURS)).kind for label in table}
     agents = [label for label, kind in kinds.items() if kind == TRAINED]
     policies = [label for label, kind in kinds.items() if kind not in (TRAINED, YOURS)]
+    best, trainings = str(table[policies].mean().idxmax()), trainings_of(board)
 
     def interval(values: pd.Series, label: str = "") -> Interval:
+        groups = groups_of(table.index, trainings.get(label, 0))
+        return mean(values.to_numpy(np.float64)[:, None], PAIRED_REPETITIONS, groups)
 
-        return mean(np.asarray(values, np.float64)[:, None], PAIRED_REPETITIONS)
-
-    best = str(table[policies].mean().idxmax())
-    level = interval(table[ZERO]), (best, interval(table[best]))
+    base = interval(table[ZERO]) if ZERO in table else NONE
+    level = base, (best, interval(table[best]))
     if not agents:
         return Headroom(task, track, *level, ("", NONE), NONE, False)
     agent = str(table[agents].mean().idxmax())
@@ -90,7 +98,7 @@ def _headroom(task: str, track: str, table: pd.DataFrame, board: Leaderboard) ->
 
 def draw_headroom(found: list[Headroom], path: Path) -> None:
     """Draw round robin, the best policy and the best agent of each task, a panel per track."""
-    marks = (
+    marks: tuple[tuple[str, Callable[[Headroom], Interval]], ...] = (
         ("round robin", lambda item: item.base),
         ("best policy", lambda item: item.policy[1]),
         ("best trained agent", lambda item: item.agent[1]),
@@ -100,7 +108,8 @@ def draw_headroom(found: list[Headroom], path: Path) -> None:
         for item in found
         for label, place in marks
     ]
-    data = pd.DataFrame(records, columns=["panel", "y", "x", "low", "high", "label"]).dropna()
+    data = pd.DataFrame(records, columns=["panel", "y", "x", "low", "high", "label"])
+    data = data.dropna(subset="x")
     title = (
         "What can be gained: mean scores with 95% intervals; 1 is the bound of the task\n"
         "*: a trained agent is above every policy by more than the interval"

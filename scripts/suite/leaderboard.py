@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
+from scripts.present.tables import counted
 from scripts.study.entrants import Candidate, candidate_of
 from scripts.study.rows import PROVENANCE, write_provenance
 from scripts.study.runner import ROWS, Store, opened, play_missing
@@ -18,16 +19,31 @@ from scripts.study.specs import describe
 from scripts.study.workers import Workers
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
 from scripts.suite.costs import measure_costs, read_costs
-from scripts.suite.entrants import entrant_of, entrants, factory_in, settings_of
+from scripts.suite.entrants import (
+    COMPOSITE,
+    TRAINED,
+    YOURS,
+    Entrant,
+    entrant_of,
+    entrants,
+    factory_in,
+    settings_of,
+)
+from scripts.suite.headroom import draw_headroom, headrooms
+from scripts.suite.learners import Training, train_learner
 from scripts.suite.picture import draw
+from scripts.suite.protocol import check_worlds
 from scripts.suite.report.page import write_page, write_report
 from scripts.suite.scores import leaderboard_of
-from scripts.suite.suites import SUITES
+from scripts.suite.suites import SUITES, holds_out, tasks_of
 from scripts.suite.tables import BOARD, tables_of, write_tables
 
 COMMITTED = Path(__file__).parents[2] / "results"
 """Folder of results in the checkout; an installed wheel does not have it."""
 REPORT = "report.html"
+NO_TRAINING = Training()
+TRAINING_RUNS = "trainings"
+"""Folder of the runs of learners that the command trains."""
 
 
 def rank_suite(
@@ -40,6 +56,8 @@ def rank_suite(
     *,
     fresh: bool,
     score: bool = False,
+    task_names: Sequence[str] = (),
+    training: Training = NO_TRAINING,
 ) -> Store:
     """Simulate the entrants that have no rows yet in a suite's tasks, and write its leaderboard.
 
@@ -55,37 +73,77 @@ def rank_suite(
         console: console of progress and tables.
         fresh: whether to discard the rows of an earlier run.
         score: whether to use the rows and costs in the folder, and simulate and time nothing.
+        task_names: names of tasks, to rank in these only; none for all.
+        training: learners to train before, and to rank.
 
     Raises:
-        ValueError: an unknown entrant, one of ``names`` that fails, stored rows that disagree or do
-            not suffice for scores, or no leaderboard with ``score``.
+        ValueError: an unknown entrant or task, one of ``names`` that fails or was trained on worlds
+            of tests, stored rows that disagree or do not suffice for scores, or no leaderboard with
+            ``score``.
     """
-    candidates, yours = entrants(names), [candidate_of(entrant).label for entrant in names]
-    descriptions = {label: entrant_of(label) for label in candidates}
+    tasks, candidates = tasks_of(name, task_names), _admitted(name, names)
+    descriptions = {label: _described(name, candidate) for label, candidate in candidates.items()}
+    for learner in training.names:
+        runs = folder / TRAINING_RUNS / learner.replace(":", "-")
+        candidate, entrant = train_learner(learner, tasks, training, runs, console)
+        check_worlds(candidate.label, candidate.trainings)
+        candidates[learner], descriptions[learner] = candidate, entrant
+    yours = [*(candidate_of(entrant).label for entrant in names), *training.names]
     about: dict[str, Any] = {}
     if score:
         store, costs, about["costs"] = _scored_before(name, candidates, folder)
     else:
-        settings = settings_of(SUITES[name], candidates, yours, console)
-        base = COMMITTED / name / ROWS if names or not fresh else None
+        settings = settings_of(tasks, candidates, yours, console)
+        base = COMMITTED / name / ROWS if yours or task_names or not fresh else None
         store = opened(folder, name, settings, fresh=fresh, begin_with=base)
         for setting in settings:
             store.drop(setting.name, setting.refused)
         play_missing(settings, count, store, workers, console)
         costs = measure_costs(candidates, settings, console)
-    sites = {task.name for task in SUITES[name] if task.variants}
+    sites = {task.name for task in tasks if task.variants}
     store.rows = [row for row in store.rows if row.seed < count or row.setting in sites]
     able = {task: described["labels"] for task, described in store.settings.items()}
-    board = leaderboard_of(name, store.rows, able, descriptions, costs, yours)
+    board = leaderboard_of(name, store.rows, able, descriptions, costs, yours, tasks)
     about |= {"seeds": int(board.scores.seed.nunique()), "runs": store.runs}
     write_provenance(folder / PROVENANCE, "scripts.rank", store.seconds, **about)
     write_tables(board, folder)
     console.print(*tables_of(board, console.width))
     draw(board, folder / "ranking.png")
+    draw_headroom(headrooms(board), folder / "headroom.png")
     write_page(board, folder)
     with console.status("the report"):
         write_report(folder / REPORT, board, candidates)
     return store
+
+
+def _admitted(name: str, names: Sequence[str]) -> dict[str, Candidate]:
+    """Return the entrants of a suite by label, without shipped agents that saw its test worlds.
+
+    Raises:
+        ValueError: one of ``names`` is unknown, or was trained on test worlds.
+    """
+    candidates = entrants(names)
+    if not holds_out(name):
+        return candidates
+    yours = {candidate_of(entrant).label for entrant in names}
+    for label, candidate in [*candidates.items()]:
+        try:
+            check_worlds(label, candidate.trainings)
+        except ValueError:
+            if label in yours:
+                raise
+            del candidates[label]
+    return candidates
+
+
+def _described(name: str, candidate: Candidate) -> Entrant:
+    """Return the description of an entrant in a suite; words of crawl-v1 never change."""
+    entrant = entrant_of(candidate.label)
+    if entrant.kind == YOURS and candidate.trainings:
+        count = counted(len(candidate.trainings), "training")
+        return entrant._replace(on=f"one for all, {count}")
+    earlier = entrant.kind == COMPOSITE and name == "crawl-v1"
+    return entrant._replace(kind=TRAINED) if earlier else entrant
 
 
 def _scored_before(

@@ -6,6 +6,10 @@ repetition has the score R + (x - r - R (b - r)) / mean(b - r). The mean of thes
 spread is that of a ratio estimated from pairs (Cochran 1977, section 6.4), without the part that
 is common to all entrants.
 
+An agent with T trainings plays training k mod T in repetition k. Its intervals are over trainings
+(:mod:`scripts.study.intervals`), and so are those of differences to it. Differences between agents
+with T and T' trainings have gcd(T, T') independent parts.
+
 Entrants that exceed the budget (:mod:`scripts.study.budget`) or cannot act in a task score 0 there.
 So do those that break the promise of a task with ``most_rounds``: in some repetition a copy gets
 older than that, by more than a slot. Promises of one interval for all pages that cost the same are
@@ -17,9 +21,9 @@ Scores below -1 count as -1.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,11 +31,11 @@ import pandas as pd
 from crawl_envs.evaluation import Row
 from crawl_envs.types import FloatArray
 from scripts.study.budget import OVER, is_over
+from scripts.study.entrants import groups_of, num_trainings
 from scripts.study.intervals import PAIRED_REPETITIONS, interquartile_lead, interquartile_mean, mean
 from scripts.suite.bounds import BOUND, BUDGET, POLICY_BOUNDS, bound_label
 from scripts.suite.entrants import LARGEST_AGE, LEAST_SERVED, YOURS, Entrant
 from scripts.suite.sites import site_means
-from scripts.suite.suites import SUITES
 from scripts.suite.tasks import MEASURED, Task
 
 __all__ = ["OVER", "Leaderboard", "leaderboard_of", "matrix", "scores_of"]
@@ -63,7 +67,8 @@ class Leaderboard(NamedTuple):
         places: tables of :func:`standings`, by track.
         entrants: descriptions by label.
         yours: labels of the user's entrants: all that the command names or that are not shipped.
-        sites: table of :func:`scripts.suite.sites.site_means`; empty without recorded sites.
+        of_sites: the tasks that play a recorded site per repetition.
+        sites: table of :func:`scripts.suite.sites.site_means` in these.
     """
 
     name: str
@@ -74,25 +79,30 @@ class Leaderboard(NamedTuple):
     places: Mapping[str, pd.DataFrame]
     entrants: Mapping[str, Entrant]
     yours: Sequence[str]
+    of_sites: Sequence[Task] = ()
     sites: pd.DataFrame = pd.DataFrame()
 
 
 def leaderboard_of(
     name: str,
     rows: Sequence[Row],
-    able: Mapping[str, Collection[str]],
+    able: Mapping[str, Mapping[str, Any]],
     entrants: Mapping[str, Entrant],
     costs: pd.DataFrame,
     yours: Sequence[str],
+    tasks: Sequence[Task],
 ) -> Leaderboard:
-    """Return the leaderboard of a suite; ``able`` has the labels that can act, by task.
+    """Return the leaderboard of ``tasks``; ``able`` has the labels that can act, by task.
 
-    An entrant that has rows and is not in ``entrants`` is the user's. A ValueError of
-    :func:`check_rows` says that rows are missing or damaged.
+    Labels come with descriptions of their factories. An entrant that has rows and is not in
+    ``entrants`` is the user's. A ValueError of :func:`check_rows` says that rows are missing or
+    damaged.
     """
-    tasks = [task for task in SUITES[name] if not task.variants] or SUITES[name]
+    of_sites = [task for task in tasks if task.variants]
+    sites = site_means(of_sites, rows, able)
+    tasks = [task for task in tasks if not task.variants] or tasks
     scores = scores_of(tasks, rows, able)
-    board, places = standings(scores, [task.name for task in tasks if task.averaged])
+    board, places = standings(scores, [task.name for task in tasks if task.averaged] or None)
     measured = [row for row in rows if row.setting == MEASURED and row.metric in FRESHNESS]
     table = pd.DataFrame(measured, columns=list(Row._fields))
     freshness = table.pivot_table(index="policy", columns="metric", values="value")
@@ -102,20 +112,20 @@ def leaderboard_of(
     board["paper"] = [entrant.paper for entrant in entrants.values()]
     users = [label for label, entrant in entrants.items() if entrant.kind == YOURS]
     yours = list(dict.fromkeys([*yours, *users]))
-    sites = site_means([task for task in SUITES[name] if task.variants], rows)
-    return Leaderboard(name, tasks, rows, scores, board, places, entrants, yours, sites)
+    return Leaderboard(name, tasks, rows, scores, board, places, entrants, yours, of_sites, sites)
 
 
 def scores_of(
-    tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Collection[str]]
+    tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Mapping[str, Any]]
 ) -> pd.DataFrame:
     """Return the score of each entrant in each task and seed, from the rows of all tasks.
 
     Returns:
-        The columns task, track, policy, seed, score, plain and state (``plays``, ``over budget``,
-        ``breaks the promise`` or ``cannot act``); a row for every task, entrant and seed. ``plain``
-        is (x - mean r) / mean(b - r), which has the order of x and compares entrants on the same
-        events.
+        The columns task, track, policy, seed, score, plain, state (``plays``, ``over budget``,
+        ``breaks the promise`` or ``cannot act``) and trainings; a row for every task, entrant and
+        seed. ``plain`` is (x - mean r) / mean(b - r), which has the order of x and compares
+        entrants on the same events. ``trainings`` is the number of trainings of the entrant, 0
+        unless there are several.
 
     Raises:
         ValueError: of :func:`check_rows`.
@@ -126,12 +136,25 @@ def scores_of(
     table = pd.DataFrame(rows, columns=list(Row._fields)).drop(columns="id")
     wide = table.pivot_table(index=["setting", "policy", "seed"], columns="metric", values="value")
     labels = [name for name in dict.fromkeys(table.policy) if name not in (BOUND, *POLICY_BOUNDS)]
-    parts = [_score_task(task, wide, labels) for task in tasks]
+    parts = [_score_task(task, wide, labels, able.get(task.name, {})) for task in tasks]
     return pd.concat(parts, ignore_index=True)
 
 
+def trainings_of(scores: pd.DataFrame) -> dict[str, int]:
+    """Return the number of trainings of each entrant whose repetitions depend on them; else 0."""
+    return {str(name): math.gcd(*part) for name, part in scores.groupby("policy").trainings}
+
+
+def training_means(values: pd.DataFrame, trainings: Mapping[str, int]) -> pd.DataFrame:
+    """Return a table with means over the seeds of each training, of ``score`` or ``value``."""
+    count = values.policy.map(trainings).fillna(0).astype(int)
+    seed = values.seed.where(count == 0, values.seed % count.clip(lower=1))
+    keys = [name for name in values.columns if name not in ("score", "plain", "value")]
+    return values.assign(seed=seed).groupby(keys, sort=False).mean().reset_index()
+
+
 def check_rows(
-    tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Collection[str]]
+    tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Mapping[str, Any]]
 ) -> None:
     """Raise ValueError unless the rows suffice for scores.
 
@@ -164,7 +187,9 @@ def check_rows(
                 raise ValueError(f"{message}; start over with --fresh")
 
 
-def _score_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.DataFrame:
+def _score_task(
+    task: Task, wide: pd.DataFrame, labels: Sequence[str], able: Mapping[str, Any]
+) -> pd.DataFrame:
     """Return the scores of the labels in one task, a row per label and seed."""
     values = wide.loc[task.name]
     budget = values.loc[BOUND, BUDGET]
@@ -174,6 +199,7 @@ def _score_task(task: Task, wide: pd.DataFrame, labels: Sequence[str]) -> pd.Dat
     parts = []
     for label in labels:
         part = pd.DataFrame({"seed": budget.index, "score": 0.0, "plain": 0.0, "state": ABSENT})
+        part["trainings"] = num_trainings(able.get(label, {}))
         if label in values.index:
             metrics = values.loc[label].reindex(budget.index)
             part["state"] = ACTS
@@ -227,15 +253,17 @@ def standings(
     places = {str(track): track_places(part) for track, part in scores.groupby("track", sort=False)}
     scores = scores if averaged is None else scores[scores.task.isin(averaged)]
     values = {str(policy): matrix(scores, policy) for policy in scores.policy.unique()}
+    trainings = trainings_of(scores)
     acting_rows = scores[scores.state == ACTS]
     acting = {policy: trim_mean(part.score, 0.25) for policy, part in acting_rows.groupby("policy")}
     board = pd.DataFrame(
         [
-            (policy, *interquartile_mean(points), np.maximum(1.0 - points, 0.0).mean())
+            (policy, *interquartile_mean(points, _groups(points, trainings[policy])))
             for policy, points in values.items()
         ],
-        columns=["policy", "score", "low", "high", "gap"],
+        columns=["policy", "score", "low", "high"],
     )
+    board["gap"] = [np.maximum(1.0 - points, 0.0).mean() for points in values.values()]
     board["acting"] = board.policy.map(acting)
     counts = acting_rows.groupby("policy").task.nunique()
     board["tasks"] = counts.reindex(board.policy, fill_value=0).to_numpy()
@@ -247,14 +275,22 @@ def standings(
     board = board.loc[order.index].reset_index(drop=True)
     ranks = [place if place <= ranked.sum() else None for place in range(1, len(board) + 1)]
     board.insert(0, "rank", pd.Series(ranks, dtype=object))
-    first = values[board.policy[0]]
-    leads = [interquartile_lead(first, values[policy]) for policy in board.policy]
+    first, of_first = values[board.policy[0]], trainings[board.policy[0]]
+    leads = [
+        interquartile_lead(first, values[policy], _groups(first, of_first, trainings[policy]))
+        for policy in board.policy
+    ]
     board["tied"] = [not lead.low > 0.0 for lead in leads]
     for track, part in places.items():
         part = part.reindex(board.policy).rename_axis("policy").reset_index()
         part = part[part.tasks > 0].sort_values("score", ascending=False, kind="stable")
         places[track] = part.reset_index(drop=True)
     return board, places
+
+
+def _groups(points: FloatArray, *trainings: int) -> tuple[int, ...]:
+    """Return the group of each seed in scores (seeds, tasks) of entrants with these trainings."""
+    return groups_of(range(len(points)), math.gcd(*trainings))
 
 
 def track_places(scores: pd.DataFrame) -> pd.DataFrame:
@@ -268,9 +304,12 @@ def track_places(scores: pd.DataFrame) -> pd.DataFrame:
     """
     values = {policy: matrix(scores, policy) for policy in scores.policy.unique()}
     tasks = scores[scores.state == ACTS].groupby("policy").task.nunique()
-    first = values[max(tasks.index, key=lambda policy: values[policy].mean())]
-    means = ((mean(points), mean(first - points, PAIRED_REPETITIONS)) for points in values.values())
-    places = [(*score, *behind) for score, behind in means]
+    leader = max(tasks.index, key=lambda policy: values[policy].mean())
+    trainings, places = trainings_of(scores), []
+    for policy, points in values.items():
+        both = _groups(points, trainings[leader], trainings[policy])
+        behind = mean(values[leader] - points, PAIRED_REPETITIONS, both)
+        places.append((*mean(points, groups=_groups(points, trainings[policy])), *behind))
     table = pd.DataFrame(places, index=[*values], columns=PLACE)
     tasks = tasks.reindex(table.index, fill_value=0)
     return table.assign(tied=~(table.behind_low > 0.0), tasks=tasks)

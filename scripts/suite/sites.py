@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
 from crawl_envs.evaluation import Row
+from scripts.study.entrants import groups_of, num_trainings
 from scripts.study.intervals import mean
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_label
 from scripts.suite.tasks import Task
@@ -35,24 +37,30 @@ def _values(task: Task, rows: Sequence[Row]) -> pd.DataFrame:
     return table.pivot(index="seed", columns="policy", values="value")
 
 
-def site_means(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:
+def site_means(
+    tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Mapping[str, Any]]
+) -> pd.DataFrame:
     """Return means of each entrant over the sites of each task, the best score first.
 
     Args:
         tasks: tasks with variants; the seed of a row is the place of its site.
         rows: rows of all tasks.
+        able: descriptions of the entrants, by task and label; those of agents name trainings.
 
     Returns:
         The columns ``task``, ``policy``, ``sites`` (their number), ``score``, the ends ``low`` and
-        ``high`` of its 95% interval over sites, and ``mean``, the mean of the task's metric.
+        ``high`` of its 95% interval over sites, and ``mean``, the mean of the task's metric. An
+        agent with several trainings plays training k mod T on site k, and its interval is over
+        trainings.
     """
     means = []
     for task in tasks:
         levels = _values(task, rows).mean()
-        entries = [
-            (task.name, policy, len(scores), *mean(scores.to_numpy()[:, None]), levels[policy])
-            for policy, scores in site_scores(task, rows).items()
-        ]
+        entries = []
+        for policy, scores in site_scores(task, rows).items():
+            trainings = num_trainings(able.get(task.name, {}).get(policy, {}))
+            interval = mean(scores.to_numpy()[:, None], groups=groups_of(scores.index, trainings))
+            entries.append((task.name, policy, len(scores), *interval, levels[policy]))
         means += sorted(entries, key=lambda entry: -entry[3])
     return pd.DataFrame(means, columns=COLUMNS)
 

@@ -5,8 +5,9 @@ The tasks of crawl-v1 never change. Those of crawl-v2 may, until its leaderboard
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from crawl_envs.types.arguments import one_of
 from scripts.suite import crawl_v1, crawl_v2
 from scripts.suite.tasks import Task
 
@@ -16,3 +17,16 @@ SUITES: Mapping[str, tuple[Task, ...]] = {
     "mini": crawl_v1.MINI,
     "recorded-dev": crawl_v2.RECORDED_DEV,
 }
+
+
+def tasks_of(suite: str, names: Sequence[str]) -> list[Task]:
+    """Return the named tasks of a suite in its order, or all; ValueError for an unknown name."""
+    tasks = {task.name: task for task in SUITES[suite]}
+    for name in names:
+        one_of(f"task of {suite}", name, tasks)
+    return [task for name, task in tasks.items() if name in names or not names]
+
+
+def holds_out(suite: str) -> bool:
+    """Return whether a suite has worlds that are for tests alone, and refuses to train on them."""
+    return any(task.arguments.get("pages") == "test" for task in SUITES[suite])

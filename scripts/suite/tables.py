@@ -12,7 +12,7 @@ from rich.table import Table
 from crawl_envs.system.files import replacing
 from scripts.present.tables import counted
 from scripts.suite.costs import COSTS
-from scripts.suite.scores import FRESHNESS, Leaderboard
+from scripts.suite.scores import FRESHNESS, Leaderboard, training_means, trainings_of
 
 BOARD = "leaderboard.csv"
 STANDING = ("rank", "policy", "score", "low", "high", "gap", "acting", "tasks")
@@ -43,6 +43,8 @@ def write_tables(board: Leaderboard, folder: Path) -> None:
     by_task = board.scores.groupby(["task", "policy"], sort=False).agg(
         score=("score", "mean"), error=("score", "sem"), state=("state", "first")
     )
+    units = training_means(board.scores, trainings_of(board.scores))
+    by_task["error"] = units.groupby(["task", "policy"], sort=False).score.sem()
     tables = {
         BOARD: standings,
         "tracks.csv": places.drop(columns=["behind", "tied", "tasks"]),

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from agents.catalog import RUNS
 from agents.runs import read_object, replace_text
 from agents.sb3.hyperparameters import read_entry
 from scripts.cli.options import (
@@ -28,7 +29,7 @@ SEED_STEP = 1000
 """Difference between the seeds of parallel runs; lane i of a run has the run's seed plus i."""
 PAGES = {"pages": "train"}
 """Setting of the commands: train on the page sets of training, and compare on others."""
-SEED_FOLDERS, TENSORBOARD = "seed-*", "tensorboard"
+TENSORBOARD = "tensorboard"
 RUN_FILES = (
     *("clone.json", "config.json", "curve.csv", "curve.png", "index.json"),
     *("model.zip", "provenance.json", "ranking.csv", "ranking.png", "rounds.csv", "rows.csv"),
@@ -159,7 +160,7 @@ def discard(out: Path) -> None:
     """Remove the files of the run in a folder, if there is a run; keep all further files."""
     if not (out / RUN).exists():
         return
-    for path in (*out.glob(SEED_FOLDERS), out / TENSORBOARD):
+    for path in (*out.glob(RUNS), out / TENSORBOARD):
         shutil.rmtree(path, ignore_errors=True)
     for name in RUN_FILES:
         (out / name).unlink(missing_ok=True)

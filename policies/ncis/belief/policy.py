@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
@@ -104,6 +105,12 @@ class BeliefNCIS(CompiledLearnerPolicy):
             for name, value in (("memory", memory), ("pace_memory", pace_memory))
         )
         self._replayed: dict[tuple[int, float, bool], Memory] = {}  # one entry, of all lanes
+
+    def after(self, history: History) -> Self:
+        """Return a copy of the policy with this history instead of its own."""
+        policy = copy(self)
+        policy.history, policy._replayed = history.checked(), {}
+        return policy
 
     def beliefs(self, tracker: Tracker) -> dict[str, FloatArray]:
         """Return the belief about the pages at the current decision, by name, (m,).

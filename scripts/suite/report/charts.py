@@ -18,7 +18,7 @@ from scripts.study.comparisons import LOWER
 from scripts.study.means import means, table
 from scripts.suite.bounds import BOUND, BUDGET
 from scripts.suite.episodes import KINDS
-from scripts.suite.scores import ACTS, Leaderboard, matrix
+from scripts.suite.scores import ACTS, Leaderboard, matrix, training_means, trainings_of
 from scripts.suite.tasks import Task
 
 Spec = dict[str, Any]
@@ -61,7 +61,8 @@ def of_board(board: Leaderboard) -> dict[str, Spec]:
     budgets = [
         lines(table, (per_page, title), always=bound) for title, table in _budgets(board).items()
     ]
-    playing = board.scores[board.scores.state == ACTS].rename(columns={"score": "value"})
+    playing = training_means(board.scores, trainings_of(board.scores))
+    playing = playing[playing.state == ACTS].rename(columns={"score": "value"})
     scores = means(playing, ("task", "policy")).rename(columns={"mean": "score"})
     scores = scores.assign(low=scores.score - scores.half, high=scores.score + scores.half)
     scores = scores.sort_values("score", ascending=False, kind="stable")
@@ -102,7 +103,8 @@ def _budgets(board: Leaderboard) -> dict[str, pd.DataFrame]:
         names = [task.name for task in tasks]
         rows = [row for row in board.rows if row.setting in names]
         crawls = means(table(rows, BUDGET)).set_index("setting")["mean"]
-        points = means(table(rows, first.metric)).replace({"policy": {BOUND: "bound"}})
+        values = training_means(table(rows, first.metric), trainings_of(board.scores))
+        points = means(values).replace({"policy": {BOUND: "bound"}})
         points = points.assign(
             x=points.setting.map(crawls) / float(first.arguments["num_pages"]),
             y=points["mean"],

@@ -136,3 +136,55 @@ def test_scores_that_are_none(given: list[object]) -> None:
 def test_scores_of_other_settings() -> None:
     with pytest.raises(ValueError, match="numbers of settings must be equal"):
         intervals.probability_of_improvement(np.zeros((3, 2)), np.zeros((3, 1)))
+
+
+def trained(seed: int, seeds: int = 10, trainings: int = 5) -> np.ndarray:
+    """Return scores around 0.6; seed k has the error of training k mod T, and its own."""
+    rng = np.random.default_rng(seed)
+    by_training = rng.standard_normal((trainings, 1))[np.arange(seeds) % trainings]
+    return 0.6 + by_training + 0.3 * rng.standard_normal((seeds, 4))
+
+
+@pytest.mark.parametrize("seeds", [10, 12])
+def test_intervals_of_several_trainings_contain_the_truth(seeds: int) -> None:
+    """Whole trainings are resampled: 95%, within 4 errors of 300 trials; plain ones have less."""
+    groups = tuple(seed % 5 for seed in range(seeds))
+    for name in ("mean", "interquartile_mean"):
+        interval = getattr(intervals, name)
+        shares = []
+        for of in (groups, ()):
+            found = [interval(trained(seed, seeds), groups=of) for seed in range(300)]
+            shares.append(np.mean([each.low <= 0.6 <= each.high for each in found]))
+        assert shares[0] == pytest.approx(0.95, abs=0.051), name
+        assert shares[1] < 0.87, name
+
+
+def test_the_interval_of_trainings_is_students_over_their_means() -> None:
+    given = trained(3)
+    by_training = given.mean(axis=1).reshape(2, 5).mean(axis=0)
+    low, high = stats.t.interval(0.95, 4, by_training.mean(), stats.sem(by_training))
+    interval = intervals.mean(given, 20_000, groups=tuple(seed % 5 for seed in range(10)))
+    assert interval.estimate == pytest.approx(given.mean())
+    assert interval.half == pytest.approx((high - low) / 2, rel=0.1)
+    first = given + np.random.default_rng(1).standard_normal((10, 1))
+    lead = intervals.interquartile_lead(first, given, (0, 1, 2, 3, 4) * 2)
+    assert lead.low <= lead.estimate <= lead.high
+
+
+def test_a_bootstrap_sample_has_whole_groups() -> None:
+    groups = (0, 1, 2, 0, 1, 2, 0)  # of 3, 2 and 2 seeds
+    drawn = intervals._seeds(7, groups=groups)
+    assert drawn.shape == (intervals.REPETITIONS, 7)
+    group = np.asarray(groups)[drawn]
+    assert (group[:, [0, 3, 6]] == group[:, :1]).all()
+    assert (group[:, [1, 4]] == group[:, 1:2]).all()
+    whole = drawn[group[:, 0] == 0][:, [0, 3, 6]]
+    assert (whole == [0, 3, 6]).all()
+    again = drawn[group[:, 0] == 1][:, [0, 3, 6]]  # a group of 2 in the place of 3
+    assert (again == [1, 4, 1]).all()
+    independent = intervals._seeds(7)
+    assert (intervals._seeds(7, groups=tuple(range(7))) == independent).all()
+
+
+def test_one_training_has_no_interval() -> None:
+    assert np.isnan(intervals.mean(trained(0), groups=(0,) * 10).low)

@@ -13,6 +13,7 @@ from agents.catalog import SHIPPED
 from agents.index import StoredIndex
 from agents.index.inputs import number_of_weights
 from scripts.suite.entrants import (
+    COMPOSITE,
     KINDS,
     TRAINED,
     YOURS,
@@ -31,7 +32,8 @@ def test_every_shipped_entrant_is_of_a_kind_and_of_a_file() -> None:
         assert found.kind in KINDS, label
         assert (ROOT / found.file).is_file(), label
         assert not found.page or (ROOT / found.page.partition("#")[0]).is_file(), label
-        assert (found.kind == TRAINED) == (label in agents.names()) == bool(found.by)
+        learned = found.kind in (TRAINED, COMPOSITE)
+        assert learned == (label in agents.names()) == bool(found.by)
     assert entrant_of("my_module:MyPolicy") == Entrant(YOURS)
 
 
@@ -41,6 +43,9 @@ def test_the_words_of_an_agent_are_by_what_and_on_what() -> None:
     assert found[4:] == ("cloning", "noisy", "imitates GreedyNCIS", f"`{made['command']}`")
     assert entrant_of("noisy-clone").words == "trained: cloning on noisy"
     assert entrant_of("noisy-pages").words == "trained: PPO on noisy"
+    assert entrant_of("generalist").words == "composite: crawl outcomes on 14 laws"
+    assert Entrant(YOURS, by="PPO", on="per task").words == "PPO, per task"
+    assert Entrant(YOURS, on="one for all").words == "yours, one for all"
     assert entrant_of("BeliefNCIS").words == "learning formula"
 
 

@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from crawl_envs.evaluation import Row
-from scripts.suite import headroom
 from scripts.suite.entrants import TRAINED, Entrant
 from scripts.suite.headroom import draw_headroom, headrooms
 from scripts.suite.scores import ACTS, Leaderboard
@@ -22,11 +21,13 @@ KINDS = {"RoundRobin": "baseline", "A": "formula", "B": "formula", "net": TRAINE
 def board_of(values: dict[str, list[float]], **more: float) -> Leaderboard:
     """A leaderboard of the scores of one task, and freshness on three sites."""
     records = [
-        ("pages", policy, seed, score, ACTS)
+        ("pages", policy, seed, score, ACTS, 0)
         for policy, scores in values.items()
         for seed, score in enumerate(scores)
     ]
-    scores = pd.DataFrame(records, columns=["task", "policy", "seed", "plain", "state"])
+    scores = pd.DataFrame(
+        records, columns=["task", "policy", "seed", "plain", "state", "trainings"]
+    )
     levels = {"RoundRobin": 0.5, "clairvoyant": 0.9, "A": 0.6, "B": 0.55, "net": 0.7} | more
     rows = [
         Row(TRACE, "site", policy, site, "freshness", level + 0.01 * site * (policy == "net"))
@@ -35,12 +36,7 @@ def board_of(values: dict[str, list[float]], **more: float) -> Leaderboard:
     ]
     entrants = {label: Entrant(kind) for label, kind in KINDS.items()}
     empty = pd.DataFrame()
-    return Leaderboard("few", [PAGES], rows, scores, empty, {}, entrants, [])
-
-
-@pytest.fixture(autouse=True)
-def suite(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(headroom, "SUITES", {"few": (PAGES, SITES)})
+    return Leaderboard("few", [PAGES], rows, scores, empty, {}, entrants, [], [SITES])
 
 
 SCORES = {

@@ -190,10 +190,10 @@ def test_who_can_act_in_a_task_needs_its_rows() -> None:
     values = {BOUND: [1.0, 1.0], "RandomCrawl": [0.0, 0.0], "A": [0.5, 0.5]}
     other = {**values, "A": []}
     rows = [*rows_of(ONE, values), *rows_of(TWO, other)]
-    scores = scores_of([ONE, TWO], rows, {"one": ["A"], "two": []})
+    scores = scores_of([ONE, TWO], rows, {"one": {"A": {}}, "two": {}})
     assert set(scores[(scores.policy == "A") & (scores.task == "two")].state) == {ABSENT}
     with pytest.raises(ValueError, match=f"task two, A, seed 0{NO_ROWS}"):
-        scores_of([ONE, TWO], rows, {"one": ["A"], "two": ["A"]})
+        scores_of([ONE, TWO], rows, {"one": {"A": {}}, "two": {"A": {}}})
 
 
 def test_no_rows_are_none_of_any_task() -> None:

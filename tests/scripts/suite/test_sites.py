@@ -30,7 +30,7 @@ def test_means_and_intervals_are_over_sites() -> None:
         **{"RoundRobin": [0.5, 0.5, 0.5, 0.5, 0.2], "clairvoyant": [0.9, 0.9, 0.9, 0.9, 0.2]},
     }
     rows = [row for policy, found in values.items() for row in rows_of(policy, found)]
-    table = site_means([TASK], rows)
+    table = site_means([TASK], rows, {})
     assert table.policy.tolist() == ["B", "A", "RoundRobin"]  # the best first, without bounds
     assert table.sites.tolist() == [4, 4, 4]  # nothing can be gained on the last site
     scores = [0.0, 0.5, 1.0, 0.25]
@@ -44,7 +44,7 @@ def test_means_and_intervals_are_over_sites() -> None:
 def test_scores_on_a_site_are_cut() -> None:
     values = {"A": [0.1, 0.99], "RoundRobin": [0.5] * 2, "clairvoyant": [0.6] * 2}
     rows = [row for policy, found in values.items() for row in rows_of(policy, found)]
-    assert site_means([TASK], rows).score.tolist() == [0.0, 0.0]
+    assert site_means([TASK], rows, {}).score.tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("name", ["recorded-30-history", "sites", "garden-none-4", "noisy"])

@@ -1,0 +1,218 @@
+"""Train entrants on the training versions of tasks: an agent for each task, or one for all.
+
+An algorithm in the form of Stable-Baselines3 is trained for each task, in TASK/seed-0 and so on. A
+function ``train(worlds, seed, folder)`` trains one agent for all tasks, in seed-0 and so on, and
+``load(folder, env)`` of its module loads it; ``worlds`` is a list of ids and arguments of
+environments. Finished trainings are kept.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from agents.catalog import ALGORITHMS, trainings
+from agents.runs import read_object, replace_text
+from agents.sb3.hyperparameters import defaults
+from crawl_envs.types import Policy
+from crawl_envs.types.arguments import one_of
+from scripts.present.tables import counted
+from scripts.study.entrants import Candidate, agent_factory, hash_of, training_seconds
+from scripts.study.rows import PROVENANCE, check_folder, write_provenance
+from scripts.study.specs import spec
+from scripts.suite.entrants import METHODS, YOURS, Entrant
+from scripts.suite.protocol import DECLARATION, training_world
+from scripts.suite.tasks import Task
+from scripts.training import requests
+from scripts.training.jobs import job_of
+from scripts.training.runs import begin
+from scripts.training.seeds import train_seeds
+
+TRAININGS, STEPS = 5, 2_000_000
+"""The protocol's number of trainings of a learner, and its largest number of steps of each."""
+FORMS = "module:Class in the form of Stable-Baselines3, or module:function"
+OTHER_RUNS = "{} has another training; name another --out, or start over with --fresh"
+
+
+class Training(NamedTuple):
+    """How to train the learners that a command names.
+
+    Attributes:
+        names: algorithms, ``module:Class`` or ``module:function``.
+        repeats: number of trainings of a learner.
+        steps: steps of a training of an algorithm; None for its default, at most STEPS.
+        fresh: whether to discard earlier trainings.
+    """
+
+    names: Sequence[str] = ()
+    repeats: int = TRAININGS
+    steps: int | None = None
+    fresh: bool = False
+
+
+def train_learner(
+    name: str, tasks: Sequence[Task], training: Training, folder: Path, console: Console
+) -> tuple[Candidate, Entrant]:
+    """Train a learner in a folder for tasks; return the entrant and its description.
+
+    Raises:
+        ValueError: an unknown name, a learner that fits none of the tasks, or runs of another
+            command in the folder.
+    """
+    function = _function(name)
+    few = "" if training.repeats == TRAININGS else f", {counted(training.repeats, 'training')}"
+    if function is not None:
+        if training.steps is not None:
+            raise ValueError(f"--steps must be left out with a function, got {training.steps}")
+        candidate = _train_for_all(name, function, tasks, training, folder)
+        return candidate, Entrant(YOURS, by=name, on=f"one for all{few}")
+    steps = min(STEPS, defaults(name)["steps"]) if training.steps is None else training.steps
+    by_task = {}
+    for task in tasks:
+        try:
+            request = _request(name, task, training.repeats, steps)
+        except ValueError as error:  # actions or costs that the algorithm cannot handle
+            reason = f"{name} cannot be trained for {task.name}: {error}"
+            console.print(reason, soft_wrap=True, markup=False)
+            continue
+        by_task[task.name] = folder / task.name
+        _train(request, by_task[task.name], training.fresh)
+    if not by_task:
+        raise ValueError(f"--train {name} must fit one of the tasks: {reason}")
+    by = name.upper() if name in ALGORITHMS else name
+    few += f", {steps:,} steps" * (steps != STEPS)
+    return _per_task(name, by_task), Entrant(YOURS, METHODS.get(by, ""), by=by, on=f"per task{few}")
+
+
+def _function(name: str) -> Callable[..., Any] | None:
+    """Return the function that a name stands for; None for an algorithm or a class.
+
+    Raises:
+        ValueError: an unknown name, or a module without ``load``.
+    """
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        one_of("--train", name, ALGORITHMS, FORMS)
+        return None
+    requests.import_user_classes(name, {})
+    learner: Any = getattr(sys.modules[module], attribute, None)
+    if not callable(learner):
+        raise ValueError(f"--train must be {FORMS}, got {name!r}")
+    if not inspect.isclass(learner) and not callable(getattr(sys.modules[module], "load", None)):
+        raise ValueError(f"{module} must have a function load(folder, env), as {name} trains")
+    return None if inspect.isclass(learner) else learner
+
+
+def _request(name: str, task: Task, repeats: int, steps: int) -> requests.Request:
+    """Return the request of the runs of a task; ValueError if the algorithm cannot train there."""
+    id, arguments = json.loads(json.dumps(training_world(task)))  # as in the file of a run
+    request = requests.Request(
+        kind=name,
+        env_id=id,
+        env_args=arguments,
+        options={"steps": steps, "validation": 0},
+        seeds=repeats,
+    )
+    job_of(request)
+    return request
+
+
+def _train(request: requests.Request, folder: Path, fresh: bool) -> None:
+    """Train the runs of a request, unless the folder has them; ValueError if it has others."""
+    if (folder / requests.RUN).exists() and not fresh:
+        if requests.read_request(folder) != request:
+            raise ValueError(OTHER_RUNS.format(folder))
+        if (folder / PROVENANCE).exists():
+            return
+    runs = requests.runs_of(request, folder)
+    jobs = {run: job_of(one) for run, one in runs.items()}
+    begin(folder, request, jobs, fresh)
+    with _timed(folder):
+        train_seeds(runs, jobs)
+
+
+@contextmanager
+def _timed(folder: Path) -> Iterator[None]:
+    """Write the wall time and processor time of a training to a folder once it is finished."""
+    started, busy = time.perf_counter(), sum(os.times()[:4])
+    yield
+    seconds, spent = time.perf_counter() - started, round(sum(os.times()[:4]) - busy, 1)
+    write_provenance(folder / PROVENANCE, "scripts.rank", seconds, processor_seconds=spent)
+
+
+def _per_task(name: str, by_task: Mapping[str, Path]) -> Candidate:
+    """Return the entrant of an algorithm, which plays each task by the trainings in its folder."""
+    runs = {task: trainings(folder) for task, folder in by_task.items()}
+    factories = {task: agent_factory(str(by_task[task]), runs[task]) for task in runs}
+    return Candidate(
+        name,
+        next(iter(factories.values())),
+        learned=True,
+        training_seconds=sum(training_seconds(by_task[task], runs[task]) for task in runs),
+        trainings=tuple(run for group in runs.values() for run in group),
+        by_task=factories,
+    )
+
+
+def _train_for_all(
+    name: str,
+    function: Callable[..., Any],
+    tasks: Sequence[Task],
+    training: Training,
+    folder: Path,
+) -> Candidate:
+    """Call a function for each training that is not finished; return the entrant of all tasks."""
+    worlds = json.loads(json.dumps([training_world(task) for task in tasks]))
+    declared = {"worlds": [{"id": id, "arguments": arguments} for id, arguments in worlds]}
+    runs = [folder / f"seed-{number}" for number in range(training.repeats)]
+    files = [Path(inspect.getfile(function))]
+    for number, run in enumerate(runs):
+        if training.fresh or not (run / DECLARATION).exists():
+            check_folder(run)
+            with _timed(run):
+                function(worlds, requests.SEED_STEP * number, run)
+            replace_text(run / DECLARATION, json.dumps(declared, indent=1) + "\n")
+        elif read_object(run / DECLARATION) != declared:
+            raise ValueError(OTHER_RUNS.format(run))
+        files += sorted(path for path in run.rglob("*") if path.is_file())
+    factory = partial(
+        own_agent,
+        name,
+        folder=str(folder),
+        file_digest=hash_of(b"".join(file.read_bytes() for file in files)),
+        trainings=[run.name for run in runs],
+    )
+    seconds = sum(training_seconds(run, ()) for run in runs)
+    return Candidate(name, factory, "", {}, True, seconds, tuple(runs))
+
+
+@spec("own-agent")
+def own_agent(
+    name: str,
+    env: Any,
+    *,
+    folder: str,
+    file_digest: str,
+    trainings: Sequence[str],
+    training: int = 0,
+) -> Policy:
+    """Load an agent of the user by ``load`` of the module that trained it.
+
+    The name, the folder and ``file_digest``, a hash of the module and of the agent's files,
+    identify its rows.
+    """
+    agent: Policy = import_module(name.partition(":")[0]).load(
+        Path(folder) / trainings[training], env
+    )
+    return agent
