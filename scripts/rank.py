@@ -19,7 +19,7 @@ from scripts.cli.options import check_counts, default_folder, words_of
 from scripts.present import tables
 from scripts.study.runner import STOPPED
 from scripts.study.workers import PlayOptions
-from scripts.suite.learners import STEPS, TRAININGS, Training
+from scripts.suite.protocol import STEPS, TRAININGS, Training
 from scripts.suite.suites import SUITES, holds_out
 
 SEEDS = {"crawl-v2": 10, "crawl-v1": 10, "mini": 3}

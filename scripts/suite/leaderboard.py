@@ -30,9 +30,8 @@ from scripts.suite.entrants import (
     settings_of,
 )
 from scripts.suite.headroom import draw_headroom, headrooms
-from scripts.suite.learners import Training, train_learner
 from scripts.suite.picture import draw
-from scripts.suite.protocol import check_worlds
+from scripts.suite.protocol import Training, check_worlds
 from scripts.suite.report.page import write_page, write_report
 from scripts.suite.scores import leaderboard_of
 from scripts.suite.suites import SUITES, holds_out, tasks_of
@@ -81,9 +80,11 @@ def rank_suite(
             of tests, stored rows that disagree or do not suffice for scores, or no leaderboard with
             ``score``.
     """
-    tasks, candidates = tasks_of(name, task_names), _admitted(name, names)
+    tasks, candidates = tasks_of(name, task_names), _admitted(name, names, console)
     descriptions = {label: _described(name, candidate) for label, candidate in candidates.items()}
     for learner in training.names:
+        from scripts.suite.learners import train_learner  # it needs torch
+
         runs = folder / TRAINING_RUNS / learner.replace(":", "-")
         candidate, entrant = train_learner(learner, tasks, training, runs, console)
         check_worlds(candidate.label, candidate.trainings)
@@ -116,7 +117,7 @@ def rank_suite(
     return store
 
 
-def _admitted(name: str, names: Sequence[str]) -> dict[str, Candidate]:
+def _admitted(name: str, names: Sequence[str], console: Console) -> dict[str, Candidate]:
     """Return the entrants of a suite by label, without shipped agents that saw its test worlds.
 
     Raises:
@@ -129,10 +130,11 @@ def _admitted(name: str, names: Sequence[str]) -> dict[str, Candidate]:
     for label, candidate in [*candidates.items()]:
         try:
             check_worlds(label, candidate.trainings)
-        except ValueError:
+        except ValueError as error:
             if label in yours:
                 raise
             del candidates[label]
+            console.print(f"left out: {str(error).partition(';')[0]}", soft_wrap=True, markup=False)
     return candidates
 
 

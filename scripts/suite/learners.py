@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console
 
@@ -32,33 +32,15 @@ from scripts.study.entrants import Candidate, agent_factory, hash_of, training_s
 from scripts.study.rows import PROVENANCE, check_folder, write_provenance
 from scripts.study.specs import spec
 from scripts.suite.entrants import METHODS, YOURS, Entrant
-from scripts.suite.protocol import DECLARATION, training_world
+from scripts.suite.protocol import DECLARATION, STEPS, TRAININGS, Training, training_world
 from scripts.suite.tasks import Task
 from scripts.training import requests
 from scripts.training.jobs import job_of
 from scripts.training.runs import begin
 from scripts.training.seeds import train_seeds
 
-TRAININGS, STEPS = 5, 2_000_000
-"""The protocol's number of trainings of a learner, and its largest number of steps of each."""
 FORMS = "module:Class in the form of Stable-Baselines3, or module:function"
 OTHER_RUNS = "{} has another training; name another --out, or start over with --fresh"
-
-
-class Training(NamedTuple):
-    """How to train the learners that a command names.
-
-    Attributes:
-        names: algorithms, ``module:Class`` or ``module:function``.
-        repeats: number of trainings of a learner.
-        steps: steps of a training of an algorithm; None for its default, at most STEPS.
-        fresh: whether to discard earlier trainings.
-    """
-
-    names: Sequence[str] = ()
-    repeats: int = TRAININGS
-    steps: int | None = None
-    fresh: bool = False
 
 
 def train_learner(

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import inspect
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agents.catalog import agent_file, trainings
 from agents.runs import CONFIG, read_object
@@ -24,6 +24,8 @@ from scripts.suite.crawl_v2 import MAX_TRAINING_PAGES, TRAINING_LAWS
 from scripts.suite.tasks import NCIS, SITES, TRACE, Task
 
 World = tuple[str, Mapping[str, Any]]
+TRAININGS, STEPS = 5, 2_000_000
+"""Number of trainings of a learner, and largest number of steps of each."""
 DECLARATION = "training.json"
 FALLBACK_LAW = "noisy"
 """Law that training uses in place of a law that is held out."""
@@ -33,6 +35,22 @@ ALLOWED = (
     f"training may use page sets of pages='train' with at most {MAX_TRAINING_PAGES} pages, "
     f"the laws {', '.join(TRAINING_LAWS)} of {NCIS}, and recorded sites of the splits train and dev"
 )
+
+
+class Training(NamedTuple):
+    """How to train the learners that a command names.
+
+    Attributes:
+        names: algorithms, ``module:Class`` or ``module:function``.
+        repeats: number of trainings of a learner.
+        steps: steps of a training of an algorithm; None for its default, at most STEPS.
+        fresh: whether to discard earlier trainings.
+    """
+
+    names: Sequence[str] = ()
+    repeats: int = TRAININGS
+    steps: int | None = None
+    fresh: bool = False
 
 
 def training_world(task: Task) -> World:

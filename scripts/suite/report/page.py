@@ -23,7 +23,7 @@ from scripts.study.entrants import Candidate
 from scripts.study.rows import PROVENANCE
 from scripts.suite import headroom, tables
 from scripts.suite.bounds import BOUND, BUDGET, bound_label
-from scripts.suite.entrants import FIXED, KINDS
+from scripts.suite.entrants import COMPOSITE, FIXED, KINDS
 from scripts.suite.episodes import ARGUMENTS, EPISODE_POLICIES, record
 from scripts.suite.report import charts
 from scripts.suite.scores import ABSENT, ACTS, LATE, Leaderboard
@@ -101,14 +101,14 @@ def _write(path: Path, template: str, board: Leaderboard, **contents: Any) -> No
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     environment.filters["number"] = tables.number
     environment.filters["code"] = _code
-    kinds = {entrant.kind for entrant in board.entrants.values()}
+    used = {entrant.kind for entrant in board.entrants.values()}
     text = environment.get_template(template).render(
         board=board,
         tables=tables,
         training=[TRAINING_HEAD, *training_rows(board)],
         reasons=reasons_of(board),
         gains=gains_of(board),
-        kinds={kind: text for kind, text in KINDS.items() if kind in kinds},
+        kinds={kind: text for kind, text in KINDS.items() if kind in used or kind != COMPOSITE},
         heads=headroom.HEAD,
         headrooms=[item.texts for item in headroom.headrooms(board)],
         target=partial(target, path.parent),

@@ -147,7 +147,7 @@ def trained(seed: int, seeds: int = 10, trainings: int = 5) -> np.ndarray:
 
 @pytest.mark.parametrize("seeds", [10, 12])
 def test_intervals_of_several_trainings_contain_the_truth(seeds: int) -> None:
-    """Whole trainings are resampled: 95%, within 4 errors of 300 trials; plain ones have less."""
+    """Of whole trainings: 95%, within 4 errors of 300 trials; intervals over seeds contain less."""
     groups = tuple(seed % 5 for seed in range(seeds))
     for name in ("mean", "interquartile_mean"):
         interval = getattr(intervals, name)
