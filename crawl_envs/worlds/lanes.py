@@ -495,7 +495,8 @@ class Lanes(Episodes):
         if not self._is_past(lane, finished):
             return self.world.state.lanes[lane]
         if self.finished["time"][lane] == 0.0:
-            raise ResetNeeded(f"lane {lane} has finished no episode")
+            way_out = "step on until its first one ends, or read the ledgers of other lanes"
+            raise ResetNeeded(f"lane {lane} has finished no episode; {way_out}")
         return self.finished[lane]
 
     def _is_past(self, lane: int, finished: bool) -> bool:
