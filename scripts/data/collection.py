@@ -105,15 +105,9 @@ def _recipe(entry: Entry) -> Entry:
     return {name: value for name, value in entry.items() if name not in ("family", "note")}
 
 
-def _family(entry: Entry) -> str:
-    """Return the family of a site: sites of one family lie in the same split."""
-    return entry["family"] or entry["source"].partition("/")[0]
-
-
 def find_clone(clones: Path, source: str) -> Path:
     """Return the folder of the clone of OWNER/NAME in ``clones``; ValueError if there is none."""
-    owner, name = source.split("/")
-    places = (f"{owner}+{name}/repo", f"{owner}/{name}", f"{name}.git")
+    places = (f"{source.replace('/', '+')}/repo", source, f"{source.partition('/')[2]}.git")
     for place in places:
         if (clones / place).is_dir():
             return clones / place
@@ -261,10 +255,11 @@ def main(
         if not check:
             _write_catalogue(out / CATALOGUE, entries)
     if not check:
-        recorded = {
-            name: entry for name, entry in entries.items() if _is_recorded(entry, out / name)
+        sites = {
+            name: entry["family"] or entry["source"].partition("/")[0]
+            for name, entry in entries.items()
+            if _is_recorded(entry, out / name)
         }
-        sites = {name: _family(entry) for name, entry in recorded.items()}
         write_summaries(out, sites)
         for name in sorted({path.parent.name for path in out.glob(f"*/{META}")} - {*sites}):
             text = f"warning: {out / name} is not recorded as the catalogue says; left out"
