@@ -102,7 +102,7 @@ def replay(
 
 def starts_crawled(start: str, cost_spread: float) -> bool:
     """Return whether a round of crawls comes first; ValueError with costs, or for another word."""
-    crawled = one_of("start", start, Start) == "crawled"
+    crawled: bool = one_of("start", start, Start) == "crawled"
     if crawled and cost_spread != 0.0:
         raise ValueError(
             "cost_spread must be 0 with start='crawled' and recorded pages, whose crawls take "
@@ -140,7 +140,8 @@ def days_before(
 
 def draw_importance(rng: np.random.Generator, num_pages: int, zipf: bool) -> FloatArray:
     """Return 1 / rank of each page in a random order, or 1 without ``zipf``, (m,)."""
-    return 1.0 / (1.0 + rng.permutation(num_pages)) if zipf else np.ones(num_pages)
+    rank = rng.permutation(num_pages) + 1.0 if zipf else np.ones(num_pages)
+    return np.asarray(1.0 / rank)
 
 
 def _draw(
