@@ -74,21 +74,21 @@ def round_times(tables: Tables, days: float) -> Tables:
 
 def write_tables(folder: Path, tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> None:
     """Write the tables of a site to Parquet files in an existing folder."""
+    kinds = dict.fromkeys(NUMBERS, pa.int32())
+    encodings = dict.fromkeys(NUMBERS, "DELTA_BINARY_PACKED")
+    encodings |= dict.fromkeys(TIMES, "BYTE_STREAM_SPLIT")
     for name, columns in tables.items():
-        kinds = dict.fromkeys(NUMBERS, pa.int32())
         arrays = {
-            column: pa.array(values, kinds.get(column), from_pandas=column == "deleted")
+            column: pa.array(values, kinds.get(column), from_pandas=True)
             for column, values in columns.items()
         }
-        encodings = dict.fromkeys(NUMBERS, "DELTA_BINARY_PACKED")
-        encodings |= dict.fromkeys(TIMES, "BYTE_STREAM_SPLIT")
         parquet.write_table(
             pa.table(arrays),
             folder / f"{name}.parquet",
             compression="zstd",
             compression_level=19,
-            use_dictionary=["kind"] if "kind" in columns else False,
-            column_encoding={name: encodings[name] for name in columns if name in encodings},
+            use_dictionary=["kind"],
+            column_encoding=encodings,
             write_statistics=False,
             store_schema=False,
         )

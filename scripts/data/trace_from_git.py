@@ -35,7 +35,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from rich.console import Console
@@ -71,6 +71,8 @@ NO_FRAGMENTS = (
     "pages that change at least three times"
 )
 
+Words: TypeAlias = list[str] | None
+
 
 @dataclass(frozen=True, kw_only=True)
 class TraceOptions:
@@ -86,16 +88,12 @@ class TraceOptions:
         float | None,
         Option(help="Length of the window in days.", show_default="up to the last commit"),
     ] = None
-    subdir: Annotated[list[str] | None, Option(help="Use only this folder; repeatable.")] = None
+    subdir: Annotated[Words, Option(help="Use only this folder; repeatable.")] = None
     name: Annotated[
         str | None, Option(help="Name of the site.", show_default="name of the repository")
     ] = None
-    include: Annotated[list[str] | None, Option(help="Use only files like '*.md'; repeatable.")] = (
-        None
-    )
-    exclude: Annotated[list[str] | None, Option(help="Use no files like 'test/*'; repeatable.")] = (
-        None
-    )
+    include: Annotated[Words, Option(help="Use only files like '*.md'; repeatable.")] = None
+    exclude: Annotated[Words, Option(help="Use no files like 'test/*'; repeatable.")] = None
     branch: Annotated[str, Option(help="Branch, tag or commit whose main line is read.")] = HEAD
     force: Annotated[bool, Option("--force", help="Replace the trace in OUT.")] = False
     fragment_modulus: Annotated[
