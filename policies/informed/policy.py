@@ -8,7 +8,7 @@ import numpy as np
 
 from crawl_envs.compiled.compiling import ready
 from crawl_envs.compiled.promises import NO_PROMISES, put_due_first
-from crawl_envs.types import CrawlLog, FloatArray, IntArray, Problem, Tracker
+from crawl_envs.types import CrawlLog, IntArray, Problem, Tracker
 from policies.base.policy import Pages
 from policies.base.promising import PromisingPolicy
 from policies.informed.chains import SMALLEST, STEP, ChainFilter
@@ -69,15 +69,11 @@ class Informed(PromisingPolicy):
 
     def choose(self, tracker: Tracker) -> IntArray:
         """Return the pages with the largest crawl values, best first."""
-        values = self.values(tracker)
-        put_due_first(self.due, tracker.elapsed, values)
-        return largest_pages(values, tracker.alive, self.num_chosen(tracker))
-
-    def values(self, tracker: Tracker) -> FloatArray:
-        """Return the crawl values of the pages now, (m,); -inf for pages that do not exist."""
         fresh = np.clip(self.filter.fresh(), SMALLEST, 1.0)
         evidence = -np.log(fresh)
         state = np.zeros(fresh.size), evidence, tracker.alive
         value = ready(page_values)(ready(evidence_value), self.table, NO_PROMISES, *state)
         poisson = np.maximum(1.0 - (1.0 + evidence) * fresh, ROUNDING)
-        return np.asarray(value * self.filter.factor(poisson))
+        values = value * self.filter.factor(poisson)
+        put_due_first(self.due, tracker.elapsed, values)
+        return largest_pages(values, tracker.alive, self.num_chosen(tracker))
