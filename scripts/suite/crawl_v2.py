@@ -209,7 +209,6 @@ _ACROSS = (
 _GUARANTEES = tuple(
     replace(task, most_rounds=MOST_ROUNDS)
     for task in (
-        _pages("noisy-promise", GUARANTEES, "no old copies at known rates", instance="noisy"),
         _hidden(
             *("noisy-hidden-promise", GUARANTEES, "no old copies, few crawls to learn from"),
             instance="noisy",
