@@ -22,9 +22,11 @@ from typing import Any
 
 from rich.console import Console
 
+import agents
 from agents.catalog import ALGORITHMS, trainings
 from agents.runs import read_object, replace_text
 from agents.sb3.hyperparameters import defaults
+from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.types import Policy
 from crawl_envs.types.arguments import one_of
 from scripts.present.tables import counted
@@ -136,7 +138,8 @@ def _timed(folder: Path) -> Iterator[None]:
 def _per_task(name: str, by_task: Mapping[str, Path]) -> Candidate:
     """Return the entrant of an algorithm, which plays each task by the trainings in its folder."""
     runs = {task: trainings(folder) for task, folder in by_task.items()}
-    factories = {task: agent_factory(str(by_task[task]), runs[task]) for task in runs}
+    make = partial(_own_factory, name) if ":" in name else agent_factory
+    factories = {task: make(str(by_task[task]), runs[task]) for task in runs}
     return Candidate(
         name,
         next(iter(factories.values())),
@@ -158,7 +161,6 @@ def _train_for_all(
     worlds = json.loads(json.dumps([training_world(task) for task in tasks]))
     declared = {"worlds": [{"id": id, "arguments": arguments} for id, arguments in worlds]}
     runs = [folder / f"seed-{number}" for number in range(training.repeats)]
-    files = [Path(inspect.getfile(function))]
     for number, run in enumerate(runs):
         if training.fresh or not (run / DECLARATION).exists():
             check_folder(run)
@@ -167,16 +169,19 @@ def _train_for_all(
             replace_text(run / DECLARATION, json.dumps(declared, indent=1) + "\n")
         elif read_object(run / DECLARATION) != declared:
             raise ValueError(OTHER_RUNS.format(run))
-        files += sorted(path for path in run.rglob("*") if path.is_file())
-    factory = partial(
-        own_agent,
-        name,
-        folder=str(folder),
-        file_digest=hash_of(b"".join(file.read_bytes() for file in files)),
-        trainings=[run.name for run in runs],
-    )
     seconds = sum(training_seconds(run, ()) for run in runs)
-    return Candidate(name, factory, "", {}, True, seconds, tuple(runs))
+    return Candidate(
+        name, _own_factory(name, str(folder), runs), "", {}, True, seconds, tuple(runs)
+    )
+
+
+def _own_factory(name: str, folder: str, runs: Sequence[Path]) -> PolicyFactory:
+    """Return a factory of the agent that a class or function of the user trained in a folder."""
+    files = [Path(inspect.getfile(sys.modules[name.partition(":")[0]]))]
+    files += [path for run in runs for path in sorted(run.rglob("*")) if path.is_file()]
+    digest = hash_of(b"".join(file.read_bytes() for file in files))
+    names = [run.name for run in runs]
+    return partial(own_agent, name, folder=folder, file_digest=digest, trainings=names)
 
 
 @spec("own-agent")
@@ -189,12 +194,13 @@ def own_agent(
     trainings: Sequence[str],
     training: int = 0,
 ) -> Policy:
-    """Load an agent of the user by ``load`` of the module that trained it.
+    """Load an agent that a class or function of the user trained, whose module is imported.
 
     The name, the folder and ``file_digest``, a hash of the module and of the agent's files,
     identify its rows.
     """
-    agent: Policy = import_module(name.partition(":")[0]).load(
-        Path(folder) / trainings[training], env
-    )
+    module, _, attribute = name.partition(":")
+    code = import_module(module)
+    load = agents.load if inspect.isclass(getattr(code, attribute)) else code.load
+    agent: Policy = load(Path(folder) / trainings[training], env)
     return agent

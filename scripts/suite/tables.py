@@ -58,7 +58,7 @@ def write_tables(board: Leaderboard, folder: Path) -> None:
 def title_of(board: Leaderboard) -> str:
     """Return a title: the suite's name, its number of tasks, and the number of seeds."""
     seeds = counted(board.scores.seed.nunique(), "seed")
-    return f"{board.name}: {len(board.tasks)} tasks, {seeds}"
+    return f"{board.name}: {counted(len(board.tasks), 'task')}, {seeds}"
 
 
 def named(board: Leaderboard, policy: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from crawl_envs.evaluation import make_env
 from scripts.rank import app
 from scripts.study.entrants import Candidate, candidate_of
 from scripts.study.rows import read_rows
@@ -21,6 +22,10 @@ from tests.scripts.commands import done, refused, run
 SOURCE = """
 import json
 import policies
+from stable_baselines3 import DQN
+
+class Mine(DQN):
+    pass
 
 def train(worlds, seed, folder):
     (folder / "formula.json").write_text(json.dumps([worlds, seed]))
@@ -142,6 +147,20 @@ def test_an_algorithm_is_trained_for_each_task_that_it_fits(
     monkeypatch.setattr(learners, "train_seeds", None)  # finished trainings are not repeated
     assert "dqn" in ranked(*words)[1].index
     refused(run(app, "small", *words[:-1], "65"), "has another training")
+
+
+def test_a_class_of_ones_own_is_imported_where_its_agent_plays(small: Path) -> None:
+    name = f"{MODULE}:Mine"
+    _, board = ranked("--train", name, "--trainings", "1", "--steps", "64", "--tasks", "first")
+    assert board.tasks[name] == 1
+    text = (small / "runs" / "small" / "README.md").read_text()
+    assert f"| {name}, per task, 1 training, 64 steps |" in text
+    runs = small / "runs" / "small" / "trainings" / f"{MODULE}-Mine" / "first"
+    del sys.modules[MODULE]
+    env = make_env("CrawlNCIS-v0", **PAGES)
+    env.reset(seed=0)
+    words = {"folder": str(runs), "file_digest": "", "trainings": ["seed-0"]}
+    assert callable(learners.own_agent(name, env, **words).predict)
 
 
 def test_a_folder_of_several_trainings_is_ranked_if_it_saw_no_tests(small: Path) -> None:

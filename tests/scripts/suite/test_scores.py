@@ -7,7 +7,16 @@ import pytest
 
 from crawl_envs.evaluation import Row
 from scripts.suite.bounds import BOUND, BUDGET
-from scripts.suite.scores import ABSENT, ACTS, OVER, matrix, scores_of, standings
+from scripts.suite.scores import (
+    ABSENT,
+    ACTS,
+    OVER,
+    matrix,
+    scores_of,
+    standings,
+    training_means,
+    trainings_of,
+)
 from scripts.suite.tasks import ORACLE, PERFECT, Task
 
 ONE = Task("one", "first", "id", {}, bound=PERFECT)
@@ -208,3 +217,46 @@ def test_a_bound_that_is_played_needs_its_rows() -> None:
     assert matrix(scores_of([task], rows, {}), "A") == pytest.approx(0.25)
     with pytest.raises(ValueError, match=f"task one, {ORACLE}, seed 0{NO_ROWS}"):
         scores_of([task], [row for row in rows if row.policy != ORACLE], {})
+
+
+def test_intervals_and_ties_of_several_trainings_are_over_trainings() -> None:
+    """A leads by much on the seeds of some of its trainings, and by little over trainings."""
+    seeds, rng = 20, np.random.default_rng(1)
+    by_training = np.array([0.3, 0.5, 0.7, 0.9, 0.6])[np.arange(seeds) % 5]
+    values = {
+        **{BOUND: [1.0] * seeds, "RandomCrawl": [0.0] * seeds},
+        "A": list(by_training + 0.02 * rng.standard_normal(seeds)),
+        "B": list(0.45 + 0.02 * rng.standard_normal(seeds)),
+    }
+    rows = rows_of(ONE, values)
+    described = {"one": {"A": {"trainings": [f"seed-{number}" for number in range(5)]}}}
+    for able, tied in (({}, False), (described, True)):
+        scores = scores_of([ONE], rows, able)
+        board, places = standings(scores)
+        assert board.policy.tolist()[:2] == ["A", "B"]
+        assert board.tied.tolist()[:2] == [True, tied]
+        assert places["first"].tied.tolist()[:2] == [True, tied]
+    apart = (matrix(scores, "A") - matrix(scores, "B")).reshape(4, 5).mean(axis=0)
+    half = 2.776 * apart.std(ddof=1) / 5**0.5  # Student's, of 5 trainings
+    [second] = places["first"][places["first"].policy == "B"].itertuples()
+    assert (second.behind_high - second.behind_low) / 2.0 == pytest.approx(half, rel=0.15)
+    [first] = places["first"][places["first"].policy == "A"].itertuples()
+    assert (first.high - first.low) / 2.0 == pytest.approx(half, rel=0.15)
+    means = training_means(scores, trainings_of(scores))
+    assert (means.policy == "A").sum() == 5
+    assert (means.policy == "B").sum() == seeds
+    mine = means[means.policy == "A"].sort_values("seed").score
+    assert mine.tolist() == pytest.approx(matrix(scores, "A").reshape(4, 5).mean(axis=0).tolist())
+
+
+def test_agents_with_other_numbers_of_trainings_share_no_independent_parts() -> None:
+    values = {BOUND: [1.0] * 12, "RandomCrawl": [0.0] * 12, "A": [0.9, 0.8] * 6, "B": [0.5] * 12}
+    described = {"one": {"A": {"trainings": ["a"] * 4}, "B": {"trainings": ["a"] * 6}}}
+    places = standings(scores_of([ONE], rows_of(ONE, values), described))[1]["first"]
+    behind = places.set_index("policy").loc["B"]
+    assert behind.behind == pytest.approx(0.35)  # gcd(4, 6) = 2 parts: .4 and .3
+    half = 12.706 / 1.960 * 2**0.5 * 0.05  # quantiles of two parts are the parts
+    assert (behind.behind_high - behind.behind_low) / 2.0 == pytest.approx(half, rel=0.01)
+    described["one"]["B"] = {"trainings": ["a"] * 3}
+    places = standings(scores_of([ONE], rows_of(ONE, values), described))[1]["first"]
+    assert places.set_index("policy").tied["B"]  # one part has no interval

@@ -116,3 +116,20 @@ def test_recorded_tasks_play_at_most_60_crawls_of_a_page() -> None:
     trace = traces.load(traces.find(task.variants[1]["trace"]))
     alive = trace.alive_days(*task.variants[1]["window"]).sum() / 180.0
     assert env.unwrapped.num_slots() == pytest.approx(60 * alive, abs=2.0)
+
+
+def test_intervals_of_several_trainings_are_over_trainings() -> None:
+    """Sites k and k + 3 have the same training, also after a site that cannot be scored."""
+    by_training, rng = [0.2, 0.5, 0.8], np.random.default_rng(0)
+    mine = [by_training[site % 3] + 0.02 * rng.standard_normal() for site in range(31)]
+    reference = [1.0] * 31
+    reference[4] = 0.0
+    values = {"A": mine, "RoundRobin": [0.0] * 31, "clairvoyant": reference}
+    rows = [row for policy, found in values.items() for row in rows_of(policy, found)]
+    described = {"few": {"A": {"trainings": ["seed-0", "seed-1", "seed-2"]}}}
+    over_sites = site_means([TASK], rows, {}).set_index("policy").loc["A"]
+    table = site_means([TASK], rows, described).set_index("policy").loc["A"]
+    assert table.score == over_sites.score
+    half = 4.303 * np.std(by_training, ddof=1) / 3**0.5  # Student's, of 3 trainings
+    assert (table.high - table.low) / 2.0 == pytest.approx(half, rel=0.15)
+    assert (over_sites.high - over_sites.low) / 2.0 < half / 4.0
