@@ -7,7 +7,7 @@ but sees only signals and crawls. Tasks without such a reference say so; they an
 whose tasks a formula solves, are shown and do not enter the overall score.
 
 Recorded tasks play the second half of each site's record, at most ``CRAWLS_PER_PAGE`` crawls of
-each page: at 3 days per crawl its first 180 days.
+each page: at 3 days per crawl its first 90 days, at 10 its first 300.
 
 In the track of guarantees no copy may get older than ``MOST_ROUNDS``, as all are younger at the
 start. Policies that can promise it do, and so does the reference. Their promises leave a margin
@@ -53,7 +53,7 @@ MISSED, FRAGMENTS, SHOPPING, PRICES = "missed changes", "fragments", "offers", "
 RECORDED, ACROSS, GUARANTEES = "recorded", "across sites", "guarantees"
 DAYS_PER_CRAWL = (3, 10, 30, 100)
 """Days between crawls of a page in the recorded tasks."""
-CRAWLS_PER_PAGE = 60
+CRAWLS_PER_PAGE = 30
 """Largest mean number of crawls of a page in an episode of the recorded tasks."""
 MOST_ROUNDS = 3.0
 """Largest age of a copy in the track of guarantees: promises then need a third of the bandwidth."""
