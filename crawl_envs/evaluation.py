@@ -227,7 +227,14 @@ def _distinct(seeds: Iterable[int]) -> list[int]:
 def play(
     env: gymnasium.Env[Any, Any], policy: Policy, seed: int, *, compiled: bool = True
 ) -> Ledger:
-    """Run the first episode of a seed and return its ledger.
+    """Run the first episode of a seed and return its ledger; see :func:`rollout_of`."""
+    return rollout_of(env, policy, seed, compiled=compiled).ledger
+
+
+def rollout_of(
+    env: gymnasium.Env[Any, Any], policy: Policy, seed: int, *, compiled: bool = True
+) -> Rollout:
+    """Run the first episode of a seed and return its crawls and ledger.
 
     Args:
         env: a single crawl environment with the seed's instance.
@@ -258,13 +265,14 @@ def play(
         if timed or (compiled and not beyond and _playable(form, core.lanes)):
             lanes = core.make_lanes(1, observed=False)
             lanes.begin(ONE_LANE, [seed], [core.instance], play=False)
-            return roll(lanes, form).ledger
+            return roll(lanes, form)
     if not hasattr(policy, "predict"):
         raise ValueError(
             f"policy must be bound to env to be stepped, got {policy!r}: use policies.bind"
         )
     observation, _ = env.reset(seed=seed)
     state, start, over = None, np.ones(1, np.bool_), False
+    pages, times = [np.zeros(0, np.int64)], [np.zeros(0)]
     learn = getattr(policy, "observe", None)
     if learn is not None:
         learn(core.last_log())
@@ -272,10 +280,13 @@ def play(
         action, state = policy.predict(observation, state, start, deterministic=True)
         observation, _, terminated, over, _ = env.step(action)
         over, start = over or terminated, np.zeros(1, np.bool_)
+        log = core.last_log()
+        pages.append(log.page.copy())
+        times.append(log.time.copy())
         if learn is not None:
-            learn(core.last_log())
-    ledger: Ledger = core.ledger()
-    return ledger
+            learn(log)
+    crawls = np.concatenate(pages), np.concatenate(times)
+    return Rollout(*crawls, core.ledger(), core.instance.num_pages)
 
 
 def _playable(form: Compiled, lanes: Lanes) -> bool:

@@ -47,10 +47,11 @@ class LearnedBelief(BeliefNCIS):
         form = self.form
         several = form.action == "scores" and (form.batch > 1 or problem.cost is not None)
         cutoff = 0.0 if several else MIN_SHARE
+        promises = self.promises(problem)
         belief, problem = self.first_memory(problem), problem.per_cost()
         memory = with_history(belief, problem, weights, hidden=hidden, cutoff=cutoff)
         functions = kernels.on_birth_or_death, kernels.learn, kernels.on_signal, kernels.score
-        return CompiledLearner(*functions, memory)
+        return CompiledLearner(*functions, memory, promises)
 
 
 def formula_of(env: Any) -> str | None:

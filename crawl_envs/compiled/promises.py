@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from crawl_envs.compiled import FloatArray
-from crawl_envs.compiled.compiling import inlined
+from crawl_envs.compiled.compiling import compiled, inlined
 
 DUE = 1e200
 """The value of a page that is due is of this size, above all crawl values."""
@@ -27,3 +27,11 @@ def value_of(
     if promises.shape[0] > 0 and age >= promises[page, 0]:
         return float(DUE * (promises[page, 1] + promises[page, 2] * age))
     return float(value(parameters, page, age, signals))
+
+
+@compiled()
+def put_due_first(promises: FloatArray, elapsed: FloatArray, scores: FloatArray) -> None:
+    """Raise the scores of pages that are due, (m,), as in :func:`value_of`."""
+    for page in range(promises.shape[0]):
+        if elapsed[page] >= promises[page, 0]:
+            scores[page] = DUE * (promises[page, 1] + promises[page, 2] * elapsed[page])

@@ -33,7 +33,8 @@ class CrawlSites(CrawlEnv, SingleEnv):
     Drawn from the seed at every seeded reset, and at every reset with ``resample``: a site of the
     split, a window in the second half of its record, and whole directories in random order until
     there are ``num_pages`` pages that exist at some time of the window; the last directory is cut.
-    If a site has fewer pages, the others never exist. The number of steps depends on the instance.
+    At least one of the pages changes in it. If a site has fewer pages, the others never exist. The
+    number of steps depends on the instance.
 
     ## Action Space
 

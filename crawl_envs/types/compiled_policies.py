@@ -162,6 +162,7 @@ class CompiledLearner(NamedTuple):
     ``on_birth_or_death``, ``learn``, ``on_signal`` and ``score`` are compiled functions of the
     types ON_BIRTH_OR_DEATH, LEARN, ON_SIGNAL and SCORE. They are called in this order with
     ``memory`` at every decision and at the episode's start. Scores are finite numbers.
+    ``promises`` are as for :class:`CompiledIndex`.
     """
 
     on_birth_or_death: Any
@@ -169,6 +170,7 @@ class CompiledLearner(NamedTuple):
     on_signal: Any
     score: Any
     memory: Memory
+    promises: FloatArray = NO_PROMISES
 
 
 Compiled: TypeAlias = (

@@ -21,7 +21,7 @@ from crawl_envs.sim.law import CustomEvents
 from crawl_envs.sim.state import BY_WAITING
 from crawl_envs.sim.streams import PageSets, Roots, generator, roots
 from crawl_envs.sim.world import World
-from crawl_envs.types import BoolArray, Instance, IntArray, Ledger
+from crawl_envs.types import BoolArray, FloatArray, Instance, IntArray, Ledger
 from crawl_envs.types.arguments import one_of, whole
 
 NEVER = np.iinfo(np.int64).max
@@ -130,6 +130,12 @@ class Episodes:
             return instance.alive_at_start
         return np.ones(instance.num_pages, np.bool_)
 
+    def first_pages(self, instance: Instance) -> tuple[IntArray, FloatArray]:
+        """Return the pages of time 0, and what the crawls up to each cost together, (n,)."""
+        pages = np.flatnonzero(self.alive_at_start(instance))
+        costs = np.ones(pages.size) if instance.cost is None else instance.cost[pages]
+        return pages, costs.cumsum()
+
     def lead_of(self, instance: Instance) -> float:
         """Return the budget, in slots, of the crawls before an episode, or their epochs.
 
@@ -138,9 +144,7 @@ class Episodes:
         """
         if self.start == "fresh":
             return 0.0
-        alive = self.alive_at_start(instance)
-        costs = np.ones(alive.sum()) if instance.cost is None else instance.cost[alive]
-        spend = float(costs.cumsum()[-1]) if costs.size else 0.0
+        spend = float(self.first_pages(instance)[1].max(initial=0.0))
         before = getattr(instance, "before", getattr(self._generator, "before", None))
         if before is not None:
             if spend > before * instance.bandwidth + SLACK:

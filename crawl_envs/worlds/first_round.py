@@ -4,30 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from crawl_envs.sim.advance import DONE
-from crawl_envs.sim.clock import clock_rows, slot_times
-from crawl_envs.sim.rollouts.first_round import Round, draw_crawls, play_round, start_round
-
-
-def round_of(lanes: Any, lane: int) -> Round:
-    """Return the round before the episode of a lane that has restarted.
-
-    At rates, the pages of time 0 are crawled at random instants, at equal rates that spend the
-    bandwidth. Otherwise each is crawled in order, when it is paid.
-    """
-    world, instance = lanes.world, lanes.instance(lane)
-    state, epochs = world.state, np.arange(lanes.lead_of(instance) + 1.0)
-    alive = lanes.alive_at_start(instance)
-    pages = np.flatnonzero(alive)
-    spend = np.cumsum(np.ones(pages.size) if instance.cost is None else instance.cost[pages])
-    ends = slot_times(state.clock[lane], epochs)
-    if lanes.crawls_at_random and lanes.budget is not None and pages.size > 0:
-        rates = alive * (instance.bandwidth / spend[-1])
-        return Round(*draw_crawls(world.table, lane, rates, ends[-1]), ends)
-    times = slot_times(clock_rows(instance.bandwidth), spend)
-    return Round(pages, times, ends if lanes.epoch else np.append(times, lanes.origin_of(instance)))
+from crawl_envs.sim.rollouts.first_round import Round, play_round, start_round
 
 
 class FirstRound:

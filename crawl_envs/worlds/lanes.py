@@ -17,9 +17,10 @@ from gymnasium.spaces import Space
 from numpy.typing import ArrayLike
 
 from crawl_envs.sim.advance import DONE, UNFINISHED
+from crawl_envs.sim.clock import clock_rows, slot_times
 from crawl_envs.sim.divergence import Penalty, penalty_increments
 from crawl_envs.sim.law import CustomEvents, check_events
-from crawl_envs.sim.rollouts.first_round import Round
+from crawl_envs.sim.rollouts.first_round import Round, draw_crawls
 from crawl_envs.sim.state import CRAWLS, DECLARED, DENIED, HITS, LANE, REQUESTS
 from crawl_envs.sim.streams import PageSets
 from crawl_envs.sim.tape import Tape
@@ -47,7 +48,7 @@ from crawl_envs.types import (
 from crawl_envs.types.arguments import flag, one_of, quantity, whole
 from crawl_envs.worlds.budgets import Overspend, RateBudget
 from crawl_envs.worlds.episodes import Episodes, InstanceGenerator, Plan, Start
-from crawl_envs.worlds.first_round import FirstRound, round_of
+from crawl_envs.worlds.first_round import FirstRound
 from crawl_envs.worlds.step import (
     play_lanes,
     play_lanes_at_rates,
@@ -296,8 +297,22 @@ class Lanes(Episodes):
         self._start(lane_mask)
 
     def first_round(self, lane: int) -> Round:
-        """Return the crawls before the episode of a lane that has restarted."""
-        return round_of(self, lane)
+        """Return the crawls before the episode of a lane that has restarted.
+
+        At rates, the pages of time 0 are crawled at random instants, at equal rates that spend the
+        bandwidth. Otherwise each is crawled in order, when it is paid.
+        """
+        world, instance = self.world, self.instance(lane)
+        pages, spend = self.first_pages(instance)
+        ends = slot_times(world.state.clock[lane], np.arange(self.lead_of(instance) + 1.0))
+        if self.crawls_at_random and self.budget is not None and pages.size > 0:
+            rates = np.zeros(self.num_pages)
+            rates[pages] = instance.bandwidth / spend[-1]
+            return Round(*draw_crawls(world.table, lane, rates, ends[-1]), ends)
+        times = slot_times(clock_rows(instance.bandwidth), spend)
+        return Round(
+            pages, times, ends if self.epoch else np.append(times, self.origin_of(instance))
+        )
 
     def begin_as(self, lanes: Lanes, lane: int) -> None:
         """Restart the only lane at time 0 of the present episode of a lane of another batch."""
@@ -495,7 +510,8 @@ class Lanes(Episodes):
         if not self._is_past(lane, finished):
             return self.world.state.lanes[lane]
         if self.finished["time"][lane] == 0.0:
-            raise ResetNeeded(f"lane {lane} has finished no episode")
+            way_out = "step on until its first one ends, or read the ledgers of other lanes"
+            raise ResetNeeded(f"lane {lane} has finished no episode; {way_out}")
         return self.finished[lane]
 
     def _is_past(self, lane: int, finished: bool) -> bool:

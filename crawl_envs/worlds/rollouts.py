@@ -186,7 +186,7 @@ def _slotted(
     num_pages = lanes.num_pages
     if isinstance(form, CompiledLearner):
         elapsed_state = np.zeros(num_pages), np.ones(num_pages, np.bool_)
-        arguments = form.memory, *elapsed_state, before
+        arguments = form.memory, form.promises, *elapsed_state, before
         return ready(roll_learner), (*map(ready, form[:4]), *arguments), None
     if isinstance(form, CompiledIndex):
         lazy = new_lazy_argmax(form.parameters, num_pages, promises=form.promises)

@@ -1,5 +1,5 @@
 """The bases of policies: the protocol, live pages, index policies, schedules, the registry.
 
 Public modules: allocated, bandwidths, bound, choices, columns, compiled_learner, index, live,
-observations, policy, registry, schedules.
+observations, policy, promising, registry, schedules.
 """

@@ -7,14 +7,16 @@ from abc import abstractmethod
 import numpy as np
 
 from crawl_envs.compiled.compiling import ready
+from crawl_envs.compiled.promises import put_due_first
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Problem, Tracker
 from crawl_envs.types.compiled_policies import AGE_ROUNDING, CompiledLearner
 from policies.base.live import is_complete
 from policies.base.policy import CrawlPolicy, Pages
+from policies.base.promising import PromisingPolicy
 from policies.values.ranking import largest_pages
 
 
-class CompiledLearnerPolicy(CrawlPolicy):
+class CompiledLearnerPolicy(PromisingPolicy, CrawlPolicy):
     """Crawls the pages of the largest scores, and learns from every crawl and signal.
 
     Compiled rollouts (:func:`crawl_envs.evaluation.simulate`) make the same crawls as steps.
@@ -31,7 +33,8 @@ class CompiledLearnerPolicy(CrawlPolicy):
     def compile(self, problem: Problem, slots: int, rng: np.random.Generator) -> CompiledLearner:
         """Return the initial learner of ``problem``; ``slots`` and ``rng`` are not used.
 
-        Raises ValueError where the problem lacks parameters that the policy needs.
+        Its ``promises`` must be ``self.promises(problem)``. Raises ValueError where the problem
+        lacks parameters that the policy needs.
         """
 
     def scores(self, tracker: Tracker) -> FloatArray:
@@ -39,6 +42,7 @@ class CompiledLearnerPolicy(CrawlPolicy):
         scores = np.empty(tracker.elapsed.size)
         arguments = tracker.time, tracker.elapsed, tracker.alive, scores
         ready(self.learner.score)(self.learner.memory, *arguments)
+        put_due_first(self.learner.promises, tracker.elapsed, scores)
         return np.where(tracker.alive, scores, -np.inf)
 
     def start(self, pages: Pages) -> None:

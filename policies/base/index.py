@@ -13,20 +13,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from crawl_envs.compiled.compiling import ready
-from crawl_envs.compiled.promises import NO_PROMISES
 from crawl_envs.types import CrawlLog, FloatArray, IntArray, Problem, Tracker
-from crawl_envs.types.arguments import check_domain, floats, real
+from crawl_envs.types.arguments import real
 from crawl_envs.types.compiled_policies import CompiledIndex
 from policies.base.live import is_complete
 from policies.base.policy import CrawlPolicy, Pages
-from policies.values.promises import promise_table
+from policies.base.promising import PromisingPolicy
 from policies.values.ranking import best_pages, counts_at_unknown_age, ignore_signal, signal_weights
 
 ROUNDING = 1e-12
 """Relative error of a time computed as now minus elapsed."""
 
 
-class IndexPolicy(CrawlPolicy):
+class IndexPolicy(PromisingPolicy, CrawlPolicy):
     """Crawls the alive page of the largest crawl value; ties go to the lowest index.
 
     Where crawls have costs, the value is divided by the page's cost. A value is proportional to
@@ -45,21 +44,17 @@ class IndexPolicy(CrawlPolicy):
             if crawls have costs; None for the single best page.
         believed: a function that maps the problem to the one that the policy assumes, for example
             with estimated parameters; None for the problem as revealed.
-        most_interval: longest time from a page's copy to its next crawl, > 0, inf for none, (m,) or
-            one for all: pages that are due by it come before all others. The least bandwidth of the
-            episode counts, hidden costs as 1. :mod:`policies.values.promises`: when it is kept.
-        most_rounds: instead, the same in units of m / R, with costs sum c / R.
+        most_interval: of :class:`policies.base.promising.PromisingPolicy`.
+        most_rounds: of the same class.
 
     Raises:
-        ValueError: a threshold that is not a number, or in another form; an interval not > 0; when
-            an episode starts, missing parameters, or promises that no schedule keeps.
+        ValueError: as for this class; a threshold that is not a number, or in another form; when an
+            episode starts, missing parameters.
     """
 
     reads_columns = True
     delay_window: float = 0.0
-    threshold: float | None = None
     believed: Callable[[Problem], Problem] | None = None
-    promised: tuple[tuple[str, FloatArray], ...] = ()
 
     def __init__(
         self,
@@ -69,36 +64,9 @@ class IndexPolicy(CrawlPolicy):
         most_interval: ArrayLike | None = None,
         most_rounds: ArrayLike | None = None,
     ) -> None:
+        super().__init__(most_interval=most_interval, most_rounds=most_rounds)
         self.threshold = None if threshold is None else real("threshold", threshold)
         self.believed = believed
-        if most_interval is not None and most_rounds is not None:
-            raise ValueError(f"most_rounds must be None with most_interval, got {most_rounds!r}")
-        promises = ("most_interval", most_interval), ("most_rounds", most_rounds)
-        self.promised = tuple((name, floats(name, x)) for name, x in promises if x is not None)
-        for name, intervals in self.promised:
-            if not (intervals > 0.0).all():
-                raise ValueError(f"{name} must be > 0, inf for none, got {intervals.min()}")
-            check_domain(name, intervals[np.isfinite(intervals)])
-            self.reads_columns = False  # they do not show the bandwidth
-
-    def promises(self, problem: Problem) -> FloatArray:
-        """Return the table of promises, (m, 3), or (0, 3); ValueError if they cannot be kept.
-
-        In the form ``refresh`` all crawls take a slot, or with a threshold nothing.
-        """
-        for name, promise in self.promised:
-            cost, action = np.ones(problem.num_pages), self.form.action
-            if problem.cost is not None and action != "refresh":
-                cost = problem.cost
-            if promise.shape not in ((), cost.shape):
-                raise ValueError(f"{name} must be one or {cost.shape}, got shape {promise.shape}")
-            bandwidth = min([problem.bandwidth, *(rate for _, rate in problem.bandwidth_steps)])
-            unit = cost.sum() / bandwidth if name == "most_rounds" else 1.0
-            wait = (self.form.batch if action == "scores" else cost.max()) / bandwidth
-            cost = cost if self.threshold is None else 0.0 * cost
-            intervals = np.broadcast_to(promise * unit, cost.shape)
-            return promise_table(name, intervals, cost, bandwidth, wait)
-        return NO_PROMISES
 
     @abstractmethod
     def _index(self, problem: Problem) -> tuple[Any, FloatArray]:

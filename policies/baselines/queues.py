@@ -31,15 +31,14 @@ def lowest(keys: FloatArray, mask: BoolArray, count: int) -> IntArray:
 class SoftwareHeritageLag(Policy):
     """Software Heritage's scheduler of recurrent visits, by lag.
 
-    Its policies share the slots. ``already_visited_order_by_lag`` takes the page whose last update,
-    here its newest signal, is longest after its last crawl. ``origins_without_last_update`` takes
-    pages that never had a signal from a queue, in which crawls move them back by 1 to 4,096 days:
-    a change lowers the exponent by two, no change raises it by one. Pages crawled within the
-    cooldown are left out. If one policy has no page, the other takes the slot.
+    Two policies share the slots. ``already_visited_order_by_lag`` takes the page whose last update,
+    here its newest signal, is longest after its last crawl. ``origins_without_last_update`` has a
+    queue of the pages without a signal; a crawl moves its page back by 1 to 4,096 days, two steps
+    less after a change, else one step more. Pages crawled within the cooldown are left out. If one
+    policy has no page, the other takes the slot, or else ``oldest_scheduled_first``.
 
-    Three details differ. Pages never visited, with 40% of the slots, do not exist here, since all
-    start with a copy. Steps in the queue are not randomised by 10%. Slots that would stay unused go
-    to ``oldest_scheduled_first``. The rule ignores importance and costs of crawls.
+    Pages never visited do not exist here, and steps in the queue are not randomised by 10%. The
+    rule ignores importance and costs of crawls.
 
     Args:
         lag_weight: weight of ``already_visited_order_by_lag``, an integer >= 0; 49 for origins of
@@ -108,11 +107,10 @@ class FixedTiers(Policy):
     """Tiers of pages with fixed ratios of revisit intervals, a rule of thumb of operators.
 
     Pages are ranked by importance times observed change rate: changes found per unit of time, with
-    one more change in one more round of m / R. Tiers have the same number of pages, the first those
-    of the best ranks. Once a round all pages are ranked again; a page that is born starts in the
-    last tier. Intervals are scaled so that they spend the bandwidth, if crawls cost 1. Each slot
-    goes to the page that is due first, even before its due time. In the form ``refresh`` all due
-    pages are crawled. Costs of crawls are ignored.
+    one more change in one more round of m / R. Tiers of equal size follow the ranks. Pages are
+    ranked again once a round; new ones start in the last tier. Intervals are scaled to spend the
+    bandwidth, if crawls cost 1. Each slot goes to the page that is due first; in the form
+    ``refresh`` all due pages are crawled.
 
     Args:
         intervals: revisit interval of each tier, > 0, in any unit.

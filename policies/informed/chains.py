@@ -78,7 +78,8 @@ def regular(rate: float, stages: int, quality: Quality) -> Chain:
 def hourly(rate: float, opening: float, window: float, day: float, quality: Quality) -> Chain:
     """Return the chain of a page that changes in a share of each day, from ``opening`` in [0, 1).
 
-    ``rate`` is the mean. The state is the hour, which is known: a STEP of the day.
+    ``rate`` is the mean. The state is the hour, which is known: a STEP of the day. It is exact to
+    about .01 only, since times are rounded to a STEP and the rate jumps.
     """
     states, (recall, false_rate) = round(day / STEP), quality
     since = day * (np.arange(states) / states + 1.0 - opening)

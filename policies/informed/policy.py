@@ -7,9 +7,10 @@ import copy
 import numpy as np
 
 from crawl_envs.compiled.compiling import ready
-from crawl_envs.compiled.promises import NO_PROMISES
-from crawl_envs.types import CrawlLog, FloatArray, IntArray, Problem, Tracker
-from policies.base.policy import Pages, Policy
+from crawl_envs.compiled.promises import NO_PROMISES, put_due_first
+from crawl_envs.types import CrawlLog, IntArray, Problem, Tracker
+from policies.base.policy import Pages
+from policies.base.promising import PromisingPolicy
 from policies.informed.chains import SMALLEST, STEP, ChainFilter
 from policies.informed.deploys import DeployFilter
 from policies.ncis.delayed import evidence_value
@@ -21,7 +22,7 @@ ROUNDING = 1e-12
 """Least value without signals, in mean gaps: that of a page that was just crawled."""
 
 
-class Informed(Policy):
+class Informed(PromisingPolicy):
     """Crawls the pages of the largest crawl values, at the probabilities of a filter.
 
     With D_t = mu P(stale at t | what is known then) and d its value now, the value of a page is
@@ -45,7 +46,9 @@ class Informed(Policy):
         self.filter, self.steps = copy.deepcopy(self.law_filter), 0
         model = {name: getattr(self.truth.per_cost(), name) for name in SIGNAL_MODEL}
         self.table = tables.greedy_ncis_table(**model)
-        self.update(pages.last_log(), pages.tracker())
+        tracker = pages.tracker()
+        self.due = self.promises(tracker.problem)
+        self.update(pages.last_log(), tracker)
 
     def update(self, log: CrawlLog, tracker: Tracker) -> None:
         """Pass the crawls and signals of a log to the filter in order of time."""
@@ -66,13 +69,11 @@ class Informed(Policy):
 
     def choose(self, tracker: Tracker) -> IntArray:
         """Return the pages with the largest crawl values, best first."""
-        return largest_pages(self.values(tracker), tracker.alive, self.num_chosen(tracker))
-
-    def values(self, tracker: Tracker) -> FloatArray:
-        """Return the crawl values of the pages now, (m,); -inf for pages that do not exist."""
         fresh = np.clip(self.filter.fresh(), SMALLEST, 1.0)
         evidence = -np.log(fresh)
         state = np.zeros(fresh.size), evidence, tracker.alive
         value = ready(page_values)(ready(evidence_value), self.table, NO_PROMISES, *state)
         poisson = np.maximum(1.0 - (1.0 + evidence) * fresh, ROUNDING)
-        return np.asarray(value * self.filter.factor(poisson))
+        values = value * self.filter.factor(poisson)
+        put_due_first(self.due, tracker.elapsed, values)
+        return largest_pages(values, tracker.alive, self.num_chosen(tracker))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import gammaln, xlogy
 
 from crawl_envs.types import Instance, Tracker
 from policies.longevity.offline import FragmentStatic
@@ -35,10 +36,9 @@ class InformedLongevity(FragmentStatic):
         page, count = self.page, tracker.signals[self.page]
         recall, gamma = self.instance.recall[page], self.instance.signal_rate[page]
         silent = (1.0 - recall) * self.rate * tracker.elapsed[page]
-        chance = np.where(recall > 0.0, recall * self.rate / np.where(gamma > 0.0, gamma, 1.0), 0.0)
-        from scipy.stats import poisson  # slow to import
-
-        chances = np.asarray(poisson.pmf(self.number, silent[:, None]))
+        chance = recall * self.rate / np.where(gamma > 0.0, gamma, 1.0)
+        log_chances = xlogy(self.number, silent[:, None]) - gammaln(self.number + 1)
+        chances = np.exp(log_chances - silent[:, None])
         for k in range(count.max(initial=0)):
             before = np.pad(chances, ((0, 0), (1, 0)))[:, :-1]
             chances += np.where(count > k, chance, 0.0)[:, None] * (before - chances)

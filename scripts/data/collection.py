@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import shutil
 import tempfile
 import time
@@ -30,25 +29,21 @@ from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from crawl_envs.instances import traces
 from crawl_envs.instances.traces.collection import RECORDED
+from crawl_envs.instances.traces.loading import ALTERATIONS, TABLES
 from crawl_envs.system.files import replacing
 from crawl_envs.types.arguments import one_of
 from scripts.cli.commands import command
 from scripts.cli.options import Fresh, words_of
 from scripts.data.collection_pages import META, write_summaries
 from scripts.data.fit_trace import fit
-from scripts.data.git.git_history import main_line, open_repository
-from scripts.data.git.recorded_history import DAY, choose_window, midnight
-from scripts.data.site_tables import (
-    draw_pages,
-    read_tables,
-    round_times,
-    select_pages,
-    write_tables,
-)
-from scripts.data.trace_from_git import TraceOptions, make_trace
+from scripts.data.git.git_history import open_repository
+from scripts.data.git.recorded_history import DEFAULT_DAYS
+from scripts.data.site_tables import Tables, draw_pages, round_times, select_pages, write_tables
+from scripts.data.trace_from_git import TraceOptions, read_trace
 
 CATALOGUE = "catalogue.csv"
 NAME = r"[a-z0-9]+(-[a-z0-9]+)*", "lower-case words joined by hyphens"
@@ -110,36 +105,25 @@ def _recipe(entry: Entry) -> Entry:
     return {name: value for name, value in entry.items() if name not in ("family", "note")}
 
 
-def _family(entry: Entry) -> str:
-    """Return the family of a site: sites of one family lie in the same split."""
-    return entry["family"] or entry["source"].partition("/")[0]
-
-
 def find_clone(clones: Path, source: str) -> Path:
     """Return the folder of the clone of OWNER/NAME in ``clones``; ValueError if there is none."""
-    owner, name = source.split("/")
-    places = (f"{owner}+{name}/repo", f"{owner}/{name}", f"{name}.git")
+    places = (f"{source.replace('/', '+')}/repo", source, f"{source.partition('/')[2]}.git")
     for place in places:
         if (clones / place).is_dir():
             return clones / place
     raise ValueError(f"{clones} must have a clone of {source}, as one of {', '.join(places)}")
 
 
-def trace_options(entry: Entry, clone: Path, out: Path) -> TraceOptions:
-    """Return the options that record a site, up to the last commit at most."""
-    subdirs, include, exclude = (
+def _read_site(entry: Entry, clone: Path) -> tuple[Tables, NDArray[np.uint64], dict[str, Any]]:
+    """Return the tables of a site, the hashes of its pages' paths, (m,), and the ``meta.json``."""
+    subdir, include, exclude = (
         [part.strip() for part in entry[column].split(";") if part.strip()]
         for column in ("subdirs", "include", "exclude")
     )
-    links = main_line(open_repository(clone, subdirs, include, exclude, entry["commit"]))
-    window = choose_window(links, None, float(entry["days"]) if entry["days"] else None)
-    last = max(link.committed for link in links)
-    return TraceOptions(
+    options = TraceOptions(
         path=clone,
-        out=out,
-        start=window.start.isoformat(),
-        days=min(window.days, math.floor((last - midnight(window.start)) / DAY) + 1.0),
-        subdir=subdirs,
+        out=Path(),
+        subdir=subdir,
         name=entry["site"],
         include=include,
         exclude=exclude,
@@ -147,6 +131,12 @@ def trace_options(entry: Entry, clone: Path, out: Path) -> TraceOptions:
         missing="skip",
         fragment_modulus=0,
     )
+    contents, meta = read_trace(options, int(entry["days"] or DEFAULT_DAYS))
+    tables = {
+        name: {column: contents[name][column].to_numpy() for column in columns}
+        for name, columns in TABLES.items()
+    }
+    return tables, contents["pages"]["path_hash"].to_numpy(), meta
 
 
 def record_site(entry: Entry, clone: Path, folder: Path) -> dict[str, Any]:
@@ -155,18 +145,16 @@ def record_site(entry: Entry, clone: Path, folder: Path) -> dict[str, Any]:
     Raises:
         ValueError: the repository cannot be read, or the site is too small or too short.
     """
-    recorded = make_trace(trace_options(entry, clone, folder))
-    tables, path_hash = read_tables(folder)
-    shutil.rmtree(folder)
+    tables, path_hash, recorded = _read_site(entry, clone)
     folder.mkdir()
     pages = draw_pages(path_hash, tables["pages"]["dir_id"], MAX_PAGES)
     tables = round_times(select_pages(tables, pages), float(recorded["window_days"]))
     write_tables(folder, tables)
-    altered = np.isin(tables["changes"]["kind"], ("content", "whitespace"))
+    altered = np.isin(tables["changes"]["kind"], ALTERATIONS)
     counts = {name: len(next(iter(table.values()))) for name, table in tables.items()}
     names = ("command_version", "head", "window_start", "window_days", "missing_versions")
     meta = {
-        **{name: recorded[name] for name in names if name in recorded},
+        **{name: recorded[name] for name in names},
         "recipe": _recipe(entry),
         "counts": counts | {"changes": int(altered.sum())},
         "pages_of_source": path_hash.size,
@@ -176,9 +164,9 @@ def record_site(entry: Entry, clone: Path, folder: Path) -> dict[str, Any]:
     (folder / META).write_text(text + "\n", "utf-8")
     trace = traces.load(folder)
     _check_size(trace)
+    columns = ("change_rate", "recall", "false_signal_rate")
     for signals in traces.SIGNALS:
         fitted = fit(trace, signals=signals)
-        columns = ("change_rate", "recall", "false_signal_rate")
         fitted = replace(fitted, **{name: _rounded(getattr(fitted, name)) for name in columns})
         traces.save_parameters(traces.parameters_path(folder, signals), fitted, trace)
     return meta
@@ -267,10 +255,11 @@ def main(
         if not check:
             _write_catalogue(out / CATALOGUE, entries)
     if not check:
-        recorded = {
-            name: entry for name, entry in entries.items() if _is_recorded(entry, out / name)
+        sites = {
+            name: entry["family"] or entry["source"].partition("/")[0]
+            for name, entry in entries.items()
+            if _is_recorded(entry, out / name)
         }
-        sites = {name: _family(entry) for name, entry in recorded.items()}
         write_summaries(out, sites)
         for name in sorted({path.parent.name for path in out.glob(f"*/{META}")} - {*sites}):
             text = f"warning: {out / name} is not recorded as the catalogue says; left out"

@@ -21,8 +21,8 @@ that did not exist in it gets the pooled values.
 A directory is signalled at every commit to it, so the recall of directory signals is 1 by
 construction. With recall 1 the rate of unsignalled changes is 0, and a page without signals would
 have value 0 at any elapsed time. Therefore recall is capped at ``RECALL_CAP``: one change in a
-hundred is assumed to be unsignalled. The cap matters little: on five recorded sites, caps from .9
-to .999 change the freshness of greedy crawling by at most .01.
+hundred is assumed to be unsignalled. On five recorded sites, caps from .9 to .999 change the
+freshness of greedy crawling by at most .01.
 
 With both kinds of signals there are two sources, each with a recall and a false-signal rate. In the
 model at most one source signals a change, so a change signalled by both is credited to the mention,
@@ -35,10 +35,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from typer import Argument, Option
 
@@ -46,42 +45,26 @@ from crawl_envs.instances import traces
 from crawl_envs.instances.traces import Parameters, Pooled, Signals, Trace
 from crawl_envs.sim.tape import CHANGE, CODE_STRIDE, SIGNAL
 from crawl_envs.types import BoolArray, FloatArray, IntArray
-from policies.estimators.count_priors import (
-    RatePrior,
-    SharePrior,
-    fit_rate_prior,
-    fit_share_prior,
-)
+from policies.estimators.count_priors import RatePrior, SharePrior, fit_rate_prior, fit_share_prior
 from scripts.cli.commands import command_of, one_line_errors
 from scripts.present.tables import counted
 
 RECALL_CAP = 0.99
 
-Scalar = TypeVar("Scalar", np.int64, np.float64)
-
 
 class Counts(NamedTuple):
     """Days of life and numbers of events of each page in a window, shape (m,).
 
-    With two sources, ``signalled`` and ``false_signals`` have the shape (2, m).
+    With two sources, ``signalled`` and ``false_signals`` have the shape (2, m). Masks, (m,) bool,
+    are of the pages ``born`` in the window, and ``later``.
     """
 
     days: FloatArray
     changes: IntArray
     signalled: IntArray
     false_signals: IntArray
-
-
-class Births(NamedTuple):
-    """Pages born in the window of a fit, ``inside``, and after it, ``later``; masks, (m,) bool."""
-
-    inside: BoolArray
+    born: BoolArray
     later: BoolArray
-
-
-def births_of(trace: Trace, start: float, end: float) -> Births:
-    """Return which pages are born in the window (start, end], and which after it."""
-    return Births((trace.created > start) & (trace.created <= end), trace.created > end)
 
 
 def count_events(trace: Trace, start: float, end: float, signals: Signals) -> Counts:
@@ -108,26 +91,28 @@ def count_events(trace: Trace, start: float, end: float, signals: Signals) -> Co
         rest = rest & ~credited
         signalled[source] = by_page(credited)
         false[source] = by_page(received & ~np.isin(event, event[credited]))
-    days = trace.alive_days(start, end)
-    return Counts(days, by_page(changes), _by_source(signalled), _by_source(false))
+    events = (by_page(changes), _by_source(signalled), _by_source(false))
+    later = trace.created > end
+    born = (trace.created > start) & ~later
+    return Counts(trace.alive_days(start, end), *events, born, later)
 
 
-def _by_source(values: NDArray[Scalar]) -> NDArray[Scalar]:
-    """Return values (sources, m), or an array (m,) if there is only one source."""
+def _by_source(values: Any) -> Any:
+    """Return values by source, or the value of the only source."""
     return values[0] if len(values) == 1 else values
 
 
 def _estimate(
-    prior: RatePrior | SharePrior, events: IntArray, exposure: Any, births: Births | None
+    prior: RatePrior | SharePrior, events: IntArray, exposure: Any, counts: Counts
 ) -> FloatArray:
     """Return the posterior mean of each page; of a page born later, the mean of those born."""
-    values = prior.estimate(events, exposure)
-    if births is not None and (born := births.inside).any():
-        values[births.later] = prior.group_mean(events[born], exposure[born])
+    values, born = prior.estimate(events, exposure), counts.born
+    if born.any():
+        values[counts.later] = prior.group_mean(events[born], exposure[born])
     return values
 
 
-def fit_recall(counts: Counts, births: Births | None = None) -> tuple[FloatArray, Pooled]:
+def fit_recall(counts: Counts) -> tuple[FloatArray, Pooled]:
     """Return the recall of each page, (m,), or of two sources, (2, m), and pooled over pages.
 
     The last source is fitted to all changes, the first source to changes without its signals.
@@ -137,28 +122,25 @@ def fit_recall(counts: Counts, births: Births | None = None) -> tuple[FloatArray
     trials, share_left, pooled_left = counts.changes, np.ones(counts.days.shape), 1.0
     for source in reversed(range(len(hits))):
         prior = fit_share_prior(hits[source], trials)
-        share = _estimate(prior, hits[source], trials, births)
+        share = _estimate(prior, hits[source], trials, counts)
         recalls[source] = np.minimum(share_left * share, RECALL_CAP - recalls.sum(0))
         pooled[source] = min(pooled_left * prior.mean, RECALL_CAP - sum(pooled))
         trials, share_left = trials - hits[source], share_left * (1.0 - share)
         pooled_left *= prior.no / (prior.yes + prior.no)
-    return _by_source(recalls), _pooled(pooled)
+    return _by_source(recalls), _by_source(tuple(pooled))
 
 
-def fit_false_rate(counts: Counts, births: Births | None = None) -> tuple[FloatArray, Pooled]:
+def _fit_rates(events: IntArray, counts: Counts) -> tuple[FloatArray, float]:
+    """Return each page's events per day, (m,), and the rate of all pages."""
+    prior = fit_rate_prior(events, counts.days)
+    return _estimate(prior, events, counts.days, counts), prior.mean
+
+
+def fit_false_rate(counts: Counts) -> tuple[FloatArray, Pooled]:
     """Return each page's false signals per day by source, (m,) or (2, m), and pooled over pages."""
-    false = np.atleast_2d(counts.false_signals)
-    priors = [fit_rate_prior(events, counts.days) for events in false]
-    rates = [
-        _estimate(prior, events, counts.days, births)
-        for prior, events in zip(priors, false, strict=True)
-    ]
-    return _by_source(np.array(rates)), _pooled([prior.mean for prior in priors])
-
-
-def _pooled(values: list[float]) -> Pooled:
-    """Return pooled values as a tuple by source, or as a number if there is only one source."""
-    return values[0] if len(values) == 1 else tuple(values)
+    fits = [_fit_rates(events, counts) for events in np.atleast_2d(counts.false_signals)]
+    rates, pooled = zip(*fits, strict=True)
+    return _by_source(np.array(rates)), _by_source(pooled)
 
 
 def fit(
@@ -185,12 +167,12 @@ def fit(
     """
     end = trace.days / 2.0 if end is None else end
     counts = count_events(trace, start, end, signals)
-    births = births_of(trace, start, end) if newborn_prior else None
-    change = fit_rate_prior(counts.changes, counts.days)
-    change_rate = _estimate(change, counts.changes, counts.days, births)
+    if not newborn_prior:
+        counts = counts._replace(later=np.zeros_like(counts.later))
+    change_rate, pooled_change = _fit_rates(counts.changes, counts)
     nothing: tuple[FloatArray, Pooled] = np.zeros(trace.num_pages), 0.0
-    recall, pooled_recall = nothing if signals == "none" else fit_recall(counts, births)
-    false_rate, pooled_false = nothing if signals == "none" else fit_false_rate(counts, births)
+    recall, pooled_recall = nothing if signals == "none" else fit_recall(counts)
+    false_rate, pooled_false = nothing if signals == "none" else fit_false_rate(counts)
     return Parameters(
         signals=signals,
         start=float(start),
@@ -199,7 +181,7 @@ def fit(
         recall=recall,
         false_signal_rate=false_rate,
         observed_days=counts.days,
-        pooled_change_rate=change.mean,
+        pooled_change_rate=pooled_change,
         pooled_recall=pooled_recall,
         pooled_false_signal_rate=pooled_false,
     )
@@ -230,17 +212,17 @@ def main(options: FitOptions) -> None:
     path = options.out or traces.parameters_path(trace.folder, kind)
     with one_line_errors(place=path):
         traces.save_parameters(path, parameters, trace)
-    births = births_of(trace, parameters.start, parameters.end)
+    counts = count_events(trace, parameters.start, parameters.end, kind)
     console = Console(soft_wrap=True, highlight=False)
     console.print(
         f"{trace.name}, days {parameters.start:g} to {parameters.end:g}, "
         f"{np.count_nonzero(parameters.observed_days)} of {trace.num_pages} pages: "
         f"{_values_text(parameters)} (pooled) -> {path}"
     )
-    if births.later.any():
-        source = f"the {n} born in the window" if (n := births.inside.sum()) else "all pages"
-        values = _values_text(parameters, int(births.later.argmax()))
-        console.print(f"{counted(births.later.sum(), 'page')} born later, as {source}: {values}")
+    if counts.later.any():
+        source = f"the {n} born in the window" if (n := counts.born.sum()) else "all pages"
+        values = _values_text(parameters, int(counts.later.argmax()))
+        console.print(f"{counted(counts.later.sum(), 'page')} born later, as {source}: {values}")
 
 
 def _values_text(parameters: Parameters, page: int | None = None) -> str:
@@ -250,8 +232,8 @@ def _values_text(parameters: Parameters, page: int | None = None) -> str:
         values = [getattr(parameters, f"pooled_{name}") for name in names]
     else:
         values = [getattr(parameters, name)[..., page] for name in names]
-    shares, rates = (" and ".join(f"{x:.4g}" for x in np.atleast_1d(v)) for v in values[1:])
-    return f"change rate {values[0]:.4g} per day, recall {shares}, false signals {rates} per day"
+    rate, shares, false = (" and ".join(f"{x:.4g}" for x in np.atleast_1d(v)) for v in values)
+    return f"change rate {rate} per day, recall {shares}, false signals {false} per day"
 
 
 app = command_of(

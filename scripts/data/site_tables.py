@@ -1,7 +1,6 @@
 """The tables of a recorded site: thinned to some pages, with rounded times, in small files.
 
-Only columns that :mod:`crawl_envs.instances.traces` reads are kept. Equal tables give equal bytes
-with one version of pyarrow.
+Equal tables give equal bytes with one version of pyarrow.
 """
 
 from __future__ import annotations
@@ -20,30 +19,10 @@ from crawl_envs.types import IntArray
 
 TICKS = 1 << 17
 """Ticks of a day, of 0.66 seconds each; such times are exact, and end in zeros that compress."""
-COLUMNS = {
-    "pages": ("page_id", "dir_id", "created", "deleted"),
-    "changes": ("page_id", "t", "kind"),
-    "signals": ("dir_id", "t"),
-    "mentions": ("page_id", "t"),
-}
-TIMES = {"created", "deleted", "t"}
-ENCODINGS = {
-    **dict.fromkeys(TIMES, "BYTE_STREAM_SPLIT"),
-    **dict.fromkeys(("page_id", "dir_id"), "DELTA_BINARY_PACKED"),
-}
+NUMBERS, TIMES = ("page_id", "dir_id"), {"created", "deleted", "t"}
 
 Tables = dict[str, dict[str, NDArray[Any]]]
 """Columns of the tables of a site, by the name of the table."""
-
-
-def read_tables(folder: Path) -> tuple[Tables, NDArray[np.uint64]]:
-    """Return the tables of the trace in a folder, and the hashes of the pages' paths, (m,)."""
-    tables: Tables = {}
-    for name, columns in COLUMNS.items():
-        table = parquet.read_table(folder / f"{name}.parquet", columns=list(columns))
-        tables[name] = {column: table[column].to_numpy() for column in columns}
-    hashes = parquet.read_table(folder / "pages.parquet", columns=["path_hash"])["path_hash"]
-    return tables, hashes.to_numpy()
 
 
 def draw_pages(path_hash: NDArray[np.uint64], directory: IntArray, max_pages: int) -> IntArray:
@@ -71,7 +50,8 @@ def select_pages(tables: Tables, rows: IntArray) -> Tables:
     numbers = {"page_id": rows, "dir_id": np.unique(tables["pages"]["dir_id"][rows])}
     selected: Tables = {}
     for name, table in tables.items():
-        there = np.isin(table[COLUMNS[name][0]], numbers[COLUMNS[name][0]])
+        owner = next(iter(table))  # its page or directory
+        there = np.isin(table[owner], numbers[owner])
         selected[name] = {column: values[there] for column, values in table.items()}
         for column in numbers.keys() & table.keys():
             selected[name][column] = np.searchsorted(numbers[column], selected[name][column])
@@ -94,13 +74,12 @@ def round_times(tables: Tables, days: float) -> Tables:
 
 def write_tables(folder: Path, tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> None:
     """Write the tables of a site to Parquet files in an existing folder."""
+    kinds = dict.fromkeys(NUMBERS, pa.int32())
+    encodings = dict.fromkeys(NUMBERS, "DELTA_BINARY_PACKED")
+    encodings |= dict.fromkeys(TIMES, "BYTE_STREAM_SPLIT")
     for name, columns in tables.items():
         arrays = {
-            column: pa.array(
-                values,
-                pa.int32() if column in ("page_id", "dir_id") else None,
-                from_pandas=column == "deleted",
-            )
+            column: pa.array(values, kinds.get(column), from_pandas=True)
             for column, values in columns.items()
         }
         parquet.write_table(
@@ -108,8 +87,8 @@ def write_tables(folder: Path, tables: Mapping[str, Mapping[str, NDArray[Any]]])
             folder / f"{name}.parquet",
             compression="zstd",
             compression_level=19,
-            use_dictionary=["kind"] if "kind" in columns else False,
-            column_encoding={name: ENCODINGS[name] for name in columns if name in ENCODINGS},
+            use_dictionary=["kind"],
+            column_encoding=encodings,
             write_statistics=False,
             store_schema=False,
         )

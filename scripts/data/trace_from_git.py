@@ -35,7 +35,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from rich.console import Console
@@ -45,6 +45,7 @@ from crawl_envs.types.arguments import one_of, whole
 from scripts.cli.commands import command_of, one_line_errors
 from scripts.data.git.git_history import Repository, branches, main_line, num_files, open_repository
 from scripts.data.git.recorded_history import (
+    DEFAULT_DAYS,
     History,
     Missing,
     Window,
@@ -70,6 +71,8 @@ NO_FRAGMENTS = (
     "pages that change at least three times"
 )
 
+Words: TypeAlias = list[str] | None
+
 
 @dataclass(frozen=True, kw_only=True)
 class TraceOptions:
@@ -85,16 +88,12 @@ class TraceOptions:
         float | None,
         Option(help="Length of the window in days.", show_default="up to the last commit"),
     ] = None
-    subdir: Annotated[list[str] | None, Option(help="Use only this folder; repeatable.")] = None
+    subdir: Annotated[Words, Option(help="Use only this folder; repeatable.")] = None
     name: Annotated[
         str | None, Option(help="Name of the site.", show_default="name of the repository")
     ] = None
-    include: Annotated[list[str] | None, Option(help="Use only files like '*.md'; repeatable.")] = (
-        None
-    )
-    exclude: Annotated[list[str] | None, Option(help="Use no files like 'test/*'; repeatable.")] = (
-        None
-    )
+    include: Annotated[Words, Option(help="Use only files like '*.md'; repeatable.")] = None
+    exclude: Annotated[Words, Option(help="Use no files like 'test/*'; repeatable.")] = None
     branch: Annotated[str, Option(help="Branch, tag or commit whose main line is read.")] = HEAD
     force: Annotated[bool, Option("--force", help="Replace the trace in OUT.")] = False
     fragment_modulus: Annotated[
@@ -118,20 +117,35 @@ def make_trace(options: TraceOptions) -> dict[str, Any]:
     """Write the trace of a repository and return its ``meta.json``.
 
     Raises:
+        ValueError: as for :func:`read_trace`, or ``out`` exists.
+        OSError: the folder cannot be written.
+    """
+    check_target(options.out, options.force)
+    contents, meta = read_trace(options)
+    write_trace(options.out, contents, meta)
+    return meta
+
+
+def read_trace(
+    options: TraceOptions, max_days: int = DEFAULT_DAYS
+) -> tuple[Tables, dict[str, Any]]:
+    """Return the tables of the trace of a repository, and its ``meta.json``.
+
+    By default the window is at most the last ``max_days``.
+
+    Raises:
         ValueError: git is missing, the repository is invalid, shallow or empty, the branch does not
             exist, the clone lacks versions and ``missing`` is ``error``, the window has no commit,
-            ``out`` exists, ``fragment_modulus`` is below 0, or ``max_bytes`` is below 1.
-        OSError: the folder cannot be written.
+            ``fragment_modulus`` is below 0, or ``max_bytes`` is below 1.
     """
     path, modulus = options.path, options.fragment_modulus
     whole("fragment_modulus", modulus, 0, 2**32)
     one_of("missing", options.missing, ("error", "skip"))
     whole("max_bytes", options.max_bytes, 1)
     start = options.first_day
-    check_target(options.out, options.force)
     include, exclude = options.include or [], options.exclude or []
     repository = open_repository(path, options.subdir or [], include, exclude, options.branch)
-    window = choose_window(main_line(repository), start, options.days)
+    window = choose_window(main_line(repository), start, options.days, max_days)
     missing = missing_versions(repository, window)
     if missing and options.missing == "error":
         raise ValueError(_missing_text(path, missing))
@@ -143,8 +157,7 @@ def make_trace(options: TraceOptions) -> dict[str, Any]:
     meta = _metadata(options, repository, window, history, contents)
     if options.missing == "skip":
         meta["missing_versions"] = len(missing)
-    write_trace(options.out, contents, meta)
-    return meta
+    return contents, meta
 
 
 def _missing_text(path: Path, missing: Missing) -> str:

@@ -202,6 +202,8 @@ def agent_factory(folder: str, trainings: Sequence[Path]) -> PolicyFactory:
 
 def num_trainings(description: Mapping[str, Any]) -> int:
     """Return the number of trainings of a described factory; 0 unless it has several."""
+    if "factory" in description:
+        return num_trainings(description["factory"])
     count = len(description.get("trainings", ()))
     return count if count > 1 else 0
 
@@ -213,7 +215,10 @@ def groups_of(repetitions: Iterable[int], trainings: int) -> tuple[int, ...]:
 
 def training_of(factory: Any, repetition: int) -> PolicyFactory:
     """Return a factory of the training that a repetition plays: number k mod T in repetition k."""
-    count = num_trainings(getattr(factory, "keywords", {}))
+    keywords = getattr(factory, "keywords", {})
+    if "factory" in keywords:  # of a task with a history or a promise
+        return partial(factory, factory=training_of(keywords["factory"], repetition))
+    count = num_trainings(keywords)
     return partial(factory, training=repetition % count) if count else factory
 
 
@@ -308,6 +313,7 @@ def place_of(error: BaseException, factory: Any) -> str:
     It is the last line of the traceback in the folder of the policy's file. Without such a line,
     it is the line of ``predict``.
     """
+    factory = getattr(factory, "keywords", {}).get("factory", factory)  # inside another
     if getattr(factory, "func", None) is not user_policy:
         return ""
     kind = policies.find(factory.args[0])

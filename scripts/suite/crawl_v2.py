@@ -7,7 +7,11 @@ but sees only signals and crawls. Tasks without such a reference say so; they an
 whose tasks a formula solves, are shown and do not enter the overall score.
 
 Recorded tasks play the second half of each site's record, at most ``CRAWLS_PER_PAGE`` crawls of
-each page: at 3 days per crawl its first 180 days.
+each page: at 3 days per crawl its first 90 days, at 10 its first 300.
+
+In the track of guarantees no copy may get older than ``MOST_ROUNDS``, as all are younger at the
+start. Policies that can promise it do, and so does the reference. Their promises leave a margin
+(docs/promises.md): ages stay below 2, so a policy with a smaller margin may exceed a score of 1.
 
 Rules for learners, which ``scripts.rank`` checks (:mod:`scripts.suite.protocol`):
 
@@ -22,6 +26,7 @@ Rules for learners, which ``scripts.rank`` checks (:mod:`scripts.suite.protocol`
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from crawl_envs.instances import traces
@@ -45,11 +50,13 @@ TRAINING_LAWS = ("uniform", "partial", "noisy", "cold", "mixed", "late", "bursty
 """Laws of CrawlNCIS-v0 that training may use."""
 HIDDEN, MISSPECIFIED, HELD_OUT = "hidden rates", "misspecified", "held-out laws"
 MISSED, FRAGMENTS, SHOPPING, PRICES = "missed changes", "fragments", "offers", "prices"
-RECORDED, ACROSS = "recorded", "across sites"
+RECORDED, ACROSS, GUARANTEES = "recorded", "across sites", "guarantees"
 DAYS_PER_CRAWL = (3, 10, 30, 100)
 """Days between crawls of a page in the recorded tasks."""
-CRAWLS_PER_PAGE = 60
+CRAWLS_PER_PAGE = 30
 """Largest mean number of crawls of a page in an episode of the recorded tasks."""
+MOST_ROUNDS = 3.0
+"""Largest age of a copy in the track of guarantees: promises then need a third of the bandwidth."""
 TAKEN_OVER: dict[str, Any] = {"start": "crawled", "pages": "test"}
 
 
@@ -199,6 +206,18 @@ _ACROSS = (
     _sites("sites", "parameters", "a test site, window, size and budget per seed, fitted rates"),
     _sites("sites-hidden", "importance", "a test site and budget per seed, from nothing"),
 )
+_GUARANTEES = tuple(
+    replace(task, most_rounds=MOST_ROUNDS)
+    for task in (
+        _hidden(
+            *("noisy-hidden-promise", GUARANTEES, "no old copies, few crawls to learn from"),
+            instance="noisy",
+            bandwidth=25.0,
+            horizon=100.0,
+        ),
+        _pages("bursty-promise", GUARANTEES, "no old copies while pages burst", instance="bursty"),
+    )
+)
 
 TASKS = (
     *_SANITY,
@@ -211,6 +230,7 @@ TASKS = (
     *_PRICES,
     *_RECORDED,
     *_ACROSS,
+    *_GUARANTEES,
 )
 """All tasks of the suite, in order of their tracks."""
 RECORDED_DEV = tuple(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,15 +16,17 @@ from agents.catalog import GENERALIST, SHIPPED, trainings
 from agents.index.stored import INDEX
 from agents.progress import tracked
 from agents.runs import CONFIG, read_object
-from crawl_envs.evaluation import Row
+from crawl_envs.evaluation import PolicyFactory, Row
 from crawl_envs.instances import traces
 from policies.base import registry
+from policies.base.promising import PromisingPolicy
+from policies.ncis.belief import BeliefNCIS
 from scripts.data.replays import past
 from scripts.study.entrants import Candidate, applicable, candidates_of, entered, training_of
 from scripts.study.settings import Setting
 from scripts.study.specs import describe, spec
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
-from scripts.suite.episodes import least_served
+from scripts.suite.episodes import largest_age, least_served
 from scripts.suite.tasks import (
     CLAIRVOYANT,
     FIRST_DAY,
@@ -37,8 +38,9 @@ from scripts.suite.tasks import (
     Task,
 )
 
-LEAST_SERVED = "least_served"
-"""Metric of the mean freshness of the tenth of pages that are least fresh in an episode."""
+LEAST_SERVED, LARGEST_AGE = "least_served", "largest_age"
+"""Metrics of an episode: mean freshness of the tenth of pages that are least fresh, in the task
+``MEASURED``; largest age of any copy in units of m / R, in tasks with ``most_rounds``."""
 
 TRAINED, COMPOSITE, YOURS = "trained agent", "composite", "yours"
 KINDS: Mapping[str, str] = {
@@ -144,28 +146,39 @@ def trained_entrant(folder: Path) -> Entrant:
     return Entrant(kind, METHODS.get(by, ""), "docs/train.md", file, by, on, formula, command)
 
 
-@spec("after-history")
-def after_history(env: Any, *, policy: str, **arguments: Any) -> Any:
-    """Return a policy that has read the events of a site before the first round of crawls.
+@spec("with-history")
+def with_history(env: Any, *, factory: PolicyFactory) -> Any:
+    """Return a policy that has read the events of a site before the first round, if it can.
 
-    ``env`` is a ``CrawlTrace-v0`` with a ``window``; ``arguments`` are those of the policy.
+    ``env`` is a ``CrawlTrace-v0`` with a ``window``.
     """
+    bound = factory(env)
+    policy = getattr(bound, "policy", None)
+    if not isinstance(policy, BeliefNCIS):
+        return bound
     site, lanes = env.spec.kwargs, env.unwrapped.lanes
     trace = traces.load(traces.find(site["trace"]))
     first_day = site["window"][0] - (lanes.tape.duration - lanes.horizon)
-    history = past(trace, 0.0, first_day, site["signals"])
-    return policies.make(policy, env, history=history, **arguments)
+    return policies.bind(policy.after(past(trace, 0.0, first_day, site["signals"])), env)
 
 
-def _with_history(candidate: Candidate) -> Candidate:
-    """Return a candidate that reads the history, if it is a registered policy that takes one."""
-    factory: Any = candidate.factory
-    if getattr(factory, "func", None) is not policies.make:
-        return candidate
-    name = factory.args[0]
-    if "history" not in inspect.signature(policies.find(name)).parameters:
-        return candidate
-    return candidate._replace(factory=partial(after_history, policy=name, **factory.keywords))
+@spec("with-promise")
+def with_promise(env: Any, *, factory: PolicyFactory, most_rounds: float) -> Any:
+    """Return a policy that promises the largest age if it can, or as it is."""
+    bound = factory(env)
+    policy = getattr(bound, "policy", None)
+    if not isinstance(policy, PromisingPolicy):
+        return bound
+    return policies.bind(policy.promising(most_rounds), env)
+
+
+def factory_in(task: Task, factory: PolicyFactory) -> PolicyFactory:
+    """Return the factory of an entrant in a task, with the history and the promise it can use."""
+    if task.history and factory not in POLICY_BOUNDS.values():
+        factory = partial(with_history, factory=factory)
+    if task.most_rounds is not None:
+        factory = partial(with_promise, factory=factory, most_rounds=task.most_rounds)
+    return factory
 
 
 @dataclass(frozen=True)
@@ -175,11 +188,13 @@ class TaskSetting(Setting):
     Attributes:
         refused: for each entrant that cannot act, by label, the reason.
         variants: as for :class:`scripts.suite.tasks.Task`.
+        most_rounds: as for that class.
     """
 
     first_seed: int = FIRST_SEED
     refused: Mapping[str, str] = field(default_factory=dict)
     variants: tuple[Mapping[str, Any], ...] = ()
+    most_rounds: float | None = None
 
     def seeds(self, count: int) -> Sequence[int]:
         """Return the numbers 0, 1, ... of ``count`` repetitions, or of all variants."""
@@ -203,12 +218,15 @@ class TaskSetting(Setting):
         if label in self.policies:
             plain = replace(plain, policies={label: training_of(self.policies[label], seed)})
         rows = Setting.play(plain, label, seed)
-        if self.name == MEASURED and label in self.policies:
+        measures = {LEAST_SERVED: least_served} if self.name == MEASURED else {}
+        if self.most_rounds is not None:
+            measures = {LARGEST_AGE: largest_age}
+        for metric, measure in measures.items() if label in self.policies else ():
             with self.threads(label):
-                fresh = least_served(
+                value = measure(
                     self.id, plain.arguments, plain.policies[label], self.first_seed + seed
                 )
-            rows.append(Row(self.id, self.name, label, seed, LEAST_SERVED, fresh))
+            rows.append(Row(self.id, self.name, label, seed, metric, value))
         return [row for row in rows if row.value == row.value]
 
 
@@ -277,10 +295,10 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     for label in [name for name in able if limits_times(task) and not has_slots(name)]:
         able.pop(label)
         refused[label] = "it chooses the times of its crawls, so bulk changes exceed any bandwidth"
-    if task.history:
-        able = {label: _with_history(candidate) for label, candidate in able.items()}
     if task.bound in POLICY_BOUNDS:
         able[task.bound] = Candidate(task.bound, POLICY_BOUNDS[task.bound])
+    for label, candidate in able.items():
+        able[label] = candidate._replace(factory=factory_in(task, candidate.factory))
     return TaskSetting(
         task.name,
         task.id,
@@ -290,4 +308,5 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
         windows=recorded,
         refused=refused,
         variants=task.variants,
+        most_rounds=task.most_rounds,
     )

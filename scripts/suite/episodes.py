@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 
-from crawl_envs.evaluation import PolicyFactory, make_env, play
+from crawl_envs.evaluation import PolicyFactory, make_env, play, rollout_of
 from crawl_envs.sim.tape import CHANGE, CODE_STRIDE, KIND_MASK, SIGNAL, Tape, draw_block
 from crawl_envs.types import FloatArray, Instance, IntArray
 from scripts.suite.tasks import FIRST_SEED, NCIS
@@ -141,6 +141,25 @@ def least_served(id: str, arguments: Mapping[str, Any], factory: PolicyFactory, 
     spells = stale_spells(tape_of(env, seed), env.crawls(), env.end)
     fresh = np.sort(page_freshness(spells, pages, env.end))
     return float(fresh[: math.ceil(TENTH * pages)].mean())
+
+
+def largest_age(id: str, arguments: Mapping[str, Any], factory: PolicyFactory, seed: int) -> float:
+    """Return the largest age of any copy from the start of an episode to its end, in units of m/R.
+
+    Pages must exist all the time, and all cost 1.
+    """
+    env: Any = make_env(id, **arguments)
+    env.reset(seed=seed)
+    core = env.unwrapped
+    tracker, instance = core.tracker(), core.instance
+    rollout = rollout_of(env, factory(env), seed)
+    every, end = np.arange(instance.num_pages), core.lanes.origin_of(instance) + rollout.ledger.time
+    pages = np.concatenate([every, rollout.crawls, every])
+    copied = tracker.time - tracker.elapsed
+    times = np.concatenate([copied, rollout.times, np.full(every.size, end)])
+    order = np.lexsort((times, pages))
+    ages = np.diff(times[order])[np.diff(pages[order]) == 0]
+    return float(ages.max() * instance.bandwidth / instance.num_pages)
 
 
 def record(factories: Mapping[str, PolicyFactory]) -> dict[str, Any]:

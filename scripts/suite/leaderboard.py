@@ -26,8 +26,10 @@ from scripts.suite.entrants import (
     Entrant,
     entrant_of,
     entrants,
+    factory_in,
     settings_of,
 )
+from scripts.suite.headroom import draw_headroom, headrooms
 from scripts.suite.picture import draw
 from scripts.suite.protocol import Training, check_worlds
 from scripts.suite.report.page import write_page, write_report
@@ -108,6 +110,7 @@ def rank_suite(
     write_tables(board, folder)
     console.print(*tables_of(board, console.width))
     draw(board, folder / "ranking.png")
+    draw_headroom(headrooms(board), folder / "headroom.png")
     write_page(board, folder)
     with console.status("the report"):
         write_report(folder / REPORT, board, candidates)
@@ -182,7 +185,9 @@ def _scored_before(
     factories = {label: candidate.factory for label, candidate in candidates.items()}
     for task in SUITES[name]:
         bound = partial(bound_of, kind=task.bound, metric=task.metric)
-        now = describe({**factories, **POLICY_BOUNDS, BOUND: bound})
+        every = {**factories, **POLICY_BOUNDS}
+        every = {label: factory_in(task, factory) for label, factory in every.items()}
+        now = describe({**every, BOUND: bound})
         for label, then in store.settings.get(task.name, {"labels": {}})["labels"].items():
             if now.get(label, then) != then:
                 raise ValueError(

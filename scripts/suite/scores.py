@@ -11,6 +11,10 @@ An agent with T trainings plays training k mod T in repetition k. Its intervals 
 with T and T' trainings have gcd(T, T') independent parts.
 
 Entrants that exceed the budget (:mod:`scripts.study.budget`) or cannot act in a task score 0 there.
+So do those that break the promise of a task with ``most_rounds``: in some repetition a copy gets
+older than that, by more than a slot. Promises of one interval for all pages that cost the same are
+proved to be kept without any delay (docs/promises.md); the slot is for policies that count in
+whole slots.
 Scores below -1 count as -1.
 """
 
@@ -30,18 +34,20 @@ from scripts.study.budget import OVER, is_over
 from scripts.study.entrants import groups_of, num_trainings
 from scripts.study.intervals import PAIRED_REPETITIONS, interquartile_lead, interquartile_mean, mean
 from scripts.suite.bounds import BOUND, BUDGET, POLICY_BOUNDS, bound_label
-from scripts.suite.entrants import LEAST_SERVED, YOURS, Entrant
+from scripts.suite.entrants import LARGEST_AGE, LEAST_SERVED, YOURS, Entrant
 from scripts.suite.sites import site_means
 from scripts.suite.tasks import MEASURED, Task
 
 __all__ = ["OVER", "Leaderboard", "leaderboard_of", "matrix", "scores_of"]
 
 MIN_SCORE = -1.0
+ROUNDING = 1e-6
+"""Tolerance of ages, which are whole slots, as a part of a slot."""
 WAY_OUT = (
     "the command without --score simulates missing rows, with --policies, --agents or --train "
     "those of your entrants; with --fresh it starts over"
 )
-ACTS, ABSENT = "plays", "cannot act"
+ACTS, ABSENT, LATE = "plays", "cannot act", "breaks the promise"
 PLACE = ("score", "low", "high", "behind", "behind_low", "behind_high")
 FRESHNESS = ("freshness", LEAST_SERVED)
 """Metrics of the task ``MEASURED`` in the leaderboard: the mean freshness of all pages, weighted by
@@ -61,7 +67,8 @@ class Leaderboard(NamedTuple):
         places: tables of :func:`standings`, by track.
         entrants: descriptions by label.
         yours: labels of the user's entrants: all that the command names or that are not shipped.
-        sites: table of :func:`scripts.suite.sites.site_means`; empty without recorded sites.
+        of_sites: the tasks that play a recorded site per repetition.
+        sites: table of :func:`scripts.suite.sites.site_means` in these.
     """
 
     name: str
@@ -72,6 +79,7 @@ class Leaderboard(NamedTuple):
     places: Mapping[str, pd.DataFrame]
     entrants: Mapping[str, Entrant]
     yours: Sequence[str]
+    of_sites: Sequence[Task] = ()
     sites: pd.DataFrame = pd.DataFrame()
 
 
@@ -90,7 +98,8 @@ def leaderboard_of(
     ``entrants`` is the user's. A ValueError of :func:`check_rows` says that rows are missing or
     damaged.
     """
-    sites = site_means([task for task in tasks if task.variants], rows, able)
+    of_sites = [task for task in tasks if task.variants]
+    sites = site_means(of_sites, rows, able)
     tasks = [task for task in tasks if not task.variants] or tasks
     scores = scores_of(tasks, rows, able)
     board, places = standings(scores, [task.name for task in tasks if task.averaged] or None)
@@ -103,7 +112,7 @@ def leaderboard_of(
     board["paper"] = [entrant.paper for entrant in entrants.values()]
     users = [label for label, entrant in entrants.items() if entrant.kind == YOURS]
     yours = list(dict.fromkeys([*yours, *users]))
-    return Leaderboard(name, tasks, rows, scores, board, places, entrants, yours, sites)
+    return Leaderboard(name, tasks, rows, scores, board, places, entrants, yours, of_sites, sites)
 
 
 def scores_of(
@@ -112,10 +121,11 @@ def scores_of(
     """Return the score of each entrant in each task and seed, from the rows of all tasks.
 
     Returns:
-        The columns task, track, policy, seed, score, plain, state (``plays``, ``over budget`` or
-        ``cannot act``) and trainings; a row for every task, entrant and seed. ``plain`` is (x -
-        mean r) / mean(b - r), which has the order of x and compares entrants on the same events.
-        ``trainings`` is the number of trainings of the entrant, 0 unless there are several.
+        The columns task, track, policy, seed, score, plain, state (``plays``, ``over budget``,
+        ``breaks the promise`` or ``cannot act``) and trainings; a row for every task, entrant and
+        seed. ``plain`` is (x - mean r) / mean(b - r), which has the order of x and compares
+        entrants on the same events. ``trainings`` is the number of trainings of the entrant, 0
+        unless there are several.
 
     Raises:
         ValueError: of :func:`check_rows`.
@@ -160,10 +170,12 @@ def check_rows(
     for task in tasks:
         acting = {label for name, label, _ in units if name == task.name}
         acting = (acting | {*able.get(task.name, ())}) - {BOUND, *POLICY_BOUNDS}
+        promised = task.most_rounds is not None
+        measured = (task.metric, "crawl_rate", *(LARGEST_AGE,) * promised)
         needed = [
             (BOUND, BUDGET),
             (bound_label(task), task.metric),
-            *product(sorted({task.random, *acting}), (task.metric, "crawl_rate")),
+            *product(sorted({task.random, *acting}), measured),
         ]
         for (label, metric), seed in product(needed, seeds):
             where = f"task {task.name}, {label}, seed {seed}"
@@ -193,6 +205,8 @@ def _score_task(
             part["state"] = ACTS
             if is_over(metrics["crawl_rate"] / budget):
                 part["state"] = OVER
+            elif is_late(task, metrics):
+                part["state"] = LATE
             else:
                 plain = (metrics[task.metric] - random.mean()) / span.mean()
                 expected = random - random.mean() + plain.mean() * (span - span.mean())
@@ -201,6 +215,14 @@ def _score_task(
                 part["plain"] = plain.to_numpy()
         parts.append(part.assign(task=task.name, track=task.track, policy=label))
     return pd.concat(parts, ignore_index=True)
+
+
+def is_late(task: Task, metrics: pd.DataFrame) -> bool:
+    """Return whether a copy gets older than a task allows, by more than a slot."""
+    if task.most_rounds is None:
+        return False
+    slot = (1.0 + ROUNDING) / task.arguments["num_pages"]
+    return bool(metrics[LARGEST_AGE].max() > task.most_rounds + slot)
 
 
 def matrix(scores: pd.DataFrame, policy: str, column: str = "score") -> FloatArray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from crawl_envs.evaluation import Row
@@ -19,13 +18,29 @@ ZERO = "RoundRobin"
 COLUMNS = ("task", "policy", "sites", "score", "low", "high", "mean")
 
 
+def site_scores(task: Task, rows: Sequence[Row]) -> pd.DataFrame:
+    """Return the scores of entrants in a task with variants, (sites, entrants), cut to [-1, 1].
+
+    On a site an entrant scores (x - r) / (c - r) with the metric x of the entrant, r of round robin
+    and c of the bound. Sites on which nothing can be gained are left out.
+    """
+    values = _values(task, rows)
+    span = values[bound_label(task)] - values[ZERO]
+    scores = values.sub(values[ZERO], axis=0).div(span, axis=0)[span > 0.0].clip(-1.0, 1.0)
+    return scores.drop(columns=[BOUND, *POLICY_BOUNDS], errors="ignore")
+
+
+def _values(task: Task, rows: Sequence[Row]) -> pd.DataFrame:
+    """Return the metric of a task, (sites, entrants)."""
+    mine = [row for row in rows if (row.setting, row.metric) == (task.name, task.metric)]
+    table = pd.DataFrame(mine, columns=list(Row._fields))
+    return table.pivot(index="seed", columns="policy", values="value")
+
+
 def site_means(
     tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Mapping[str, Any]]
 ) -> pd.DataFrame:
     """Return means of each entrant over the sites of each task, the best score first.
-
-    On a site an entrant scores (x - r) / (c - r) with the metric x of the entrant, r of round robin
-    and c of the bound, cut to [-1, 1], as c - r is small on sites that hardly change.
 
     Args:
         tasks: tasks with variants; the seed of a row is the place of its site.
@@ -38,19 +53,14 @@ def site_means(
         agent with several trainings plays training k mod T on site k, and its interval is over
         trainings.
     """
-    table = pd.DataFrame(rows, columns=list(Row._fields))
     means = []
     for task in tasks:
-        part = table[(table.setting == task.name) & (table.metric == task.metric)]
-        values = part.pivot(index="seed", columns="policy", values="value")
-        zero, span = values[ZERO], values[bound_label(task)] - values[ZERO]
+        levels = _values(task, rows).mean()
         entries = []
-        for policy in values.columns.difference([BOUND, *POLICY_BOUNDS], sort=False):
-            scores = ((values[policy] - zero) / span.where(span > 0.0)).clip(-1.0, 1.0).dropna()
+        for policy, scores in site_scores(task, rows).items():
             trainings = num_trainings(able.get(task.name, {}).get(policy, {}))
-            groups = groups_of(scores.index, trainings)
-            interval = mean(np.asarray(scores, np.float64)[:, None], groups=groups)
-            entries.append((task.name, policy, len(scores), *interval, values[policy].mean()))
+            interval = mean(scores.to_numpy()[:, None], groups=groups_of(scores.index, trainings))
+            entries.append((task.name, policy, len(scores), *interval, levels[policy]))
         means += sorted(entries, key=lambda entry: -entry[3])
     return pd.DataFrame(means, columns=COLUMNS)
 

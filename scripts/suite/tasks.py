@@ -66,6 +66,8 @@ class Task:
         variants: arguments that are added to ``arguments``, a repetition for each; the means over
             them have a table of their own.
         history: whether policies that take a history get the events before the episode.
+        most_rounds: largest age that any copy may reach, in units of m / R; None for no limit.
+            Policies that can promise it do.
     """
 
     name: str
@@ -79,3 +81,4 @@ class Task:
     averaged: bool = True
     variants: tuple[Mapping[str, Any], ...] = ()
     history: bool = False
+    most_rounds: float | None = None

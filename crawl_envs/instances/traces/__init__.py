@@ -1,6 +1,6 @@
 """Recorded change histories of real sites.
 
-Public modules: collection, fragments, instance, site_windows, tables, windows.
+Public modules: collection, fragments, instance, loading, site_windows, tables, windows.
 """
 
 from __future__ import annotations

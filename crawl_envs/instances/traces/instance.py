@@ -85,15 +85,11 @@ def replay(
         cost_spread: of :class:`crawl_envs.instances.laws.Generator`.
         before: days of the window before the episodes.
     """
-    fitted_parameters = (fitted.change_rate, fitted.recall, fitted.false_signal_rate)
-    draw = partial(
-        _draw,
-        zipf=importance == "zipf",
-        parameters=[values[..., pages] for values in fitted_parameters],
-        group=trace.directory[pages],
-    )
+    values = (fitted.change_rate, fitted.recall, fitted.false_signal_rate)
+    parameters = [column[..., pages] for column in values]
+    zipf, group = importance == "zipf", trace.directory[pages]
     return Recorded(
-        draw=draw,
+        draw=partial(_draw, zipf=zipf, parameters=parameters, group=group),
         num_pages=window.alive.size,
         bandwidth=bandwidth,
         num_sources=window.num_sources,
@@ -104,13 +100,15 @@ def replay(
     )
 
 
-def check_without_costs(cost_spread: float) -> None:
-    """Raise ValueError if there are costs, since the crawls before an episode take fixed days."""
-    if cost_spread != 0.0:
+def starts_crawled(start: str, cost_spread: float) -> bool:
+    """Return whether a round of crawls comes first; ValueError with costs, or for another word."""
+    crawled: bool = one_of("start", start, Start) == "crawled"
+    if crawled and cost_spread != 0.0:
         raise ValueError(
             "cost_spread must be 0 with start='crawled' and recorded pages, whose crawls take "
             f"a fixed number of days, got {cost_spread!r}; use start='fresh'"
         )
+    return crawled
 
 
 def days_before(
@@ -140,17 +138,21 @@ def days_before(
     return float(days[np.argmax(enough)])
 
 
+def draw_importance(rng: np.random.Generator, num_pages: int, zipf: bool) -> FloatArray:
+    """Return 1 / rank of each page in a random order, or 1 without ``zipf``, (m,)."""
+    rank = rng.permutation(num_pages) + 1.0 if zipf else np.ones(num_pages)
+    return np.asarray(1.0 / rank)
+
+
 def _draw(
     rng: np.random.Generator,
     num_pages: int,
-    *,
     zipf: bool,
     parameters: Sequence[FloatArray],
     **more: Any,
 ) -> Instance:
     """Draw an instance of pages with fitted parameters: only the importance is random."""
-    rank = rng.permutation(num_pages) if zipf else np.zeros(num_pages)
-    return Instance(1.0 / (1.0 + rank), *parameters, **more)
+    return Instance(draw_importance(rng, num_pages, zipf), *parameters, **more)
 
 
 def _days(window: Any) -> tuple[float, float]:
@@ -215,12 +217,11 @@ def recorded(
     if bandwidth is None:
         bandwidth = float(record.alive_days(first, last)[pages].sum()) / (last - first) / between
     before = 0.0
-    if one_of("start", start, Start) == "crawled":
+    if starts_crawled(start, cost_spread):
         rate = quantity("bandwidth", bandwidth, above=0.0)
         before = days_before(record, pages, first, rate, epoch)
-        check_without_costs(cost_spread)
-    if contents is not None and before > 0.0:
-        contents, _ = window_contents(record, first, last, before)
+        if contents is not None:
+            contents, _ = window_contents(record, first, last, before)
     events = record.window(first - before, last, kind).of_pages(pages)
     default_path = parameters_path(folder, kind)
     path = default_path if parameters is None else file_path("parameters", parameters)

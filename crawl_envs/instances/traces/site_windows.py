@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,9 @@ from crawl_envs.instances.laws import Generator
 from crawl_envs.instances.traces.collection import SPLITS, sites
 from crawl_envs.instances.traces.instance import (
     IMPORTANCES,
-    check_without_costs,
     days_before,
+    draw_importance,
+    starts_crawled,
 )
 from crawl_envs.instances.traces.loading import find, load
 from crawl_envs.instances.traces.parameters import Parameters, load_parameters, parameters_path
@@ -31,7 +32,7 @@ DAYS_PER_CRAWL = 10.0
 TIME_TOLERANCE = 1e-9
 """Days by which the length of a window may differ from the difference of its ends."""
 MAX_DRAWS = 100
-"""Largest number of windows that are drawn in search of one with crawls."""
+"""Largest number of windows that are drawn in search of one with crawls and a change."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -107,13 +108,20 @@ def _folders_of(split: str | Sequence[str]) -> list[Path]:
     """Return the folders of the sites of a split, or of a site, or of several sites."""
     names: Any = sites(split) if isinstance(split, str) and split in SPLITS else split
     names = (names,) if isinstance(names, str | Path) else names
+    expected = (
+        "split must be train, dev or test with sites, or a site or a list of sites by folder or "
+        "name, as crawl_envs.instances.traces.sites(split) lists"
+    )
     if not isinstance(names, Sequence) or len(names) == 0:
-        expected = "train, dev or test with sites, or a site, or a list of sites"
-        raise ValueError(f"split must be {expected}, got {split!r}")
-    try:
-        return [find(name) for name in names]
-    except ValueError as error:
-        raise ValueError(f"split must be {', '.join(SPLITS)} or sites, but {error}") from None
+        raise ValueError(f"{expected}, got {split!r}")
+    folders = []
+    for name in names:
+        try:
+            folders.append(find(name))
+        except ValueError:
+            where = "" if name == split else f" in {split!r}"
+            raise ValueError(f"{expected}, got {name!r}{where}") from None
+    return folders
 
 
 def _range_of(days_per_crawl: float | Sequence[float]) -> tuple[float, float]:
@@ -124,6 +132,73 @@ def _range_of(days_per_crawl: float | Sequence[float]) -> tuple[float, float]:
         expected = "days_per_crawl must be a number or a pair (low, high)"
         raise ValueError(f"{expected}, got {days_per_crawl!r}")
     return ends[0], ends[1]
+
+
+class _Windows(NamedTuple):
+    """The windows of recorded sites; ``least_share`` is the least share of the bandwidth."""
+
+    records: Sequence[tuple[Trace, Parameters]]
+    days: float
+    least_share: float
+    signals: Signals
+    zipf: bool
+    crawled: bool
+    epoch: float | None
+
+    def draw(
+        self, rng: np.random.Generator, num_pages: int, *, bandwidth: float, **steps: Any
+    ) -> Instance:
+        """Draw a site, a window, directories and a share of ``bandwidth``.
+
+        ``bandwidth`` is that of ``num_pages`` existing pages at the least number of days per crawl.
+        """
+        trace, fitted = self.records[int(rng.integers(len(self.records)))]
+        share = float(self.least_share ** rng.random()) / num_pages
+        for _ in range(MAX_DRAWS):
+            day = trace.days / 2.0 + float(rng.random()) * (trace.days / 2.0 - self.days)
+            end = day + self.days
+            pages = _draw_pages(rng, trace, day, end, num_pages)
+            alive = float(trace.alive_days(day, end)[pages].sum()) / self.days
+            rate, before = bandwidth * share * alive, 0.0
+            if alive < 1.0 or not trace.has_changes(pages, day, end):
+                continue
+            with suppress(ValueError):  # too few days before the window
+                if self.crawled:
+                    before = days_before(trace, pages, day, rate, self.epoch)
+                break
+        else:
+            raise ValueError(
+                f"site {trace.name!r} must have a window of {self.days:g} days in its second half "
+                f"with a page all the time and a change, got none in {MAX_DRAWS} draws"
+            )
+        missing, names = num_pages - pages.size, ("change_rate", "recall", "false_signal_rate")
+        rows, exists = np.pad(pages, (0, missing)), np.arange(num_pages) < pages.size
+        directory = np.where(exists, trace.directory[rows], trace.directory.max() + 1)
+        window = trace.of_pages(pages).window(day - before, end, self.signals)
+        return SitePages(
+            trace.name,
+            day,
+            before,
+            pages,
+            window.with_missing(missing),
+            importance=draw_importance(rng, num_pages, self.zipf),
+            bandwidth=rate,
+            group=np.unique(directory, return_inverse=True)[1],
+            **{name: getattr(fitted, name)[..., rows] * exists for name in names},
+            **steps,
+        )
+
+
+def _draw_pages(
+    rng: np.random.Generator, trace: Trace, start: float, end: float, num_pages: int
+) -> IntArray:
+    """Return rows of at most ``num_pages`` pages that exist in a window, ascending.
+
+    Directories are drawn in random order; the last one is cut.
+    """
+    exists = np.flatnonzero((trace.created <= end) & (trace.deleted > start))
+    place = rng.permutation(int(trace.directory.max()) + 1)[trace.directory[exists]]
+    return np.sort(exists[np.argsort(place, kind="stable")][:num_pages])
 
 
 def site_generator(
@@ -144,8 +219,8 @@ def site_generator(
         split: train, dev or test; or a name or folder of a site, or several.
         num_pages: number of pages, m: whole directories in random order, the last one cut. If a
             site has fewer, the others never exist.
-        days: length of the windows, which lie in the second halves of the records; None for the
-            shortest second half.
+        days: length of the windows, which lie in the second halves of the records and have a
+            change; None for the shortest second half.
         days_per_crawl: mean days between crawls of a page under uniform crawls; a pair (low, high)
             for a log-uniform number per instance.
         signals: kind of recorded signals: directory, mentions, both or none.
@@ -156,10 +231,10 @@ def site_generator(
 
     Raises:
         ValueError: an argument is outside its range, ``crawled`` with costs, or a site or its
-            parameters do not exist.
+            parameters do not exist. Draws raise it if a site has no window.
     """
     kind, pages = check_signals(signals), whole("num_pages", num_pages, 1)
-    one_of("importance", importance, IMPORTANCES)
+    zipf = one_of("importance", importance, IMPORTANCES) == "zipf"
     low, high = _range_of(days_per_crawl)
     records = [_read_site(folder, kind) for folder in _folders_of(split)]
     shortest = min((trace for trace, _ in records), key=lambda trace: trace.days)
@@ -169,12 +244,9 @@ def site_generator(
         raise ValueError(f"days must be at most {half}, got {days!r}")
     if length < high:
         raise ValueError(f"days must be at least {high:g}, the days per crawl, got {length!r}")
-    crawled = one_of("start", start, Start) == "crawled"
-    if crawled:
-        check_without_costs(cost_spread)
-    draw = partial(_draw, records=records, days=length, days_per_crawl=(low, high), kind=kind)
+    crawled = starts_crawled(start, cost_spread)
     return SiteGenerator(
-        draw=partial(draw, zipf=importance == "zipf", crawled=crawled, epoch=epoch),
+        draw=_Windows(records, length, low / high, kind, zipf, crawled, epoch).draw,
         num_pages=pages,
         bandwidth=pages / low,
         num_sources=records[0][1].num_sources,
@@ -182,68 +254,3 @@ def site_generator(
         duration=length,
         before=max(trace.days for trace, _ in records) * crawled,
     )
-
-
-def _draw(
-    rng: np.random.Generator,
-    num_pages: int,
-    *,
-    bandwidth: float,
-    records: Sequence[tuple[Trace, Parameters]],
-    days: float,
-    days_per_crawl: tuple[float, float],
-    kind: Signals,
-    zipf: bool,
-    crawled: bool,
-    epoch: float | None,
-    **steps: Any,
-) -> Instance:
-    """Draw a site, a window, directories and a bandwidth; see :func:`site_generator`.
-
-    ``bandwidth`` is that of ``num_pages`` existing pages at the least number of days per crawl.
-    """
-    trace, fitted = records[int(rng.integers(len(records)))]
-    low, high = days_per_crawl
-    share = float((low / high) ** rng.random()) / num_pages
-    for _ in range(MAX_DRAWS):
-        day = trace.days / 2.0 + float(rng.random()) * (trace.days / 2.0 - days)
-        pages = _draw_pages(rng, trace, day, day + days, num_pages)
-        alive = float(trace.alive_days(day, day + days)[pages].sum()) / days
-        rate, before = bandwidth * share * alive, 0.0
-        if alive < 1.0:
-            continue
-        with suppress(ValueError):  # too few days before the window
-            before = days_before(trace, pages, day, rate, epoch) if crawled else 0.0
-            break
-    else:
-        text = f"site {trace.name!r} must have a window of {days:g} days in its second half with a"
-        raise ValueError(f"{text} page all the time, got none in {MAX_DRAWS} draws")
-    rank = rng.permutation(num_pages) if zipf else np.zeros(num_pages)
-    missing, names = num_pages - pages.size, ("change_rate", "recall", "false_signal_rate")
-    rows, exists = np.pad(pages, (0, missing)), np.arange(num_pages) < pages.size
-    group = np.unique(trace.directory[pages], return_inverse=True)[1]
-    window = trace.of_pages(pages).window(day - before, day + days, kind)
-    return SitePages(
-        trace.name,
-        day,
-        before,
-        pages,
-        window.with_missing(missing),
-        importance=1.0 / (1.0 + rank),
-        bandwidth=rate,
-        group=np.pad(group, (0, missing), constant_values=group.max() + 1),
-        **{name: getattr(fitted, name)[..., rows] * exists for name in names},
-        **steps,
-    )
-
-
-def _draw_pages(
-    rng: np.random.Generator, trace: Trace, start: float, end: float, num_pages: int
-) -> IntArray:
-    """Return rows of at most ``num_pages`` pages that exist in a window, ascending.
-
-    Directories are drawn in random order; the last one is cut.
-    """
-    exists = np.flatnonzero((trace.created <= end) & (trace.deleted > start))
-    place = rng.permutation(int(trace.directory.max()) + 1)[trace.directory[exists]]
-    return np.sort(exists[np.argsort(place, kind="stable")][:num_pages])

@@ -176,6 +176,11 @@ class Trace:
         lived: FloatArray = np.minimum(self.deleted, end) - np.maximum(self.created, start)
         return lived.clip(min=0.0)
 
+    def has_changes(self, pages: IntArray, start: float, end: float) -> bool:
+        """Return whether one of some pages changes in (start, end]."""
+        first, stop = np.searchsorted(self.change_time, (start, end), side="right")
+        return bool(np.isin(self.change_page[first:stop], pages).any())
+
     def of_pages(self, pages: IntArray) -> Trace:
         """Return the record of some pages, ascending rows, and of the signals to them."""
         there = np.zeros(self.num_pages, np.bool_)

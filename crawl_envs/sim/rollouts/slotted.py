@@ -25,6 +25,7 @@ from crawl_envs.compiled.lazy_argmax import (
     lazy_at,
     remove,
 )
+from crawl_envs.compiled.promises import put_due_first
 from crawl_envs.sim.advance import AT_ONCE, advance, close_slots, crawl_page, next_slot
 from crawl_envs.sim.rollouts.first_round import ROUND, Round, crawl_next, take_over
 from crawl_envs.sim.state import State, state_at
@@ -219,6 +220,7 @@ LEARNER_SIGNATURE = types.boolean(
     ON_SIGNAL,
     SCORE,
     MEMORY,
+    types.float64[:, ::1],
     types.float64[::1],
     types.boolean[::1],
     ROUND,
@@ -250,6 +252,7 @@ def roll_learner(
     on_signal: Any,
     score: Any,
     memory: Memory,
+    promises: FloatArray,
     since: FloatArray,
     was_alive: BoolArray,
     first_round: Round,
@@ -301,6 +304,7 @@ def roll_learner(
             remaining -= since.size
             continue
         score(memory, record.time, elapsed, alive, scores)
+        put_due_first(promises, elapsed, scores)
         best = int(np.argmax(np.where(alive, scores, -np.inf)))
         if math.isnan(scores[best]) and alive[best]:
             raise ValueError("the score of every page must be a number, got NaN")

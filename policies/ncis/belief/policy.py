@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
@@ -78,6 +79,7 @@ class BeliefNCIS(CompiledLearnerPolicy):
         memory: time in which the data of a page decay to 1 / e, > 0 and finite; None for the time
             of MEMORY_CRAWLS crawls of a page.
         pace_memory: ``memory`` for the rate of broadcasts; None for ``memory``.
+        **promises: arguments of :class:`policies.base.promising.PromisingPolicy`.
 
     Raises:
         ValueError: as for the base class; a memory that is not a number > 0; a history of another
@@ -90,7 +92,9 @@ class BeliefNCIS(CompiledLearnerPolicy):
         history: History | None = None,
         memory: float | None = None,
         pace_memory: float | None = None,
+        **promises: Any,
     ) -> None:
+        super().__init__(**promises)
         if history is not None and not isinstance(history, History):
             raise ValueError(
                 f"history must be a policies.ncis.belief.History or None, got {history!r}"
@@ -101,6 +105,12 @@ class BeliefNCIS(CompiledLearnerPolicy):
             for name, value in (("memory", memory), ("pace_memory", pace_memory))
         )
         self._replayed: dict[tuple[int, float, bool], Memory] = {}  # one entry, of all lanes
+
+    def after(self, history: History) -> Self:
+        """Return a copy of the policy with this history instead of its own."""
+        policy = copy(self)
+        policy.history, policy._replayed = history.checked(), {}
+        return policy
 
     def beliefs(self, tracker: Tracker) -> dict[str, FloatArray]:
         """Return the belief about the pages at the current decision, by name, (m,).
@@ -122,7 +132,7 @@ class BeliefNCIS(CompiledLearnerPolicy):
             ValueError: the history is of other pages or sources.
         """
         functions = kernels.on_birth_or_death, kernels.learn, kernels.on_signal, kernels.score
-        return CompiledLearner(*functions, self.first_memory(problem))
+        return CompiledLearner(*functions, self.first_memory(problem), self.promises(problem))
 
     def first_memory(self, problem: Problem) -> Memory:
         """Return the belief at the start of an episode, learned from the history if any.

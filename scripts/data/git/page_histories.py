@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -141,12 +142,11 @@ class PageBook:
             end for word in WORD.finditer(text) for end in range(word.start() + 1, word.end())
         }
         ends = [end for end in range(len(text) + 1) if end not in inside]
-        phrases: dict[str, None] = {}
-        for first, start in enumerate(ends):
-            for end in ends[first + 1 :]:
-                if end - start > self._longest:
-                    break
-                phrases[text[start:end]] = None
+        phrases = dict.fromkeys(
+            text[start:end]
+            for after, start in enumerate(ends, 1)
+            for end in ends[after : bisect_right(ends, start + self._longest)]
+        )
         pages: dict[Page, None] = {}
         for name in phrases:
             if len(named := self._named.get(name, {})) < 2:

@@ -109,8 +109,10 @@ def monotone_times(links: Sequence[Link], origin: float) -> tuple[list[float], i
     return times, reordered
 
 
-def choose_window(links: list[Link], start: datetime.date | None, days: float | None) -> Window:
-    """Return the days to record: by default up to the last commit, at most ``DEFAULT_DAYS``.
+def choose_window(
+    links: list[Link], start: datetime.date | None, days: float | None, max_days: int = DEFAULT_DAYS
+) -> Window:
+    """Return the days to record: by default the last ``max_days`` up to the last commit.
 
     Raises:
         ValueError: ``days`` is not positive, or no commit lies in the window.
@@ -123,7 +125,7 @@ def choose_window(links: list[Link], start: datetime.date | None, days: float | 
     seconds = [link.committed for link in links]
     first_day, last_day = map(_utc_date, (min(seconds), max(seconds)))
     if start is None:
-        back = DEFAULT_DAYS if days is None else math.ceil(days)
+        back = max_days if days is None else math.ceil(days)
         start = max(first_day, last_day - datetime.timedelta(days=back - 1))
     if days is None:
         days = max(float((last_day - start).days + 1), 1.0)

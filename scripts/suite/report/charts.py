@@ -92,7 +92,8 @@ def _budgets(board: Leaderboard) -> dict[str, pd.DataFrame]:
     groups: dict[str, list[Task]] = {}
     for task in board.tasks:
         same = {k: v for k, v in task.arguments.items() if k not in ("bandwidth", "horizon")}
-        groups.setdefault(json.dumps([task.id, task.metric, same], sort_keys=True), []).append(task)
+        kind = json.dumps([task.id, task.metric, same, task.most_rounds], sort_keys=True)
+        groups.setdefault(kind, []).append(task)
     budgets = {}
     for tasks in groups.values():
         if len(tasks) < MIN_BUDGETS:

@@ -21,12 +21,12 @@ from scripts.present.tables import counted
 from scripts.study.budget import OVER
 from scripts.study.entrants import Candidate
 from scripts.study.rows import PROVENANCE
-from scripts.suite import tables
+from scripts.suite import headroom, tables
 from scripts.suite.bounds import BOUND, BUDGET, bound_label
 from scripts.suite.entrants import COMPOSITE, FIXED, KINDS
 from scripts.suite.episodes import ARGUMENTS, EPISODE_POLICIES, record
 from scripts.suite.report import charts
-from scripts.suite.scores import ABSENT, ACTS, Leaderboard
+from scripts.suite.scores import ABSENT, ACTS, LATE, Leaderboard
 from scripts.suite.sites import means_of
 from scripts.suite.tasks import BOUNDS, CLAIRVOYANT, MEASURED, WINDOW
 
@@ -46,8 +46,10 @@ def write_page(board: Leaderboard, folder: Path) -> None:
         for place, page in ((1, board.entrants[policy].file), (3, board.entrants[policy].page)):
             if (link := target(folder, page)) and cells[place]:
                 cells[place] = f"[{cells[place]}]({link})"
-    over = sorted(set(board.scores[board.scores.state == OVER].policy))
-    _write(folder / "README.md", "leaderboard.md", board, rows=rows, over=over)
+    over, late = (
+        sorted(set(board.scores[board.scores.state == state].policy)) for state in (OVER, LATE)
+    )
+    _write(folder / "README.md", "leaderboard.md", board, rows=rows, over=over, late=late)
 
 
 def write_report(path: Path, board: Leaderboard, candidates: Mapping[str, Candidate]) -> None:
@@ -72,7 +74,7 @@ def write_report(path: Path, board: Leaderboard, candidates: Mapping[str, Candid
         behaviour=(TEMPLATES / "behaviour.js").read_text("utf-8"),
         library=_packed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),
         states=board.scores.groupby(["task", "state"]).policy.unique().to_dict(),
-        notes=[("Over the budget", OVER), ("Cannot act here", ABSENT)],
+        notes=[("Over the budget", OVER), ("Promise broken", LATE), ("Cannot act here", ABSENT)],
         provenance=json.loads(provenance.read_text("utf-8")) if provenance.exists() else None,
         setting=ARGUMENTS,
         data={
@@ -107,6 +109,8 @@ def _write(path: Path, template: str, board: Leaderboard, **contents: Any) -> No
         reasons=reasons_of(board),
         gains=gains_of(board),
         kinds={kind: text for kind, text in KINDS.items() if kind in used or kind != COMPOSITE},
+        heads=headroom.HEAD,
+        headrooms=[item.texts for item in headroom.headrooms(board)],
         target=partial(target, path.parent),
         counted=counted,
         seeds=counted(board.scores.seed.nunique(), "seed"),

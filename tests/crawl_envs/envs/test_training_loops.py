@@ -80,7 +80,7 @@ def test_the_ledger_of_the_finished_episode(name):
     env, lanes = bare(name), batch(2, name, autoreset_mode="SameStep").unwrapped
     env.reset(seed=1)
     lanes.reset(seed=[1, 1])
-    with pytest.raises(gym.error.ResetNeeded, match="lane 1 has finished no episode"):
+    with pytest.raises(gym.error.ResetNeeded, match="lane 1 has finished no episode; step on"):
         lanes.ledger(1, finished=True)
     over = False
     env.action_space.seed(0)
@@ -103,6 +103,28 @@ def test_the_ledger_of_the_finished_episode(name):
     assert env.ledger(finished=True) != totals
     env.set_state(state)
     assert env.ledger(finished=True) == totals
+
+
+def test_lanes_of_unequal_length_have_finished_ledgers_once_all_have_ended():
+    sites = {
+        "split": "garden-handbook",
+        "num_pages": 20,
+        "days": 10.0,
+        "days_per_crawl": (2.0, 8.0),
+    }
+    lanes = gym.make_vec("CrawlSites-v0", 2, **sites).unwrapped
+    lanes.reset(seed=0)
+    ended = np.zeros(2, np.bool_)
+    while not ended.any():
+        *_, ended, _ = lanes.step(np.zeros(2, np.int64))
+    first, other = np.argsort(~ended)
+    assert not ended[other]
+    assert lanes.ledger(first, finished=True).time > 0.0
+    with pytest.raises(gym.error.ResetNeeded, match=f"lane {other} .* ledgers of other lanes"):
+        lanes.call("ledger", finished=True)
+    while not ended[other]:
+        *_, ended, _ = lanes.step(np.zeros(2, np.int64))
+    assert all(ledger.time > 0.0 for ledger in lanes.call("ledger", finished=True))
 
 
 @EVERY_ID

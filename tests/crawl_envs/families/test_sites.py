@@ -14,6 +14,7 @@ from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.instances import traces
 from crawl_envs.instances.traces import collection, site_windows
 from crawl_envs.instances.traces.instance import replay
+from crawl_envs.sim.tape import CHANGE, CODE_STRIDE
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.worlds.lanes import Lanes
 from scripts.data.fit_trace import fit
@@ -30,8 +31,11 @@ def made(**arguments):
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
-    """A site of five pages and ten days, with its parameters."""
-    write(tmp_path, tiny_tables(), META)
+    """A site of five pages and ten days, with its parameters; page 2 alone changes after day 5."""
+    tables = tiny_tables()
+    tables["changes"] = {name: [*x[:4], x[5], x[4]] for name, x in tables["changes"].items()}
+    tables["changes"]["t"][-1] = 7.0
+    write(tmp_path, tables, META)
     trace = traces.load(tmp_path)
     traces.save_parameters(
         traces.parameters_path(tmp_path, "both"), fit(trace, signals="both"), trace
@@ -210,6 +214,24 @@ def traces_like(instance):
     return Instance(ones, ones, 0.2 * np.ones((2, 70)), bandwidth=instance.bandwidth)
 
 
+def test_every_window_has_a_change_of_its_pages(tiny):
+    env = made(split=str(tiny), num_pages=5, days=1.0, days_per_crawl=0.5)
+    days = []
+    for seed in range(40):
+        env.reset(seed=seed)
+        days.append(env.instance.day)
+        changes = env.instance.tape.code % CODE_STRIDE == CHANGE
+        assert env.instance.tape.time[changes] + days[-1] == pytest.approx(7.0)
+    assert 6.0 <= min(days) < 6.2 < 6.8 < max(days) < 7.0
+
+
+def test_a_site_without_changes_is_refused(tiny):
+    write(tiny, tiny_tables(), META)
+    env = made(split=str(tiny), num_pages=5, days=1.0, days_per_crawl=0.5)
+    with pytest.raises(ValueError, match=r"site 'tiny' must have a window of 1 days .* a change"):
+        env.reset(seed=0)
+
+
 def test_splits_are_those_of_the_collection(monkeypatch, tmp_path, tiny):
     rows = ["site,kind,split", f"{HANDBOOK},garden,train"]
     (tmp_path / "sites.csv").write_text("\n".join(rows) + "\n", "utf-8")
@@ -236,8 +258,17 @@ def test_a_site_is_read_once_until_a_file_changes(tiny, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"split": "nowhere"}, r"another name of crawl_envs\.instances\.traces\.sites\(\)"),
-        ({"split": ()}, r"split must be .* a list of sites, got \(\)"),
+        (
+            {"split": "Train"},
+            r"^split must be train, dev or test .* a list of sites .* got 'Train'$",
+        ),
+        (
+            {"split": ["train", "dev"]},
+            r"^split must be .* as crawl_envs\.instances\.traces\.sites\(split\) lists, "
+            r"got 'train' in \['train', 'dev'\]$",
+        ),
+        ({"split": [HANDBOOK, "nowhere"]}, r"^split must be .*, got 'nowhere' in \['garden-handb"),
+        ({"split": ()}, r"split must be .* a list of sites .*, got \(\)"),
         ({"num_pages": 0}, r"num_pages must be an integer >= 1, got 0"),
         ({"days": 101.0}, r"at most 100, the second half of site 'garden-handbook', got 101.0"),
         ({"days": 5.0}, r"days must be at least 10, the days per crawl, got 5.0"),

@@ -19,7 +19,10 @@ from tests.policies.replay import ReplayCore, random_lane
 
 M = 24
 MIXED = np.where(np.arange(M) % 3 == 0, np.inf, np.geomspace(7.0, 30.0, M))
-NAMES = ["Greedy", "GreedyCIS", "GreedyNCIS", "GreedyNCISApprox", "LagrangianIndex", "RoundRobin"]
+NAMES = [
+    *("Greedy", "GreedyCIS", "GreedyNCIS", "GreedyNCISApprox", "LagrangianIndex", "RoundRobin"),
+    "BeliefNCIS",
+]
 
 
 def latest(rollout, intervals):
@@ -51,7 +54,8 @@ def test_steps_rollout_and_sorted_deadlines_choose_the_same_pages(name, spread):
     while not over:
         ages = core.tracker().elapsed
         due = due_pages(MIXED, costs, 5.0, costs.max() / 5.0, ages)
-        expected = due[0] if due else int(free.predict(observation)[0])
+        free_choice = int(free.predict(observation)[0])  # always, as learners read each log
+        expected = due[0] if due else free_choice
         chosen = int(policy.predict(observation)[0])
         assert chosen == expected
         forced += bool(due)
@@ -62,6 +66,17 @@ def test_steps_rollout_and_sorted_deadlines_choose_the_same_pages(name, spread):
     assert (forced > 0) == (name != "RoundRobin")
     assert forced < len(crawls)
     assert latest(rollout, MIXED) < 0.0
+
+
+def test_a_promise_can_be_given_to_a_policy_later():
+    instance = instances.make("noisy", num_pages=M, bandwidth=5.0, seed=1)
+    free = policies.make("GreedyNCIS", most_interval=9.0)
+    late, early = free.promising(2.0), policies.make("GreedyNCIS", most_rounds=2.0)
+    rollouts = [simulate(instance, policy, 60.0, seed=6) for policy in (free, late, early)]
+    np.testing.assert_array_equal(rollouts[1].crawls, rollouts[2].crawls)
+    assert (rollouts[0].crawls != rollouts[1].crawls).any()
+    with pytest.raises(ValueError, match="most_rounds must be > 0"):
+        free.promising(0.0)
 
 
 def test_pages_that_are_born_later_are_promised_from_their_birth():

@@ -11,7 +11,7 @@ from crawl_envs.instances.misspecified import change_laws
 from crawl_envs.instances.misspecified.change_laws import bursty, periodic, shifting
 from crawl_envs.sim.tape import CHANGE, SIGNAL
 from crawl_envs.types import Instance
-from policies.informed.chains import GAPS, STEP, Chain, ChainFilter
+from policies.informed.chains import GAPS, STEP, Chain, ChainFilter, hourly
 from scripts.suite import informed
 
 Z = 3.5
@@ -121,3 +121,21 @@ def test_survival_of_a_page_in_bursts() -> None:
     moves = np.array([[-1.0 / 9.0, 1.0 / 9.0], [1.0, -1.0]])
     mean = law.state[0] @ np.linalg.solve(np.diag(rates) - moves, np.ones(2))
     assert gap == pytest.approx(0.5 * mean, rel=0.02)
+
+
+def test_office_hours_are_exact_at_steps_and_else_to_about_a_hundredth() -> None:
+    """Between crawls P(fresh) is the exponential of the hours of change since then."""
+    rng, opening, window = np.random.default_rng(0), 0.237, change_laws.WINDOW
+    grid = np.linspace(0.0, 3.0, 300_001)[1:]
+    hours = np.append(0.0, ((grid - opening) % 1.0 < window).cumsum() * 1e-5)
+    errors = []
+    for crawl, end in np.sort(rng.uniform(0.0, 3.0, (200, 2))):
+        law = ChainFilter([hourly(1.0, opening, window, 1.0, (0.0, 0.0))])
+        law.wait(round(crawl / STEP))
+        law.crawl(0, changed=False)
+        law.wait(round(end / STEP) - round(crawl / STEP))
+        for first, last in ((crawl, end), (round(crawl, 2), round(end, 2))):
+            busy = hours[round(last * 1e5)] - hours[round(first * 1e5)]
+            errors.append(abs(law.fresh()[0] - np.exp(-busy / window)))
+    assert max(errors[1::2]) < 2e-4
+    assert 0.002 < np.quantile(errors[::2], 0.99) < 0.02

@@ -23,7 +23,7 @@ from scripts.suite.costs import COSTS
 from scripts.suite.entrants import TRAINED, YOURS, Entrant, entrant_of
 from scripts.suite.report import page
 from scripts.suite.report.page import gains_of, write_page
-from scripts.suite.scores import FRESHNESS, Leaderboard, scores_of, standings
+from scripts.suite.scores import FRESHNESS, LATE, Leaderboard, scores_of, standings
 from scripts.suite.tasks import FIRST_SEED, NCIS, PERFECT, Task
 from tests.browser import emulate, wait
 
@@ -212,6 +212,22 @@ def test_what_can_be_gained_is_of_rows_and_of_entrants_that_do_not_learn() -> No
     assert [longer[task.name].crawls for task in TASKS[:3]] == [0.75, 3.0, 12.0]
     drawn = [replace(task, arguments={"days_per_crawl": (3.0, 30.0)}) for task in TASKS]
     assert np.isnan(gains_of(leaderboard()._replace(tasks=drawn))["noisy"].crawls)
+
+
+def test_promises_and_who_breaks_them_are_shown(tmp_path: Path) -> None:
+    board = leaderboard()
+    assert "copy" not in page_of(board, tmp_path)
+    late = (board.scores.task == "noisy") & (board.scores.policy == "Greedy")
+    scores = board.scores.assign(state=board.scores.state.where(~late, LATE))
+    tasks = [replace(task, most_rounds=3.0) for task in TASKS]
+    board = board._replace(scores=scores, tasks=tasks)
+    text = page_of(board, tmp_path)
+    assert text.count("no copy older than 3 m / R |") == len(tasks)
+    assert "older than a task allows, by more than a slot, score 0 there: Greedy." in text
+    page.write_report(tmp_path / "report.html", board, candidates())
+    html = (tmp_path / "report.html").read_text("utf-8")
+    assert "No copy may get older than 3 m / R, by more than a slot, or the score is 0." in html
+    assert "Promise broken: Greedy." in html
 
 
 def test_nothing_is_loaded_from_elsewhere(report: Path) -> None:

@@ -102,20 +102,20 @@ def test_histories_end_where_the_first_round_of_crawls_starts(name: str) -> None
     assert (history.kind == 2).sum() == changes.sum() > 0
 
 
-def test_recorded_tasks_play_at_most_60_crawls_of_a_page() -> None:
+def test_recorded_tasks_play_at_most_30_crawls_of_a_page() -> None:
     for task in TASKS:
         for variant in task.variants:
             days = traces.load(traces.find(variant["trace"])).days
             first, last = variant["window"]
             assert first == days / 2.0
-            most = 60 * task.arguments["days_per_crawl"]
+            most = 30 * task.arguments["days_per_crawl"]
             assert last == (days if days / 2.0 < most else first + most)
     task = next(task for task in TASKS if task.name == "recorded-3-nothing")
     env: Any = make_env(task.id, **task.arguments, **task.variants[1])
     env.reset(seed=0)
     trace = traces.load(traces.find(task.variants[1]["trace"]))
-    alive = trace.alive_days(*task.variants[1]["window"]).sum() / 180.0
-    assert env.unwrapped.num_slots() == pytest.approx(60 * alive, abs=2.0)
+    alive = trace.alive_days(*task.variants[1]["window"]).sum() / 90.0
+    assert env.unwrapped.num_slots() == pytest.approx(30 * alive, abs=2.0)
 
 
 def test_intervals_of_several_trainings_are_over_trainings() -> None:
