@@ -131,7 +131,9 @@ def trained_entrant(folder: Path) -> Entrant:
     elif not by and (folder / INDEX).exists():
         by = "crawl outcomes"
     elif (folder / GENERALIST).exists():
-        kind, formula = COMPOSITE, "corrects BeliefNCIS, or is a formula"
+        composite = last.get("formulas", True)
+        kind = COMPOSITE if composite else TRAINED
+        formula = f"corrects BeliefNCIS{', or is a formula' * composite}"
     if not by:
         raise ValueError(f"{folder / CONFIG} must name the algorithm of the training")
     law = last.get("instance") or last.get("env_args", {}).get("instance", "")

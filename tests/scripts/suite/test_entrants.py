@@ -104,3 +104,14 @@ def test_shipped_trainings_are_one_entrant(tmp_path: Path, monkeypatch: pytest.M
     for repetition in range(5):
         training_of(candidate.factory, repetition)(None)
     assert loaded == ["seed-0", "seed-1", "seed-2", "seed-0", "seed-1"]
+
+
+@pytest.mark.parametrize(("formulas", "word"), [(True, "composite"), (False, "trained")])
+def test_a_generalist_with_formulas_is_a_composite(
+    tmp_path: Path, formulas: bool, word: str
+) -> None:
+    config = {"algorithm": "crawl outcomes", "instance": ["noisy"], "formulas": formulas}
+    (written(tmp_path, config) / "generalist.json").touch()
+    found = trained_entrant(tmp_path)
+    assert found.words == f"{word}: crawl outcomes on noisy"
+    assert ("formula" in found.formula) == formulas

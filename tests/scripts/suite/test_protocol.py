@@ -89,7 +89,8 @@ def test_an_index_declares_its_law_and_pages(tmp_path: Path) -> None:
 
 
 def test_a_generalist_declares_its_laws_and_sites(tmp_path: Path) -> None:
-    made = {"instance": ["noisy", "late"], "pages": "train", "sites": "train"}
+    made: dict[str, Any] = {"instance": ["noisy"], "hidden_laws": ["late"], "pages": "train"}
+    made["sites"] = "train"
     (tmp_path / "generalist.json").write_text(json.dumps({"made": made}))
     assert declared_worlds(tmp_path) == [
         (NCIS, {"pages": "train", "instance": "noisy"}),
@@ -100,6 +101,10 @@ def test_a_generalist_declares_its_laws_and_sites(tmp_path: Path) -> None:
     made["sites"] = ["browser-compat", "cloud-prices"]
     (tmp_path / "generalist.json").write_text(json.dumps({"made": made}))
     with pytest.raises(ValueError, match="CrawlSites-v0 with 'cloud-prices'"):
+        check_worlds("g", [tmp_path])
+    made |= {"sites": [], "hidden_laws": ["periodic"]}
+    (tmp_path / "generalist.json").write_text(json.dumps({"made": made}))
+    with pytest.raises(ValueError, match="instance='periodic'"):
         check_worlds("g", [tmp_path])
 
 
