@@ -59,15 +59,15 @@ NONE = Interval(np.nan, np.nan, np.nan)
 def headrooms(board: Leaderboard) -> list[Headroom]:
     """Return what can be gained in each task of a leaderboard."""
     acting = board.scores[board.scores.state == ACTS]
-    found = []
+    rooms = []
     for task in (*board.tasks, *(task for task in board.of_sites if task not in board.tasks)):
         if task.variants:
             table = site_scores(task, board.rows)
         else:
             part = acting[acting.task == task.name]
             table = part.pivot(index="seed", columns="policy", values="plain")
-        found.append(_headroom(task.name, task.track, table, board))
-    return found
+        rooms.append(_headroom(task.name, task.track, table, board))
+    return rooms
 
 
 def trainings_of(board: Leaderboard) -> dict[str, int]:
@@ -96,7 +96,7 @@ def _headroom(task: str, track: str, table: pd.DataFrame, board: Leaderboard) ->
     return Headroom(task, track, *level, (agent, interval(table[agent], agent)), leads[best], beats)
 
 
-def draw_headroom(found: list[Headroom], path: Path) -> None:
+def draw_headroom(rooms: list[Headroom], path: Path) -> None:
     """Draw round robin, the best policy and the best agent of each task, a panel per track."""
     marks: tuple[tuple[str, Callable[[Headroom], Interval]], ...] = (
         ("round robin", lambda item: item.base),
@@ -105,7 +105,7 @@ def draw_headroom(found: list[Headroom], path: Path) -> None:
     )
     records = [
         (item.track, item.task + (" *" if item.beats else ""), *place(item), label)
-        for item in found
+        for item in rooms
         for label, place in marks
     ]
     data = pd.DataFrame(records, columns=["panel", "y", "x", "low", "high", "label"])
