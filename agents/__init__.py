@@ -18,7 +18,13 @@ check_own("policies")
 __all__ = ["ALGORITHMS", "agent_file", "load", "names"]
 
 
-def load(folder_or_name: str | Path, env: Any = None, *, cycle: float | None = None) -> Any:
+def load(
+    folder_or_name: str | Path,
+    env: Any = None,
+    *,
+    cycle: float | None = None,
+    history: Any = None,
+) -> Any:
     """Return a trained agent.
 
     The file in the folder determines its kind: ``model.zip``, or ``scorer.npz`` with the actor
@@ -33,14 +39,18 @@ def load(folder_or_name: str | Path, env: Any = None, *, cycle: float | None = N
             by the environment's T = m / R. With None, a learned index reads the columns of
             ``CrawlNCIS-v0``, and a generalist is a :class:`policies.Policy` for live pages.
         cycle: T, if ``env`` is None; None for the T of the training.
+        history: earlier events of the same pages, a :class:`policies.ncis.belief.History`, for a
+            generalist; None for none.
 
     Raises:
         ValueError: there is no such agent, its file is damaged or foreign, or it does not fit
-            ``env`` or ``cycle``.
+            ``env``, ``cycle`` or ``history``.
     """
     file = agent_file(folder_or_name)
     if file.name in ("index.json", GENERALIST) and cycle is not None:
         raise ValueError(f"cycle must be None for the agent of {file}, got {cycle!r}")
+    if file.name != GENERALIST and history is not None:
+        raise ValueError(f"history must be None for the agent of {file}, got {history!r}")
     if file.name == "index.json":
         import policies
         from agents.index.policy import FEATURES, load_index
@@ -50,7 +60,7 @@ def load(folder_or_name: str | Path, env: Any = None, *, cycle: float | None = N
     if file.name == GENERALIST:
         from agents.generalist.policy import load_generalist
 
-        return load_generalist(file.parent, env)
+        return load_generalist(file.parent, env, history)
     from agents.sb3.loading import load as load_network
 
     return load_network(file, env, cycle=cycle)

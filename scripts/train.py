@@ -33,16 +33,31 @@ from typer.core import TyperGroup
 from agents.catalog import GENERALIST as GENERALIST_FILE
 from agents.catalog import check_vacant
 from agents.generalist.training import GeneralistArguments, train
+from crawl_envs.types.arguments import one_of
 from scripts.cli.commands import command_of, group, one_line_errors
 from scripts.cli.options import changed, default_folder
 from scripts.live.learning import learn_from_log
 from scripts.live.options import read_log, weights_and_groups
 from scripts.present.tables import console
 from scripts.study.rows import check_folder, write_provenance
+from scripts.suite.crawl_v2 import TRAINING_LAWS
 from scripts.training import requests
 from scripts.training.jobs import GENERALIST, INDEX, KINDS, OF_LOG, OWN_CLASS, with_program
 from scripts.training.options import GeneralistOptions, LogOptions, OwnOptions, RunOptions
 from scripts.training.runs import train_and_compare
+
+WORLDS: dict[str, dict[str, Any]] = {
+    "crawl-v2": {
+        "instance": TRAINING_LAWS,
+        "hidden_laws": TRAINING_LAWS,
+        "start": "crawled",
+        "formulas": False,
+        "episodes": 30,
+        "hidden": 32,
+    },
+    "crawl-v1": {},
+}
+"""Arguments of the training of a generalist, by the suite of its worlds."""
 
 
 def run_in_environment(kind: str, options: RunOptions) -> None:
@@ -73,10 +88,12 @@ def run_on_log(options: LogOptions) -> None:
 
 
 def run_generalist(options: GeneralistOptions) -> None:
-    """Train one agent for all families of pages (the generalist)."""
+    """Train one agent for many laws of pages (the generalist)."""
     folder, started = options.out or default_folder(GENERALIST), time.perf_counter()
+    worlds = WORLDS[one_of("worlds", options.worlds, tuple(WORLDS))]
     used: dict[str, Any] = {"seed": options.seed, "pages": options.pages}
-    arguments = GeneralistArguments(**used)
+    arguments = GeneralistArguments(**used, **worlds)
+    used["worlds"] = options.worlds
     check_vacant(folder, but=GENERALIST_FILE if options.fresh else "")
     check_folder(folder)
     (folder / GENERALIST_FILE).unlink(missing_ok=True)

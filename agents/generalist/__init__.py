@@ -2,5 +2,5 @@
 
 Nothing here needs torch.
 
-Public modules: policy, stored, training.
+Public modules: policy, stored, training, worlds.
 """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from crawl_envs.types import Problem
 from crawl_envs.types.compiled_policies import CompiledLearner
 from policies.base.policy import RATE_FORMS
 from policies.base.registry import TAGS
-from policies.ncis.belief import BeliefNCIS
+from policies.ncis.belief import BeliefNCIS, History
 
 MIN_SHARE = 0.02
 """With one crawl per decision, pages below this share of the largest value are not corrected."""
@@ -46,10 +48,12 @@ class LearnedBelief(BeliefNCIS):
         weights, hidden = self.stored.weights, self.stored.hidden
         form = self.form
         several = form.action == "scores" and (form.batch > 1 or problem.cost is not None)
-        cutoff = 0.0 if several else MIN_SHARE
+        limit = self.stored.made.get("max_factor") or math.inf
+        cutoff = 0.0 if several else max(MIN_SHARE, limit**-2.0)  # others cannot be the largest
         promises = self.promises(problem)
         belief, problem = self.first_memory(problem), problem.per_cost()
-        memory = with_history(belief, problem, weights, hidden=hidden, cutoff=cutoff)
+        bounds = {"cutoff": cutoff, "max_factor": limit}
+        memory = with_history(belief, problem, weights, hidden=hidden, **bounds)
         functions = kernels.on_birth_or_death, kernels.learn, kernels.on_signal, kernels.score
         return CompiledLearner(*functions, memory, promises)
 
@@ -89,18 +93,42 @@ BINARY = {"LambdaCrawl": "BinaryLambdaCrawl", "LambdaLearnAndCrawl": "LambdaLear
 """Policies for rewards of freshness, by the matching policies for penalties of missed changes."""
 
 
-def load_generalist(folder: str | Path, env: Any = None) -> Any:
+def check_learned(env: Any, training: Mapping[str, Any]) -> None:
+    """Raise ValueError if a training, by its arguments, had no worlds like ``env``.
+
+    It had laws or recorded sites, with rewards of freshness and a page per crawl.
+    """
+    core: Any = getattr(env, "unwrapped", env)
+    reward = getattr(getattr(core, "objective", None), "reward", "freshness")
+    columns, form = getattr(core, "features", ()), getattr(core, "action_form", "page")
+    if reward != "freshness" or "clicks_1" in columns or form in RATE_FORMS:
+        raise ValueError(
+            "env must have rewards of freshness, no clicks, and actions that are pages or scores, "
+            f"as in the training, got reward {reward!r} and action {form!r}"
+        )
+    world = "sites" if "alive" in columns else "instance"
+    if not training[world]:
+        pages = "recorded pages" if world == "sites" else "pages of a law"
+        raise ValueError(f"env must be like those of the training, which had no {pages}")
+
+
+def load_generalist(folder: str | Path, env: Any = None, history: History | None = None) -> Any:
     """Return the generalist in a folder.
 
     Args:
         folder: the output folder of :func:`agents.generalist.training.train`.
         env: the environment to bind it to; None for the corrected belief, unbound.
+        history: earlier events of the same pages, for the belief.
 
     Raises:
         ValueError: there is no such agent, its file is damaged, or it cannot act in ``env``.
     """
-    belief = LearnedBelief(stored=StoredGeneralist.read(folder))
+    stored = StoredGeneralist.read(folder)
+    belief = LearnedBelief(stored=stored, history=history)
     if env is None:
         return belief
+    if not stored.made.get("formulas", True):
+        check_learned(env, stored.made)
+        return policies.bind(belief, env)
     name = formula_of(env)
     return policies.bind(belief, env) if name is None else policies.make(name, env)

@@ -28,9 +28,11 @@ PAGE, TIME, EVIDENCE, RATE, FORCED, CHANGED = range(6)
 """Columns of a record of a page, before its inputs."""
 NUM_COLUMNS = 6
 WIDTH = NUM_COLUMNS + len(INPUTS)
-CRAWLED, SAMPLED, FIRST_SAMPLE, GAP, NOISE = range(history.WEIGHTS, history.WEIGHTS + 5)
-"""Places in ``shared``: numbers of crawls and of samples; the number of the first sample; slots
-between samples; then for each slot a page to crawl or -1, and a factor."""
+CRAWLED, DECISIONS, SAMPLED, FIRST_SAMPLE, GAP, NOISE = range(history.WEIGHTS, history.WEIGHTS + 6)
+"""Places in ``shared``: numbers of crawls, of decisions, and of samples; the number of the
+first sample; slots between samples; then for each slot a page to crawl or -1, and a factor."""
+MAX_EVIDENCE = 50.0
+"""Bound of the recorded evidence, far above that of a certain change."""
 FIRST_RECORD = (EVENTS + CLASSES) * EVENT_WIDTH
 """Place of the records in the flat array of events, after the events of the belief."""
 
@@ -50,7 +52,7 @@ def record(
     write_inputs(memory, now, elapsed, np.array([page]), believed, values, inputs)
     row = memory.events.reshape(memory.events.size)[FIRST_RECORD + number * WIDTH :]
     row[PAGE], row[TIME] = page, now
-    row[EVIDENCE], row[RATE] = believed[0, page], believed[2, page]
+    row[EVIDENCE], row[RATE] = min(believed[0, page], MAX_EVIDENCE), believed[2, page]
     row[FORCED] = shared[NOISE + 2 * int(shared[CRAWLED])] >= 0.0
     row[CHANGED] = 0.0
     row[NUM_COLUMNS:WIDTH] = inputs[:, 0]
@@ -60,12 +62,16 @@ def record(
 def learn(
     memory: Memory, page: int, time: float, elapsed: float, signals: FloatArray, changed: bool
 ) -> None:
-    """Update the belief by a crawl, record its result, and draw a new factor for the page."""
+    """Update the belief by a crawl; record the result of one of the episode.
+
+    After a crawl of the episode, the page has a new factor.
+    """
     events, shared = memory.events, memory.shared
     slot = int(shared[CRAWLED])
-    events.reshape(events.size)[FIRST_RECORD + slot * WIDTH + CHANGED] = changed
-    memory.pages[page, -1] = shared[NOISE + 1 + 2 * slot]
-    shared[CRAWLED] += 1.0
+    if slot < shared[DECISIONS]:
+        events.reshape(events.size)[FIRST_RECORD + slot * WIDTH + CHANGED] = changed
+        memory.pages[page, -1] = shared[NOISE + 1 + 2 * slot]
+        shared[CRAWLED] += 1.0
     kernels.learn(memory, page, time, elapsed, signals, changed)
 
 
@@ -78,11 +84,16 @@ def score(
     believed, values, slot = np.empty((3, num_pages)), np.empty(num_pages), int(shared[CRAWLED])
     belief.write_values(memory, now, elapsed, alive, values, believed)
     best = int(shared[NOISE + 2 * slot])
-    if best < 0:
+    if best < 0 or not alive[best]:
         best = int(np.argmax(values * memory.pages[:, -1]))
+    if not alive[best]:  # no page exists
+        return
     record(memory, slot, now, elapsed, best, believed, values)
+    shared[DECISIONS] = slot + 1.0
     if slot % int(shared[GAP]) == 0:
         for page in range(0, num_pages, PAGE_STRIDE):
+            if not alive[page]:
+                continue
             number = int(shared[FIRST_SAMPLE] + shared[SAMPLED])
             record(memory, number, now, elapsed, page, believed, values)
             shared[SAMPLED] += 1.0
@@ -116,7 +127,7 @@ def recording(memory: Memory, slots: int, rng: np.random.Generator) -> CompiledL
     forced = rng.random(slots + 1) < RANDOM_SHARE
     page = np.where(forced, rng.integers(num_pages, size=slots + 1), -1)
     choices = np.stack([page, np.exp(SPREAD * rng.standard_normal(slots + 1))], axis=1)
-    shared = np.concatenate([memory.shared, [0.0, 0.0, slots, gap], choices.ravel()])
+    shared = np.concatenate([memory.shared, [0.0, 0.0, 0.0, slots, gap], choices.ravel()])
     functions = kernels.on_birth_or_death, learn, kernels.on_signal, score
     return CompiledLearner(*functions, Memory(pages, memory.groups, events, shared, memory.group))
 

@@ -12,35 +12,28 @@ from typing import NamedTuple
 import numpy as np
 
 from agents.catalog import check_vacant
-from agents.generalist.history import with_history
 from agents.generalist.learning import fit_networks
-from agents.generalist.recording import Record, recorded, recording
 from agents.generalist.stored import StoredGeneralist
+from agents.generalist.worlds import World, explored
 from agents.index.arguments import check_numbers
 from agents.progress import COUNT, ProgressBar
 from agents.runs import CONFIG, CURVE, RunArguments, replace_text, write_rows
-from crawl_envs import instances
+from crawl_envs.instances import LAWS, traces
 from crawl_envs.sim.streams import PageSets
 from crawl_envs.system.files import claim, claiming
 from crawl_envs.types import Reveal
-from crawl_envs.types.arguments import one_of
-from crawl_envs.worlds.rollouts import play_form
-from policies.ncis.belief import BeliefNCIS
+from crawl_envs.types.arguments import one_of, real
+from crawl_envs.worlds.episodes import Start
 
 REVEALED = (
     *("uniform", "partial", "noisy", "mixed", "delayed", "sources", "bing-like"),
     *("late", "corrupted", "bursty", "periodic", "deploys", "shifting"),
 )
-"""Laws of episodes in which all parameters are revealed."""
+"""Laws of episodes in which all parameters are revealed, of the shipped ``generalist``."""
 HIDDEN = ("uniform", "noisy", "mixed", "cold")
-"""Laws of episodes in which change rates and the quality of signals are hidden."""
-LAWS = (*REVEALED, "cold")
+"""Laws of its episodes in which change rates and the quality of signals are hidden."""
+REVEALS: tuple[Reveal, ...] = ("parameters", "importance")
 ALGORITHM = "crawl outcomes"
-NUM_PAGES = 100
-CYCLES = {"parameters": 20, "importance": 40}
-"""Crawls per page of an episode, by the revealed columns."""
-BANDWIDTH_SPREAD = 4.0
-"""Crawls per page and unit of time are log-uniform in [1 / spread, spread]."""
 TEST_EPISODES = 2
 """Episodes of each law on which the losses are measured."""
 TRAINING_SEEDS = 2**42
@@ -58,10 +51,20 @@ class GeneralistArguments(RunArguments):
     episodes: int = 120
     """Episodes of each law with parameters, and of each without, >= 1."""
     algorithm: str = ALGORITHM
-    instance: Sequence[str] = LAWS
-    """Laws of the episodes, among LAWS."""
+    instance: Sequence[str] = REVEALED
+    """Laws of the episodes in which all parameters are revealed."""
+    hidden_laws: Sequence[str] = HIDDEN
+    """Laws of the episodes in which change rates and the quality of signals are hidden."""
+    sites: Sequence[str] = ()
+    """Recorded sites of the episodes, half of which begin with the history of the site."""
     pages: PageSets = "any"
     """Stream of the seeds of all instances: ``any``, ``train`` or ``test``."""
+    start: Start = "fresh"
+    """``fresh`` copies at the start, or ``crawled``: the crawler takes over."""
+    formulas: bool = True
+    """Where nothing was learned, the agent acts by a formula; otherwise it refuses."""
+    max_factor: float | None = None
+    """Bound of the factor by which the networks correct a believed crawl value, > 1; None: none."""
     hidden: int = 64
     """Units of each hidden layer, >= 1."""
     learning_rate: float = 0.003
@@ -73,27 +76,27 @@ class GeneralistArguments(RunArguments):
         check_numbers(self)
         one_of("algorithm", self.algorithm, (ALGORITHM,))
         one_of("pages", self.pages, PageSets)
-        object.__setattr__(self, "instance", tuple(self.instance))
-        for law in self.instance:
-            one_of("instance", law, LAWS)
+        one_of("start", self.start, Start)
+        if self.max_factor is not None:
+            real("max_factor", self.max_factor, above=1.0)
+        for name, names in (
+            ("instance", LAWS),
+            ("hidden_laws", LAWS),
+            ("sites", (*traces.sites("train"), *traces.sites("dev"))),
+        ):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+            for value in getattr(self, name):
+                one_of(name, value, tuple(names))
+        if not self.worlds():
+            raise ValueError("instance, hidden_laws and sites must name at least one world")
 
-    def worlds(self) -> list[tuple[str, Reveal]]:
-        """Return the laws of the episodes with the revealed columns."""
-        revealed: list[tuple[str, Reveal]] = [(law, "parameters") for law in REVEALED]
-        worlds: list[tuple[str, Reveal]] = [*revealed, *((law, "importance") for law in HIDDEN)]
-        return [(law, reveal) for law, reveal in worlds if law in self.instance]
-
-
-def explored(law: str, reveal: Reveal, seed: int, pages: PageSets = "any") -> Record:
-    """Run an exploring learner in the episode of a seed, and return its record."""
-    rng = np.random.default_rng([seed, 3])
-    bandwidth = NUM_PAGES * BANDWIDTH_SPREAD ** rng.uniform(-1.0, 1.0)
-    instance = instances.make(law, num_pages=NUM_PAGES, bandwidth=bandwidth, seed=seed, pages=pages)
-    problem, slots = instance.problem(reveal), CYCLES[reveal] * NUM_PAGES
-    memory = with_history(BeliefNCIS().first_memory(problem), problem, np.zeros(0))
-    form = recording(memory, slots, rng)
-    play_form(form, instance, slots / bandwidth, seed, requests=False)
-    return recorded(form.memory)
+    def worlds(self) -> list[World]:
+        """Return the worlds of the episodes."""
+        return [
+            *(World("parameters", law) for law in self.instance),
+            *(World("importance", law) for law in self.hidden_laws),
+            *(World(reveal, site=site) for site in self.sites for reveal in REVEALS),
+        ]
 
 
 class CurveRow(NamedTuple):
@@ -134,7 +137,9 @@ def train(
         task, records = bar.add_task("exploring", total=count + held_out), []
         for number in range(count + held_out):
             seed = TRAINING_SEEDS + (arguments.seed << 20) + number
-            records.append(explored(*worlds[number % len(worlds)], seed, arguments.pages))
+            records.append(
+                explored(worlds[number % len(worlds)], seed, arguments.pages, arguments.start)
+            )
             bar.advance(task)
         rng = np.random.default_rng([arguments.seed, 2])
         networks = arguments.hidden, arguments.learning_rate, rng

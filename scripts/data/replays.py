@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+from agents.generalist.worlds import past_of
 from crawl_envs.envs.single import CrawlEnv
 from crawl_envs.instances.traces import Signals, Trace
 from crawl_envs.instances.traces.instance import replay
-from crawl_envs.sim.tape import BIRTH, CHANGE, CODE_STRIDE, DEATH, SIGNAL
 from crawl_envs.spaces.actions import action_form
 from crawl_envs.spaces.rewards import Objective
 from crawl_envs.types import Reveal
 from crawl_envs.worlds.lanes import Lanes
-from policies.ncis.belief import History, warm_start
+from policies.ncis.belief import History
 from scripts.data.fit_trace import fit
 
 
@@ -88,9 +88,4 @@ def past(trace: Trace, start: float, end: float, signals: Signals) -> History:
     Raises:
         ValueError: the window is not in the record, or ``signals`` is unknown.
     """
-    window = trace.window(start, end, signals)
-    page, code = window.code // CODE_STRIDE, window.code % CODE_STRIDE
-    kind = warm_start.SIGNAL + (code - SIGNAL) // 2
-    for name, recorded in (("BIRTH", BIRTH), ("DEATH", DEATH), ("CHANGE", CHANGE)):
-        kind[code == recorded] = getattr(warm_start, name)
-    return History(window.time, page, kind, window.alive, window.duration)
+    return past_of(trace.window(start, end, signals))

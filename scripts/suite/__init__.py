@@ -1,4 +1,4 @@
 """Suites of tasks: simulate all entrants, score them, and write the leaderboard.
 
-Public modules: bounds, entrants, leaderboard, protocol, scores, suites, tasks.
+Public modules: bounds, crawl_v2, entrants, leaderboard, protocol, scores, suites, tasks.
 """

@@ -192,13 +192,18 @@ class LogOptions(OutOptions, ReadingOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class GeneralistOptions(OutOptions):
-    """Train one agent for all families of pages.
+    """Train one agent for many laws of pages.
 
-    It takes minutes, on 14 laws of CrawlNCIS-v0. An interrupted training starts over.
+    It takes minutes. An interrupted training starts over.
     """
 
     seed: Annotated[int, Option(help="Seed of the training.")] = 0
-    pages: Annotated[str, Option(help="Stream of page sets; any for the shipped agent.")] = "train"
+    worlds: Annotated[
+        str, Option(help="crawl-v2 (its training laws) or crawl-v1 (of the agent generalist).")
+    ] = "crawl-v2"
+    pages: Annotated[str, Option(help="Stream of page sets; any for the agent generalist.")] = (
+        "train"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import agents
 import policies
-from agents.generalist.training import LAWS, GeneralistArguments
+from agents.generalist.training import HIDDEN, REVEALED, GeneralistArguments
 from agents.generalist.training import train as train_generalist
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.comparison import mean_rewards
@@ -91,8 +91,10 @@ def trained(
 @spec("transfer-without-law")
 def without(seed: int, *, law: str, episodes: int, worlds: Sequence[str]) -> dict[str, float]:
     """Train a generalist on all laws except one, and return its freshness in each of the worlds."""
-    laws = tuple(name for name in LAWS if name != law)
-    arguments = GeneralistArguments(instance=laws, episodes=episodes, seed=seed)
+    revealed, hidden = ([name for name in laws if name != law] for laws in (REVEALED, HIDDEN))
+    arguments = GeneralistArguments(
+        instance=revealed, hidden_laws=hidden, episodes=episodes, seed=seed
+    )
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / GENERALIST
         train_generalist(arguments, out)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agents.generalist import training
+from agents.generalist import training, worlds
 from agents.generalist.stored import StoredGeneralist
 from agents.generalist.training import CurveRow, GeneralistArguments, train
 from agents.runs import CONFIG, CURVE, read_rows
 
-TINY = {"episodes": 1, "hidden": 2, "instance": ("noisy", "deploys")}
+TINY = {"episodes": 1, "hidden": 2, "instance": ("noisy", "deploys"), "hidden_laws": ("noisy",)}
 
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(training, "CYCLES", {"parameters": 4, "importance": 4})
+    monkeypatch.setattr(worlds, "CYCLES", {"parameters": 4, "importance": 4})
     monkeypatch.setattr(training, "TEST_EPISODES", 1)
 
 
@@ -36,10 +36,12 @@ def test_a_training_writes_its_folder(tmp_path, quick):
         train(arguments, tmp_path / "one")
 
 
-def test_laws_can_be_left_out():
-    worlds = GeneralistArguments(instance=("cold", "mixed", "bursty")).worlds()
-    hidden = [("mixed", "importance"), ("cold", "importance")]
-    assert worlds == [("mixed", "parameters"), ("bursty", "parameters"), *hidden]
+def test_worlds_are_the_named_laws_and_sites():
+    names = {"instance": ("bursty",), "hidden_laws": ("cold", "late"), "sites": ("rust-blog",)}
+    found = [(it.reveal, it.law or it.site) for it in GeneralistArguments(**names).worlds()]
+    hidden = [("importance", "cold"), ("importance", "late")]
+    sites = [("parameters", "rust-blog"), ("importance", "rust-blog")]
+    assert found == [("parameters", "bursty"), *hidden, *sites]
     assert len(GeneralistArguments().worlds()) == 17
 
 
@@ -51,6 +53,11 @@ def test_laws_can_be_left_out():
         ({"learning_rate": 0.0}, "learning_rate must be"),
         ({"seed": 2**16}, "seed must be an integer in"),
         ({"instance": ("nothing",)}, "instance"),
+        ({"hidden_laws": ("nothing",)}, "hidden_laws"),
+        ({"sites": ("nothing",)}, "sites"),
+        ({"instance": (), "hidden_laws": ()}, "at least one world"),
+        ({"start": "stale"}, "start"),
+        ({"max_factor": 1.0}, "max_factor"),
         ({"algorithm": "ppo"}, "algorithm"),
     ],
 )

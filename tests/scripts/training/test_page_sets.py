@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from agents.catalog import SHIPPED
-from agents.generalist.training import GeneralistArguments, explored
+from agents.generalist.training import GeneralistArguments
+from agents.generalist.worlds import World, explored
 from agents.index.arguments import IndexArguments
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.lanes import make_lanes
@@ -82,8 +83,9 @@ def test_configurations_of_shipped_agents_name_the_general_stream() -> None:
 
 
 def test_the_generalist_explores_the_named_page_sets() -> None:
-    records = [explored("noisy", "parameters", 5, pages) for pages in ("any", "train")]
-    default = explored("noisy", "parameters", 5)
+    world = World("parameters", "noisy")
+    records = [explored(world, 5, pages) for pages in ("any", "train")]
+    default = explored(world, 5)
     for name in default._fields:
         value = getattr(default, name)
         if isinstance(value, np.ndarray) and value.size:
