@@ -79,7 +79,8 @@ def _harmonic(name: str, track: str, reason: str, **arguments: Any) -> Task:
 
 def _fragments(name: str, track: str, reason: str, **arguments: Any) -> Task:
     arguments = {"num_pages": 50, "horizon": 100.0, **TAKEN_OVER, **arguments}
-    return Task(name, track, LONGEVITY, arguments, "divergence", INFORMED, reason=reason)
+    what = name, track, LONGEVITY, arguments, "divergence", INFORMED
+    return Task(*what, reason=reason, averaged=track != SANITY)
 
 
 def _offers(name: str, action: str, reason: str, **arguments: Any) -> Task:
@@ -134,6 +135,10 @@ _SANITY = (
     _pages("sources", SANITY, "several sources of known quality", instance="sources"),
     _pages("bing-like", SANITY, "a search engine's rates", instance="bing-like", num_pages=1000),
     _harmonic("harmonic", SANITY, "known rates: GreedyHarmonic"),
+    _fragments("quality", SANITY, "known divergence curves: FragmentStatic", instance="quality"),
+    _fragments("quality-tight", SANITY, "the same, few crawls", instance="quality", bandwidth=2.0),
+    _pages("noisy-costs", SANITY, "prices: GREEDY-NCIS", instance="noisy", cost_spread=1.0),
+    _fragments("quality-costs", SANITY, "priced fragments", instance="quality", cost_spread=1.0),
 )
 _HIDDEN = (
     _hidden("uniform-hidden", HIDDEN, "rates to learn, no signals", instance="uniform"),
@@ -182,13 +187,10 @@ _MISSED = (
         horizon=50.0,
     ),
 )
+HIDDEN_CURVES = {"reveal": "importance"}
 _FRAGMENTS = (
-    _fragments("quality", FRAGMENTS, "known divergence curves", instance="quality"),
-    _fragments("quality-tight", FRAGMENTS, "few crawls", instance="quality", bandwidth=2.0),
-    *(
-        _fragments(f"{law}-hidden", FRAGMENTS, "curves to learn", instance=law, reveal="importance")
-        for law in ("quality", "random")
-    ),
+    _fragments("quality-hidden", FRAGMENTS, "curves to learn", instance="quality", **HIDDEN_CURVES),
+    _fragments("random-hidden", FRAGMENTS, "curves to learn", instance="random", **HIDDEN_CURVES),
 )
 _OFFERS = (
     _offers("offers-rates", "rates", "a shop's day, crawled at rates"),
@@ -196,10 +198,8 @@ _OFFERS = (
     _offers("offers-scores-tight", "scores", "few crawls", bandwidth=20.0),
 )
 _PRICES = (
-    _pages("noisy-costs", PRICES, "crawls have prices", instance="noisy", cost_spread=1.0),
     _hidden("hidden-costs", PRICES, "prices, hidden rates", instance="noisy", cost_spread=1.0),
     _hidden("bursty-costs", PRICES, "prices and bursts", instance="bursty", cost_spread=1.0),
-    _fragments("quality-costs", PRICES, "priced fragments", instance="quality", cost_spread=1.0),
 )
 _RECORDED = tuple(_recorded(days, history) for history in (False, True) for days in DAYS_PER_CRAWL)
 _ACROSS = (

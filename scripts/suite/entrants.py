@@ -216,7 +216,8 @@ class TaskSetting(Setting):
     def play(self, label: str, seed: int) -> list[Row]:
         """Simulate an entrant or the bound in repetition ``seed``; return rows without NaNs."""
         arguments = self.arguments_of(seed)
-        plain = replace(self, arguments=arguments, windows=(), variants=(), budget_share=False)
+        plain = replace(self, arguments=arguments, windows=(), variants=())
+        plain = replace(plain, budget_share="cost_spread" in self.arguments)
         if label in self.policies:
             plain = replace(plain, policies={label: training_of(self.policies[label], seed)})
         rows = Setting.play(plain, label, seed)

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from crawl_envs.evaluation import Row
+from crawl_envs.evaluation import BUDGET_SHARE, Row
 from crawl_envs.types import FloatArray
 from scripts.study.budget import OVER, is_over
 from scripts.study.entrants import groups_of, num_trainings
@@ -40,7 +40,7 @@ from scripts.suite.tasks import MEASURED, Task
 
 __all__ = ["OVER", "Leaderboard", "leaderboard_of", "matrix", "scores_of"]
 
-MIN_SCORE = -1.0
+MIN_SCORE, CRAWL_RATE = -1.0, "crawl_rate"
 ROUNDING = 1e-6
 """Tolerance of ages, which are whole slots, as a part of a slot."""
 WAY_OUT = (
@@ -171,7 +171,7 @@ def check_rows(
         acting = {label for name, label, _ in units if name == task.name}
         acting = (acting | {*able.get(task.name, ())}) - {BOUND, *POLICY_BOUNDS}
         promised = task.most_rounds is not None
-        measured = (task.metric, "crawl_rate", *(LARGEST_AGE,) * promised)
+        measured = (task.metric, spending_of(task), *(LARGEST_AGE,) * promised)
         needed = [
             (BOUND, BUDGET),
             (bound_label(task), task.metric),
@@ -203,7 +203,8 @@ def _score_task(
         if label in values.index:
             metrics = values.loc[label].reindex(budget.index)
             part["state"] = ACTS
-            if is_over(metrics["crawl_rate"] / budget):
+            spent = metrics[spending_of(task)]
+            if is_over(spent / budget if spending_of(task) == CRAWL_RATE else spent):
                 part["state"] = OVER
             elif is_late(task, metrics):
                 part["state"] = LATE
@@ -215,6 +216,11 @@ def _score_task(
                 part["plain"] = plain.to_numpy()
         parts.append(part.assign(task=task.name, track=task.track, policy=label))
     return pd.concat(parts, ignore_index=True)
+
+
+def spending_of(task: Task) -> str:
+    """Return the metric of what an entrant spends: crawls, or with costs the budget's share."""
+    return BUDGET_SHARE if "cost_spread" in task.arguments else CRAWL_RATE
 
 
 def is_late(task: Task, metrics: pd.DataFrame) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crawl_envs.evaluation import Row
+from crawl_envs.evaluation import BUDGET_SHARE, Row
 from scripts.suite.bounds import BOUND, BUDGET
 from scripts.suite.scores import (
     ABSENT,
@@ -136,6 +136,22 @@ def test_more_than_the_budget_scores_0(rate: float, state: str) -> None:
     mine = scores[scores.policy == "A"]
     assert list(mine.state) == [state, state]
     assert list(mine.score) == ([0.5, 0.5] if state == ACTS else [0.0, 0.0])
+
+
+@pytest.mark.parametrize(("share", "state"), [(1.0, ACTS), (1.2, OVER)])
+def test_with_costs_the_spend_counts_and_not_the_number_of_crawls(share: float, state: str) -> None:
+    task = replace(ONE, arguments={"cost_spread": 1.0})
+    values = {BOUND: [1.0] * 2, "RandomCrawl": [0.5] * 2, "A": [0.75] * 2}
+    rows = rows_of(task, values, rate=20.0)  # cheap crawls: twice the budget in number
+    rows += [
+        Row("id", "one", policy, seed, BUDGET_SHARE, 1.0 if policy == "RandomCrawl" else share)
+        for policy in ("RandomCrawl", "A")
+        for seed in range(2)
+    ]
+    scores = scores_of([task], rows, {})
+    assert set(scores[scores.policy == "A"].state) == {state}
+    with pytest.raises(ValueError, match="budget_share must be a finite number"):
+        scores_of([task], rows[:-1], {})
 
 
 def test_who_cannot_act_scores_0_there_and_the_leaderboard_says_where_it_acts() -> None:
