@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from agents.catalog import ALGORITHMS, GENERALIST, agent_file, names
+from agents.catalog import ALGORITHMS, GENERALIST, PRIOR, agent_file, names
 from crawl_envs.system.own_packages import check_own
 
 SUITE = "crawl_envs"
@@ -28,8 +28,9 @@ def load(
     """Return a trained agent.
 
     The file in the folder determines its kind: ``model.zip``, or ``scorer.npz`` with the actor
-    alone, is an :class:`agents.sb3.loading.Agent`, ``index.json`` a learned index, and
-    ``generalist.json`` an agent for every family.
+    alone, is an :class:`agents.sb3.loading.Agent`, ``index.json`` a learned index,
+    ``generalist.json`` an agent for many laws, and ``prior.json`` a belief with a prior learned on
+    recorded sites.
 
     Args:
         folder_or_name: the output folder of a training run, or one of :func:`agents.names`. Of a
@@ -47,9 +48,9 @@ def load(
             ``env``, ``cycle`` or ``history``.
     """
     file = agent_file(folder_or_name)
-    if file.name in ("index.json", GENERALIST) and cycle is not None:
+    if file.name in ("index.json", GENERALIST, PRIOR) and cycle is not None:
         raise ValueError(f"cycle must be None for the agent of {file}, got {cycle!r}")
-    if file.name != GENERALIST and history is not None:
+    if file.name not in (GENERALIST, PRIOR) and history is not None:
         raise ValueError(f"history must be None for the agent of {file}, got {history!r}")
     if file.name == "index.json":
         import policies
@@ -57,6 +58,10 @@ def load(
 
         index = load_index(file.parent)
         return policies.FromColumns(index, FEATURES) if env is None else policies.bind(index, env)
+    if file.name == PRIOR:
+        from agents.generalist.prior import load_prior
+
+        return load_prior(file.parent, env, history)
     if file.name == GENERALIST:
         from agents.generalist.policy import load_generalist
 

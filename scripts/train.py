@@ -31,7 +31,8 @@ from typing import Any
 from typer.core import TyperGroup
 
 from agents.catalog import GENERALIST as GENERALIST_FILE
-from agents.catalog import check_vacant
+from agents.catalog import PRIOR, check_vacant
+from agents.generalist.prior import PriorArguments, train_prior
 from agents.generalist.training import GeneralistArguments, train
 from crawl_envs.types.arguments import one_of
 from scripts.cli.commands import command_of, group, one_line_errors
@@ -58,6 +59,8 @@ WORLDS: dict[str, dict[str, Any]] = {
     "crawl-v1": {},
 }
 """Arguments of the training of a generalist, by the suite of its worlds."""
+SITES = "sites"
+"""The worlds of the training of a prior."""
 
 
 def run_in_environment(kind: str, options: RunOptions) -> None:
@@ -90,14 +93,19 @@ def run_on_log(options: LogOptions) -> None:
 def run_generalist(options: GeneralistOptions) -> None:
     """Train one agent for many laws of pages (the generalist)."""
     folder, started = options.out or default_folder(GENERALIST), time.perf_counter()
-    worlds = WORLDS[one_of("worlds", options.worlds, tuple(WORLDS))]
+    one_of("worlds", options.worlds, (*WORLDS, SITES))
+    file = PRIOR if options.worlds == SITES else GENERALIST_FILE
     used: dict[str, Any] = {"seed": options.seed, "pages": options.pages}
-    arguments = GeneralistArguments(**used, **worlds)
-    used["worlds"] = options.worlds
-    check_vacant(folder, but=GENERALIST_FILE if options.fresh else "")
+    check_vacant(folder, but=file if options.fresh else "")
     check_folder(folder)
-    (folder / GENERALIST_FILE).unlink(missing_ok=True)
-    train(arguments, folder, progress=True)
+    if options.worlds == SITES:
+        (folder / file).unlink(missing_ok=True)
+        train_prior(PriorArguments(seed=options.seed), folder)
+    else:
+        arguments = GeneralistArguments(**used, **WORLDS[options.worlds])
+        (folder / file).unlink(missing_ok=True)
+        train(arguments, folder, progress=True)
+    used["worlds"] = options.worlds
     seconds = time.perf_counter() - started
     write_provenance(folder / "provenance.json", "scripts.train", seconds, used=used)
     console().print(f"trained in {seconds:.0f} s -> {folder}", soft_wrap=True)

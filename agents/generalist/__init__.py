@@ -2,5 +2,5 @@
 
 Nothing here needs torch.
 
-Public modules: policy, stored, training, worlds.
+Public modules: policy, prior, stored, training, worlds.
 """

@@ -43,8 +43,8 @@ GROUP_WIDTH = 3
 # logarithm of their ratio
 SIGNAL_KINDS, INTERVAL_KINDS = 6, 6
 KINDS = SIGNAL_KINDS + INTERVAL_KINDS
-CYCLE, HIDDEN, BEST, TRUST, MIN_SHARE, MAX_FACTOR = range(NUM_SHARED, NUM_SHARED + 6)
-CHANGES = NUM_SHARED + 6
+CYCLE, HIDDEN, BEST, TRUST, MIN_SHARE = range(NUM_SHARED, NUM_SHARED + 5)
+CHANGES = NUM_SHARED + 5
 EXPECTED, CALIBRATION = CHANGES + KINDS, CHANGES + 2 * KINDS
 LOG_LIKELIHOODS = CHANGES + 3 * KINDS
 WEIGHTS = LOG_LIKELIHOODS + HYPOTHESES + 1
@@ -74,13 +74,7 @@ TRUST_SCALE = 4.0
 
 
 def with_history(
-    memory: Memory,
-    problem: Problem,
-    weights: FloatArray,
-    *,
-    hidden: int = 0,
-    cutoff: float = 0.0,
-    max_factor: float = math.inf,
+    memory: Memory, problem: Problem, weights: FloatArray, *, hidden: int = 0, cutoff: float = 0.0
 ) -> Memory:
     """Return the arrays of a belief, extended by the empty history of a new episode.
 
@@ -90,7 +84,6 @@ def with_history(
         weights: the networks' weights in one array, or an empty array.
         hidden: units of each hidden layer.
         cutoff: pages below this share of the largest value are not corrected.
-        max_factor: bound of the factor between a page's corrected and believed values.
     """
     columns, num_pages = places_of(problem), problem.num_pages
     past = np.zeros((num_pages, PAGE_WIDTH))
@@ -109,7 +102,7 @@ def with_history(
     group_past = np.zeros((len(memory.groups), GROUP_WIDTH))
     shared = np.concatenate([memory.shared, np.zeros(WEIGHTS - NUM_SHARED), weights])
     shared[CYCLE] = num_pages / problem.bandwidth
-    shared[HIDDEN], shared[MIN_SHARE], shared[MAX_FACTOR] = hidden, cutoff, max_factor
+    shared[HIDDEN], shared[MIN_SHARE] = hidden, cutoff
     pages, groups = np.hstack([memory.pages, past]), np.hstack([memory.groups, group_past])
     return Memory(pages, groups, memory.events, shared, memory.group)
 

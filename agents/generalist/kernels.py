@@ -61,10 +61,7 @@ def on_signal(memory: Memory, page: IntArray, time: FloatArray, source: IntArray
 def score(
     memory: Memory, now: float, elapsed: FloatArray, alive: BoolArray, scores: FloatArray
 ) -> None:
-    """Write every page's crawl value; networks correct values above MIN_SHARE of the largest.
-
-    A correction is a factor of at most MAX_FACTOR, and at least its inverse.
-    """
+    """Write every page's crawl value; networks correct values above MIN_SHARE of the largest."""
     shared, believed = memory.shared, np.empty((3, elapsed.shape[0]))
     belief.write_values(memory, now, elapsed, alive, scores, believed)
     min_value = shared[history.MIN_SHARE] * scores.max()
@@ -73,7 +70,6 @@ def score(
     write_inputs(memory, now, elapsed, selected, believed, scores, inputs)
     x, rate = believed[0][selected], believed[2][selected]
     price = correct(shared[history.WEIGHTS :], int(shared[history.HIDDEN]), inputs, x, rate)
-    importance, limit = places(shared).importance, shared[history.MAX_FACTOR]
+    importance = places(shared).importance
     for k in range(selected.shape[0]):
-        value, corrected = scores[selected[k]], memory.pages[selected[k], importance] * price[k]
-        scores[selected[k]] = min(max(corrected, value / limit), value * limit)
+        scores[selected[k]] = memory.pages[selected[k], importance] * price[k]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -48,12 +47,10 @@ class LearnedBelief(BeliefNCIS):
         weights, hidden = self.stored.weights, self.stored.hidden
         form = self.form
         several = form.action == "scores" and (form.batch > 1 or problem.cost is not None)
-        limit = self.stored.made.get("max_factor") or math.inf
-        cutoff = 0.0 if several else max(MIN_SHARE, limit**-2.0)  # others cannot be the largest
+        cutoff = 0.0 if several else MIN_SHARE
         promises = self.promises(problem)
         belief, problem = self.first_memory(problem), problem.per_cost()
-        bounds = {"cutoff": cutoff, "max_factor": limit}
-        memory = with_history(belief, problem, weights, hidden=hidden, **bounds)
+        memory = with_history(belief, problem, weights, hidden=hidden, cutoff=cutoff)
         functions = kernels.on_birth_or_death, kernels.learn, kernels.on_signal, kernels.score
         return CompiledLearner(*functions, memory, promises)
 

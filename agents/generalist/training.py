@@ -22,7 +22,7 @@ from crawl_envs.instances import LAWS, traces
 from crawl_envs.sim.streams import PageSets
 from crawl_envs.system.files import claim, claiming
 from crawl_envs.types import Reveal
-from crawl_envs.types.arguments import one_of, real
+from crawl_envs.types.arguments import one_of
 from crawl_envs.worlds.episodes import Start
 
 REVEALED = (
@@ -63,8 +63,6 @@ class GeneralistArguments(RunArguments):
     """``fresh`` copies at the start, or ``crawled``: the crawler takes over."""
     formulas: bool = True
     """Where nothing was learned, the agent acts by a formula; otherwise it refuses."""
-    max_factor: float | None = None
-    """Bound of the factor by which the networks correct a believed crawl value, > 1; None: none."""
     hidden: int = 64
     """Units of each hidden layer, >= 1."""
     learning_rate: float = 0.003
@@ -77,8 +75,6 @@ class GeneralistArguments(RunArguments):
         one_of("algorithm", self.algorithm, (ALGORITHM,))
         one_of("pages", self.pages, PageSets)
         one_of("start", self.start, Start)
-        if self.max_factor is not None:
-            real("max_factor", self.max_factor, above=1.0)
         for name, names in (
             ("instance", LAWS),
             ("hidden_laws", LAWS),

@@ -26,9 +26,9 @@ CYCLES = {"parameters": 20, "importance": 40}
 """Crawls per page of an episode of a law, by the revealed columns."""
 BANDWIDTH_SPREAD = 4.0
 """Crawls per page and unit of time of a law are log-uniform in [1 / spread, spread]."""
-SITE_PAGES = 300
+SITE_PAGES = 100
 """Largest number of pages of a window of a site."""
-SITE_DAYS_PER_CRAWL = (3.0, 100.0)
+SITE_DAYS_PER_CRAWL = (8.0, 100.0)
 """Range of the days per crawl of a window of a site, log-uniform."""
 
 

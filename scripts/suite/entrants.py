@@ -12,7 +12,7 @@ from rich.console import Console
 
 import agents
 import policies
-from agents.catalog import GENERALIST, SHIPPED, trainings
+from agents.catalog import GENERALIST, PRIOR, SHIPPED, trainings
 from agents.index.stored import INDEX
 from agents.progress import tracked
 from agents.runs import CONFIG, read_object
@@ -134,11 +134,14 @@ def trained_entrant(folder: Path) -> Entrant:
         composite = last.get("formulas", True)
         kind = COMPOSITE if composite else TRAINED
         formula = f"corrects BeliefNCIS{', or is a formula' * composite}"
+    elif (folder / PRIOR).exists():
+        formula = "BeliefNCIS from another start"
     if not by:
         raise ValueError(f"{folder / CONFIG} must name the algorithm of the training")
     law = last.get("instance") or last.get("env_args", {}).get("instance", "")
     laws = [law] if isinstance(law, str) else list(law)
     on = ", ".join(laws) if len(laws) < 4 else f"{len(laws)} laws"
+    on += f"{len(last['sites'])} sites" * bool(last.get("sites"))
     on += f", {len(runs)} trainings" * (len(runs) > 1)
     training = read_object(score)["made"] if score.exists() else {}
     command = f"`{training['command']}`" if "command" in training else ""

@@ -199,7 +199,8 @@ class GeneralistOptions(OutOptions):
 
     seed: Annotated[int, Option(help="Seed of the training.")] = 0
     worlds: Annotated[
-        str, Option(help="crawl-v2 (its training laws) or crawl-v1 (of the agent generalist).")
+        str,
+        Option(help="crawl-v2 (its laws), sites (recorded), crawl-v1 (of generalist)."),
     ] = "crawl-v2"
     pages: Annotated[str, Option(help="Stream of page sets; any for the agent generalist.")] = (
         "train"

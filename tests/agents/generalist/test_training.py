@@ -57,7 +57,6 @@ def test_worlds_are_the_named_laws_and_sites():
         ({"sites": ("nothing",)}, "sites"),
         ({"instance": (), "hidden_laws": ()}, "at least one world"),
         ({"start": "stale"}, "start"),
-        ({"max_factor": 1.0}, "max_factor"),
         ({"algorithm": "ppo"}, "algorithm"),
     ],
 )

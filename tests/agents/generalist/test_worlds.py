@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import agents
-from agents.generalist import kernels, worlds
-from agents.generalist.history import with_history
-from agents.generalist.networks import number_of_weights
+from agents.generalist import worlds
 from agents.generalist.recording import PAGE, RATE, TIME
 from agents.generalist.training import GeneralistArguments, train
 from agents.generalist.worlds import World, explored, past_of_site
@@ -16,7 +14,6 @@ from crawl_envs.evaluation import make_env
 from crawl_envs.instances import traces
 from crawl_envs.worlds.rollouts import ONE_LANE
 from policies.ncis.belief import BeliefNCIS
-from policies.ncis.belief import kernels as belief
 from scripts.data.replays import past
 
 SITE = "rust-blog"
@@ -131,20 +128,3 @@ def test_an_agent_of_sites_refuses_laws_and_reads_a_history(trained):
     agents.load(folder, env, history=history)
     with pytest.raises(ValueError, match="history must be None"):
         agents.load("noisy-index", env, history=history)
-
-
-def test_a_correction_is_bounded():
-    env = make_env("CrawlNCIS-v0", instance="noisy", num_pages=30, bandwidth=30.0)
-    env.reset(seed=1)
-    problem = env.unwrapped.lanes.instance(0).problem()
-    weights = np.random.default_rng(0).normal(size=number_of_weights(2))
-    elapsed, alive = np.linspace(0.1, 3.0, 30), np.ones(30, np.bool_)
-    believed, free, bounded = np.empty((3, 30))
-    first = BeliefNCIS().first_memory(problem)
-    belief.score(first, 3.0, elapsed, alive, believed)
-    kernels.score(with_history(first, problem, weights, hidden=2), 3.0, elapsed, alive, free)
-    memory = with_history(first, problem, weights, hidden=2, max_factor=1.5)
-    kernels.score(memory, 3.0, elapsed, alive, bounded)
-    assert (free / believed).max() > 1.5
-    expected = believed * np.clip(free / believed, 1.0 / 1.5, 1.5)
-    np.testing.assert_allclose(bounded, expected, rtol=1e-9)
