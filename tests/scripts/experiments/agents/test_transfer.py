@@ -63,7 +63,9 @@ def test_ppo_is_trained_and_evaluated() -> None:
 def test_a_generalist_is_trained_without_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(transfer, "train_generalist", lambda given, out: asked.append(given))
-    transfer.without(3, law="bursty", episodes=1, worlds=())
-    [given] = asked
-    assert {*transfer.LAWS} - {*given.instance} == {"bursty"}
-    assert given.seed == 3
+    for law in ("bursty", "noisy"):
+        transfer.without(3, law=law, episodes=1, worlds=())
+    for law, given in zip(("bursty", "noisy"), asked, strict=True):
+        assert {*transfer.REVEALED} - {*given.instance} == {law}
+        assert {*transfer.HIDDEN} - {*given.hidden_laws} == {law} & {*transfer.HIDDEN}
+        assert given.seed == 3
