@@ -33,7 +33,7 @@ from scripts.suite.headroom import draw_headroom, headrooms
 from scripts.suite.picture import draw
 from scripts.suite.protocol import Training, check_worlds
 from scripts.suite.report.page import write_page, write_report
-from scripts.suite.scores import leaderboard_of
+from scripts.suite.scores import Leaderboard, leaderboard_of
 from scripts.suite.suites import SUITES, holds_out, tasks_of
 from scripts.suite.tables import BOARD, tables_of, write_tables
 from scripts.suite.tasks import Task
@@ -107,6 +107,14 @@ def rank_suite(
     board = leaderboard_of(name, store.rows, able, descriptions, costs, yours, tasks)
     about |= {"seeds": int(board.scores.seed.nunique()), "runs": store.runs}
     write_provenance(folder / PROVENANCE, "scripts.rank", store.seconds, **about)
+    _publish(board, candidates, folder, console)
+    return store
+
+
+def _publish(
+    board: Leaderboard, candidates: Mapping[str, Candidate], folder: Path, console: Console
+) -> None:
+    """Write tables, pictures and pages of a leaderboard, and print its tables."""
     write_tables(board, folder)
     console.print(*tables_of(board, console.width))
     draw(board, folder / "ranking.png")
@@ -114,7 +122,6 @@ def rank_suite(
     write_page(board, folder)
     with console.status("the report"):
         write_report(folder / REPORT, board, candidates)
-    return store
 
 
 def _trained(
