@@ -95,7 +95,11 @@ def run_generalist(options: GeneralistOptions) -> None:
     folder, started = options.out or default_folder(GENERALIST), time.perf_counter()
     one_of("worlds", options.worlds, (*WORLDS, SITES))
     file = PRIOR if options.worlds == SITES else GENERALIST_FILE
-    used: dict[str, Any] = {"seed": options.seed, "pages": options.pages}
+    used: dict[str, Any] = {"seed": options.seed}
+    if options.worlds != SITES:
+        used["pages"] = options.pages
+    elif options.pages != "train":
+        raise ValueError(f"--pages must be left out with --worlds {SITES}, got {options.pages!r}")
     check_vacant(folder, but=file if options.fresh else "")
     check_folder(folder)
     if options.worlds == SITES:

@@ -1,8 +1,9 @@
 """A belief that starts from what changes and signals meant on other recorded sites.
 
-The training reads the first halves of recorded sites. Its result has 12 numbers: the initial scale
-of each kind of numbers of a page (:mod:`policies.ncis.belief.layout`), per day, and how fast the
-belief forgets the pace of broadcasts.
+Its result has 12 numbers: the initial scale of each kind of numbers of a page
+(:mod:`policies.ncis.belief.layout`), per day, and how fast the belief forgets the pace of
+broadcasts. The training reads the scales from the first halves of recorded sites, and chooses the
+pace by the freshness in their second halves.
 """
 
 from __future__ import annotations

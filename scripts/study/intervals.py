@@ -5,7 +5,7 @@ correlated: a seed is resampled with its scores in all settings. Intervals hold 
 the same settings. All are 95% percentile intervals. With few seeds these are too narrow
 (Hesterberg 2015): their distance from the estimate is multiplied by t / z sqrt(n / (n - 1)), with
 the quantiles t of Student's and z of the normal distribution. The interval of a mean is then close
-to Student's. A single seed has no interval: NaN.
+to Student's, from three seeds on. A single seed has no interval: NaN.
 
 Scores of an agent with several trainings are dependent if they are of the same training. Then
 ``groups`` has the number of the training of each seed, whole trainings are resampled, and n is
