@@ -141,7 +141,8 @@ def trained_entrant(folder: Path) -> Entrant:
     law = last.get("instance") or last.get("env_args", {}).get("instance", "")
     laws = [law] if isinstance(law, str) else list(law)
     on = ", ".join(laws) if len(laws) < 4 else f"{len(laws)} laws"
-    on += f"{len(last['sites'])} sites" * bool(last.get("sites"))
+    if sites := last.get("sites", ()):
+        on = ", ".join(filter(None, (on, f"{len(sites)} sites")))
     on += f", {len(runs)} trainings" * (len(runs) > 1)
     training = read_object(score)["made"] if score.exists() else {}
     command = f"`{training['command']}`" if "command" in training else ""

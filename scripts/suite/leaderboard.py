@@ -93,6 +93,7 @@ def rank_suite(
     about: dict[str, Any] = {}
     if score:
         store, costs, about["costs"] = _scored_before(name, candidates, folder)
+        tasks = [task for task in tasks if task.name in store.settings]
     else:
         settings = settings_of(tasks, candidates, yours, console)
         base = COMMITTED / name / ROWS if yours or task_names or not fresh else None
@@ -103,7 +104,15 @@ def rank_suite(
         costs = measure_costs(candidates, settings, console)
     sites = {task.name for task in tasks if task.variants}
     store.rows = [row for row in store.rows if row.seed < count or row.setting in sites]
-    able = {task: described["labels"] for task, described in store.settings.items()}
+    played = {(row.setting, row.policy) for row in store.rows}
+    able = {
+        task: {
+            label: description
+            for label, description in described["labels"].items()
+            if label in candidates or (task, label) in played
+        }
+        for task, described in store.settings.items()
+    }
     board = leaderboard_of(name, store.rows, able, descriptions, costs, yours, tasks)
     about |= {"seeds": int(board.scores.seed.nunique()), "runs": store.runs}
     write_provenance(folder / PROVENANCE, "scripts.rank", store.seconds, **about)

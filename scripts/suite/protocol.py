@@ -1,7 +1,8 @@
 """The learner's protocol: which worlds an agent was trained on, and which are for tests alone.
 
-A world is the id of an environment, and those of its arguments that the rules are about. The agents of this package
-name the worlds of their training in their own files. Any other agent has a file ``training.json``:
+A world is the id of an environment, and those of its arguments that the rules are about. The agents
+of this package name the worlds of their training in their own files. Any other agent has a file
+``training.json``:
 ``{"worlds": [{"id": "CrawlNCIS-v0", "arguments": {"instance": "noisy", "pages": "train"}}]}``.
 The rules are those of :mod:`scripts.suite.crawl_v2`.
 """
