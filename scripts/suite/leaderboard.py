@@ -148,11 +148,20 @@ def _trained(
 def _admitted(
     name: str, candidates: dict[str, Candidate], yours: Sequence[str], console: Console
 ) -> dict[str, Candidate]:
-    """Return the entrants of a suite by label, without shipped agents that saw its test worlds.
+    """Return the entrants of a suite by label, without shipped agents that are not for it.
+
+    Agents of several trainings are not for suites that start fresh, whose shipped entrants never
+    change; agents that saw the test worlds of a suite are not for that.
 
     Raises:
         ValueError: one of ``yours`` was trained on test worlds.
     """
+    if not any("start" in task.arguments for task in SUITES[name]):
+        return {
+            label: candidate
+            for label, candidate in candidates.items()
+            if len(candidate.trainings) < 2 or label in yours
+        }
     if not holds_out(name):
         return candidates
     for label, candidate in [*candidates.items()]:
