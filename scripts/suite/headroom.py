@@ -48,7 +48,9 @@ class Headroom(NamedTuple):
         level = [number(self.base.estimate), f"{self.policy[0]} {self.policy[1].estimate:.3f}"]
         if not name:
             return [self.task, self.track, *level, "", ""]
-        lead = f"{self.lead.estimate:+.3f} [{self.lead.low:+.3f}, {self.lead.high:+.3f}]"
+        lead = f"{self.lead.estimate:+.3f}"
+        if not np.isnan(self.lead.low):
+            lead += f" [{self.lead.low:+.3f}, {self.lead.high:+.3f}]"
         agent = [f"{name} {score.estimate:.3f}", f"**{lead}**" if self.beats else lead]
         return [self.task, self.track, *level, *agent]
 
@@ -70,6 +72,11 @@ def headrooms(board: Leaderboard) -> list[Headroom]:
     return rooms
 
 
+def _is_trained(entrant: Entrant) -> bool:
+    """Return whether an entrant is an agent that was trained, shipped or of the user."""
+    return entrant.kind == TRAINED or (entrant.kind == YOURS and entrant.by != "")
+
+
 def trainings_of(board: Leaderboard) -> dict[str, int]:
     """Return the number of trainings of each entrant; 0 unless it has several."""
     return dict(board.scores.groupby("policy").trainings.max())
@@ -77,9 +84,9 @@ def trainings_of(board: Leaderboard) -> dict[str, int]:
 
 def _headroom(task: str, track: str, table: pd.DataFrame, board: Leaderboard) -> Headroom:
     """Return what can be gained in a task, from scores (repetitions, entrants)."""
-    kinds = {label: board.entrants.get(label, Entrant(YOURS)).kind for label in table}
-    agents = [label for label, kind in kinds.items() if kind == TRAINED]
-    policies = [label for label, kind in kinds.items() if kind not in (TRAINED, YOURS)]
+    known = {label: board.entrants.get(label, Entrant(YOURS)) for label in table}
+    agents = [label for label, entrant in known.items() if _is_trained(entrant)]
+    policies = [label for label, entrant in known.items() if entrant.kind not in (TRAINED, YOURS)]
     best, trainings = str(table[policies].mean().idxmax()), trainings_of(board)
 
     def interval(values: pd.Series, label: str = "") -> Interval:

@@ -159,7 +159,9 @@ def _train_for_all(
 ) -> Candidate:
     """Call a function for each training that is not finished; return the entrant of all tasks."""
     worlds = json.loads(json.dumps([training_world(task) for task in tasks]))
-    declared = {"worlds": [{"id": id, "arguments": arguments} for id, arguments in worlds]}
+    code = hash_of(Path(inspect.getfile(function)).read_bytes())
+    listed = [{"id": id, "arguments": arguments} for id, arguments in worlds]
+    declared = {"worlds": listed, "code": code}
     runs = [folder / f"seed-{number}" for number in range(training.repeats)]
     for number, run in enumerate(runs):
         if training.fresh or not (run / DECLARATION).exists():
