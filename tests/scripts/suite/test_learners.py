@@ -96,6 +96,7 @@ def test_a_function_trains_one_agent_and_each_training_plays_its_repetitions(sma
     world = ["CrawlNCIS-v0", {**PAGES, "pages": "train", "resample": True}]
     assert (worlds, seed) == ([world], 1000)
     declared = json.loads((runs / "seed-1" / "training.json").read_text())
+    assert declared.pop("code")
     assert declared == {"worlds": [{"id": world[0], "arguments": world[1]}]}
     mine, best, worse = values(name), values("GreedyNCIS"), values("Greedy")
     assert mine == {0: best[0], 1: worse[1], 2: best[2], 3: worse[3]}
@@ -111,6 +112,9 @@ def test_a_function_trains_one_agent_and_each_training_plays_its_repetitions(sma
     words = ["small", "--train", name, "--trainings", "2"]
     refused(run(app, *words), "has another training", "--fresh")
     assert values(name) == mine
+    source = small / f"{MODULE}.py"
+    source.write_text(source.read_text() + "# changed\n")
+    refused(run(app, *words, "--tasks", "first"), "has another training", "--fresh")
 
 
 def test_intervals_of_a_board_are_over_trainings(small: Path) -> None:
