@@ -84,9 +84,11 @@ def trainings_of(board: Leaderboard) -> dict[str, int]:
 
 def _headroom(task: str, track: str, table: pd.DataFrame, board: Leaderboard) -> Headroom:
     """Return what can be gained in a task, from scores (repetitions, entrants)."""
-    known = {label: board.entrants.get(label, Entrant(YOURS)) for label in table}
-    agents = [label for label, entrant in known.items() if _is_trained(entrant)]
-    policies = [label for label, entrant in known.items() if entrant.kind not in (TRAINED, YOURS)]
+    on_board = {label: board.entrants.get(label, Entrant(YOURS)) for label in table}
+    agents = [label for label, entrant in on_board.items() if _is_trained(entrant)]
+    policies = [
+        label for label, entrant in on_board.items() if entrant.kind not in (TRAINED, YOURS)
+    ]
     best, trainings = str(table[policies].mean().idxmax()), trainings_of(board)
 
     def interval(values: pd.Series, label: str = "") -> Interval:

@@ -93,7 +93,7 @@ def rank_suite(
     about: dict[str, Any] = {}
     if score:
         store, costs, about["costs"] = _scored_before(name, candidates, folder)
-        tasks = [task for task in tasks if task.name in store.settings]
+        tasks = [task for task in tasks if task.name in store.settings] or tasks
     else:
         settings = settings_of(tasks, candidates, yours, console)
         base = COMMITTED / name / ROWS if yours or task_names or not fresh else None
@@ -104,12 +104,12 @@ def rank_suite(
         costs = measure_costs(candidates, settings, console)
     sites = {task.name for task in tasks if task.variants}
     store.rows = [row for row in store.rows if row.seed < count or row.setting in sites]
-    played = {(row.setting, row.policy) for row in store.rows}
+    with_rows = {(row.setting, row.policy) for row in store.rows}
     able = {
         task: {
             label: description
             for label, description in described["labels"].items()
-            if label in candidates or (task, label) in played
+            if label in candidates or (task, label) in with_rows
         }
         for task, described in store.settings.items()
     }

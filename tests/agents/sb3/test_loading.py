@@ -378,7 +378,7 @@ def test_a_run_starts_from_the_weights_of_another(tmp_path):
 
 
 def test_files_that_are_no_agents_are_refused(tmp_path):
-    files = r"model\.zip or index\.json or generalist\.json or scorer\.npz"
+    files = r"model\.zip or index\.json or generalist\.json or prior\.json or scorer\.npz"
     with pytest.raises(ValueError, match=rf"there is no {files} in .*nowhere"):
         agents.load(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="folder_or_name must be a folder or a name, got 3"):
