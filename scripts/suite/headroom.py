@@ -64,11 +64,14 @@ def headrooms(board: Leaderboard) -> list[Headroom]:
     rooms = []
     for task in (*board.tasks, *(task for task in board.of_sites if task not in board.tasks)):
         if task.variants:
-            table = site_scores(task, board.rows)
+            plain = scores = site_scores(task, board.rows)
         else:
             part = acting[acting.task == task.name]
-            table = part.pivot(index="seed", columns="policy", values="plain")
-        rooms.append(_headroom(task.name, task.track, table, board))
+            plain, scores = (
+                part.pivot(index="seed", columns="policy", values=name)
+                for name in ("plain", "score")
+            )
+        rooms.append(_headroom(task.name, task.track, (plain, scores), board))
     return rooms
 
 
@@ -82,27 +85,31 @@ def trainings_of(board: Leaderboard) -> dict[str, int]:
     return dict(board.scores.groupby("policy").trainings.max())
 
 
-def _headroom(task: str, track: str, table: pd.DataFrame, board: Leaderboard) -> Headroom:
-    """Return what can be gained in a task, from scores (repetitions, entrants)."""
-    on_board = {label: board.entrants.get(label, Entrant(YOURS)) for label in table}
+def _headroom(
+    task: str, track: str, tables: tuple[pd.DataFrame, pd.DataFrame], board: Leaderboard
+) -> Headroom:
+    """Return what can be gained in a task, from plain scores and scores (repetitions, entrants)."""
+    plain, scores = tables
+    on_board = {label: board.entrants.get(label, Entrant(YOURS)) for label in scores}
     agents = [label for label, entrant in on_board.items() if _is_trained(entrant)]
     policies = [
         label for label, entrant in on_board.items() if entrant.kind not in (TRAINED, YOURS)
     ]
-    best, trainings = str(table[policies].mean().idxmax()), trainings_of(board)
+    best, trainings = str(scores[policies].mean().idxmax()), trainings_of(board)
 
     def interval(values: pd.Series, label: str = "") -> Interval:
-        groups = groups_of(table.index, trainings.get(label, 0))
+        groups = groups_of(scores.index, trainings.get(label, 0))
         return mean(values.to_numpy(np.float64)[:, None], PAIRED_REPETITIONS, groups)
 
-    base = interval(table[ZERO]) if ZERO in table else NONE
-    level = base, (best, interval(table[best]))
+    base = interval(scores[ZERO]) if ZERO in scores else NONE
+    level = base, (best, interval(scores[best]))
     if not agents:
         return Headroom(task, track, *level, ("", NONE), NONE, False)
-    agent = str(table[agents].mean().idxmax())
-    leads = {label: interval(table[agent] - table[label], agent) for label in policies}
+    agent = str(scores[agents].mean().idxmax())
+    leads = {label: interval(plain[agent] - plain[label], agent) for label in policies}
+    mine = agent, interval(scores[agent], agent)
     beats = all(lead.low > 0.0 for lead in leads.values())
-    return Headroom(task, track, *level, (agent, interval(table[agent], agent)), leads[best], beats)
+    return Headroom(task, track, *level, mine, leads[best], beats)
 
 
 def draw_headroom(rooms: list[Headroom], path: Path) -> None:

@@ -21,12 +21,12 @@ KINDS = {"RoundRobin": "baseline", "A": "formula", "B": "formula", "net": TRAINE
 def board_of(values: dict[str, list[float]], **more: float) -> Leaderboard:
     """A leaderboard of the scores of one task, and freshness on three sites."""
     records = [
-        ("pages", policy, seed, score, ACTS, 0)
+        ("pages", policy, seed, score, score, ACTS, 0)
         for policy, scores in values.items()
         for seed, score in enumerate(scores)
     ]
     scores = pd.DataFrame(
-        records, columns=["task", "policy", "seed", "plain", "state", "trainings"]
+        records, columns=["task", "policy", "seed", "plain", "score", "state", "trainings"]
     )
     levels = {"RoundRobin": 0.5, "clairvoyant": 0.9, "A": 0.6, "B": 0.55, "net": 0.7} | more
     rows = [
