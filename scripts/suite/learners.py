@@ -35,7 +35,7 @@ from scripts.study.rows import PROVENANCE, check_folder, write_provenance
 from scripts.study.specs import spec
 from scripts.suite.entrants import METHODS, YOURS, Entrant
 from scripts.suite.protocol import DECLARATION, STEPS, TRAININGS, Training, training_world
-from scripts.suite.tasks import Task
+from scripts.suite.tasks import OFFERS, Task
 from scripts.training import requests
 from scripts.training.jobs import job_of
 from scripts.training.runs import begin
@@ -99,13 +99,20 @@ def _function(name: str) -> Callable[..., Any] | None:
 
 
 def _request(name: str, task: Task, repeats: int, steps: int) -> requests.Request:
-    """Return the request of the runs of a task; ValueError if the algorithm cannot train there."""
+    """Return the request of the runs of a task; ValueError if the algorithm cannot train there.
+
+    Where change rates are hidden, agents see the columns of a belief.
+    """
     id, arguments = json.loads(json.dumps(training_world(task)))  # as in the file of a run
+    hidden = task.id == OFFERS or arguments.get("reveal") == "importance"
     request = requests.Request(
         kind=name,
         env_id=id,
         env_args=arguments,
-        options={"steps": steps, "validation": 0},
+        options={
+            **{"steps": steps, "validation": 0},
+            "belief": hidden and arguments.get("action") != "rates",
+        },
         seeds=repeats,
     )
     job_of(request)
