@@ -22,7 +22,14 @@ from policies.base import registry
 from policies.base.promising import PromisingPolicy
 from policies.ncis.belief import BeliefNCIS
 from scripts.data.replays import past
-from scripts.study.entrants import Candidate, applicable, candidates_of, entered, training_of
+from scripts.study.entrants import (
+    Candidate,
+    applicable,
+    candidates_of,
+    entered,
+    num_trainings,
+    training_of,
+)
 from scripts.study.settings import Setting
 from scripts.study.specs import describe, spec
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
@@ -191,6 +198,9 @@ def factory_in(task: Task, factory: PolicyFactory) -> PolicyFactory:
 class TaskSetting(Setting):
     """A task with its entrants; repetitions cycle through its windows, or play a variant each.
 
+    Of V variants, repetition k plays number k mod V. With variants, the first V repetitions are of
+    the first training of each agent, the next V of the second, and so on; policies play V.
+
     Attributes:
         refused: for each entrant that cannot act, by label, the reason.
         variants: as for :class:`scripts.suite.tasks.Task`.
@@ -204,12 +214,18 @@ class TaskSetting(Setting):
 
     def seeds(self, count: int) -> Sequence[int]:
         """Return the numbers 0, 1, ... of ``count`` repetitions, or of all variants."""
-        return range(len(self.variants) or count)
+        trainings = map(trainings_of, self.policies.values())
+        return range(len(self.variants) * max(trainings, default=1) or count)
+
+    def plays(self, label: str, seed: int) -> bool:
+        """Return whether a label has a training for a repetition of a variant."""
+        trainings = trainings_of(self.policies[label]) if label in self.policies else 1
+        return not self.variants or seed < len(self.variants) * trainings
 
     def arguments_of(self, seed: int) -> dict[str, Any]:
         """Return the arguments of ``gymnasium.make`` for a repetition."""
         window = {"window": list(self.windows[seed % WINDOWS])} if self.windows else {}
-        variant = self.variants[seed] if self.variants else {}
+        variant = self.variants[seed % len(self.variants)] if self.variants else {}
         return {**self.arguments, **window, **variant}
 
     def described(self) -> dict[str, Any]:
@@ -222,19 +238,25 @@ class TaskSetting(Setting):
         arguments = self.arguments_of(seed)
         plain = replace(self, arguments=arguments, windows=(), variants=())
         plain = replace(plain, budget_share="cost_spread" in self.arguments)
+        training, event = divmod(seed, len(self.variants)) if self.variants else (seed, seed)
         if label in self.policies:
-            plain = replace(plain, policies={label: training_of(self.policies[label], seed)})
-        rows = Setting.play(plain, label, seed)
+            plain = replace(plain, policies={label: training_of(self.policies[label], training)})
+        rows = Setting.play(plain, label, event)
         measures = {LEAST_SERVED: least_served} if self.name == MEASURED else {}
         if self.most_rounds is not None:
             measures = {LARGEST_AGE: largest_age}
         for metric, measure in measures.items() if label in self.policies else ():
             with self.threads(label):
                 value = measure(
-                    self.id, plain.arguments, plain.policies[label], self.first_seed + seed
+                    self.id, plain.arguments, plain.policies[label], self.first_seed + event
                 )
             rows.append(Row(self.id, self.name, label, seed, metric, value))
-        return [row for row in rows if row.value == row.value]
+        return [row._replace(seed=seed) for row in rows if row.value == row.value]
+
+
+def trainings_of(factory: Any) -> int:
+    """Return the number of trainings of the agent that a factory loads; 1 for policies."""
+    return num_trainings(describe(factory)) or 1
 
 
 def entrants(names: Sequence[str]) -> dict[str, Candidate]:

@@ -14,7 +14,7 @@ from scripts.study.entrants import groups_of
 from scripts.study.intervals import PAIRED_REPETITIONS, Interval, mean
 from scripts.suite.entrants import TRAINED, YOURS, Entrant
 from scripts.suite.scores import ACTS, Leaderboard
-from scripts.suite.sites import ZERO, site_scores
+from scripts.suite.sites import ZERO, over_sites, site_scores
 from scripts.suite.tables import number
 
 HEAD = ("task", "track", ZERO, "best policy", "best trained agent", "agent less policy")
@@ -98,6 +98,8 @@ def _headroom(
     best, trainings = str(scores[policies].mean().idxmax()), trainings_of(board)
 
     def interval(values: pd.Series, label: str = "") -> Interval:
+        if "training" in values.index.names:
+            return over_sites(values)
         groups = groups_of(scores.index, trainings.get(label, 0))
         return mean(values.to_numpy(np.float64)[:, None], PAIRED_REPETITIONS, groups)
 

@@ -35,7 +35,7 @@ from scripts.study.entrants import groups_of, num_trainings
 from scripts.study.intervals import PAIRED_REPETITIONS, interquartile_lead, interquartile_mean, mean
 from scripts.suite.bounds import BOUND, BUDGET, POLICY_BOUNDS, bound_label
 from scripts.suite.entrants import LARGEST_AGE, LEAST_SERVED, YOURS, Entrant
-from scripts.suite.sites import site_means
+from scripts.suite.sites import mean_of_trainings, site_means
 from scripts.suite.tasks import MEASURED, Task
 
 __all__ = ["OVER", "Leaderboard", "leaderboard_of", "matrix", "scores_of"]
@@ -99,7 +99,7 @@ def leaderboard_of(
     damaged.
     """
     of_sites = [task for task in tasks if task.variants]
-    sites = site_means(of_sites, rows, able)
+    sites = site_means(of_sites, rows)
     tasks = [task for task in tasks if not task.variants] or tasks
     scores = scores_of(tasks, rows, able)
     board, places = standings(scores, [task.name for task in tasks if task.averaged] or None)
@@ -132,6 +132,8 @@ def scores_of(
     """
     names = {task.name for task in tasks}
     rows = [row for row in rows if row.setting in names]
+    if any(task.variants for task in tasks):
+        rows = mean_of_trainings(tasks, rows)
     check_rows(tasks, rows, able)
     table = pd.DataFrame(rows, columns=list(Row._fields)).drop(columns="id")
     wide = table.pivot_table(index=["setting", "policy", "seed"], columns="metric", values="value")
@@ -199,7 +201,7 @@ def _score_task(
     parts = []
     for label in labels:
         part = pd.DataFrame({"seed": budget.index, "score": 0.0, "plain": 0.0, "state": ABSENT})
-        part["trainings"] = num_trainings(able.get(label, {}))
+        part["trainings"] = 0 if task.variants else num_trainings(able.get(label, {}))
         if label in values.index:
             metrics = values.loc[label].reindex(budget.index)
             part["state"] = ACTS
