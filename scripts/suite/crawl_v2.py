@@ -25,7 +25,8 @@ Rules for learners, which ``scripts.rank`` checks (:mod:`scripts.suite.protocol`
 * An agent declares the worlds of its training. One that declares none, or one of tests, is refused.
   Shipped agents of that kind are left out. Environments and policies of the user are not checked.
 * A learner counts by several trainings, 5 in ``scripts.rank --train``, of at most 2,000,000 steps.
-  Repetition k plays training k mod 5, and intervals are over trainings.
+  Repetition k plays training k mod 5, and intervals are over trainings; on recorded sites all
+  trainings play all sites, and intervals are over both.
 """
 
 from __future__ import annotations
