@@ -24,10 +24,12 @@ from policies.ncis.belief import BeliefNCIS
 from scripts.data.replays import past
 from scripts.study.entrants import (
     Candidate,
+    agent_factory,
     applicable,
     candidates_of,
     entered,
     num_trainings,
+    per_task,
     training_of,
 )
 from scripts.study.settings import Setting
@@ -107,6 +109,10 @@ def entrant_of(label: str) -> Entrant:
     """
     if label in agents.names():
         return trained_entrant(SHIPPED / label)
+    if parts := [SHIPPED / name for name in agents.names() if name.startswith(f"{label}/")]:
+        return trained_entrant(parts[0])._replace(
+            on=f"per task, {len(trainings(parts[0]))} trainings"
+        )
     if label not in registry.POLICIES:
         return Entrant(YOURS)
     tags = registry.TAGS[label]
@@ -262,13 +268,27 @@ def trainings_of(factory: Any) -> int:
 def entrants(names: Sequence[str]) -> dict[str, Candidate]:
     """Return by label the shipped policies except oracles, the shipped agents, and named entrants.
 
+    The shipped agents ``ppo/TASK`` are one entrant ``ppo``, and so on.
+
     Args:
         names: names that :func:`scripts.study.entrants.candidate_of` reads.
 
     Raises:
         ValueError: an unknown name, two agents of the same name, or a damaged file of an agent.
     """
-    return candidates_of((*policies.names(fragments=True, oracle=False), *agents.names(), *names))
+    of_tasks: dict[str, dict[str, Path]] = {}
+    for name in agents.names():
+        label, slash, task = name.partition("/")
+        if slash:
+            of_tasks.setdefault(label, {})[task] = SHIPPED / name
+    whole = [name for name in agents.names() if "/" not in name]
+    for_all = candidates_of((*policies.names(fragments=True, oracle=False), *whole, *names))
+    return for_all | {it: per_task(it, parts, _shipped) for it, parts in of_tasks.items()}
+
+
+def _shipped(folder: str, trainings: Sequence[Path]) -> PolicyFactory:
+    """Return a factory of the shipped agent in a folder, by its name."""
+    return agent_factory(Path(folder).relative_to(SHIPPED).as_posix(), trainings)
 
 
 def settings_of(

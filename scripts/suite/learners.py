@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -23,14 +23,14 @@ from typing import Any
 from rich.console import Console
 
 import agents
-from agents.catalog import ALGORITHMS, trainings
+from agents.catalog import ALGORITHMS
 from agents.runs import read_object, replace_text
 from agents.sb3.hyperparameters import defaults
 from crawl_envs.evaluation import PolicyFactory
 from crawl_envs.types import Policy
 from crawl_envs.types.arguments import one_of
 from scripts.present.tables import counted
-from scripts.study.entrants import Candidate, agent_factory, hash_of, training_seconds
+from scripts.study.entrants import Candidate, agent_factory, hash_of, per_task, training_seconds
 from scripts.study.rows import PROVENANCE, check_folder, write_provenance
 from scripts.study.specs import spec
 from scripts.suite.entrants import METHODS, YOURS, Entrant
@@ -76,7 +76,9 @@ def train_learner(
         raise ValueError(f"--train {name} must fit one of the tasks: {reason}")
     by = name.upper() if name in ALGORITHMS else name
     few += f", {steps:,} steps" * (steps != STEPS)
-    return _per_task(name, by_task), Entrant(YOURS, METHODS.get(by, ""), by=by, on=f"per task{few}")
+    make = partial(_own_factory, name) if ":" in name else agent_factory
+    entrant = Entrant(YOURS, METHODS.get(by, ""), by=by, on=f"per task{few}")
+    return per_task(name, by_task, make), entrant
 
 
 def _function(name: str) -> Callable[..., Any] | None:
@@ -140,21 +142,6 @@ def _timed(folder: Path) -> Iterator[None]:
     yield
     seconds, spent = time.perf_counter() - started, round(sum(os.times()[:4]) - busy, 1)
     write_provenance(folder / PROVENANCE, "scripts.rank", seconds, processor_seconds=spent)
-
-
-def _per_task(name: str, by_task: Mapping[str, Path]) -> Candidate:
-    """Return the entrant of an algorithm, which plays each task by the trainings in its folder."""
-    runs = {task: trainings(folder) for task, folder in by_task.items()}
-    make = partial(_own_factory, name) if ":" in name else agent_factory
-    factories = {task: make(str(by_task[task]), runs[task]) for task in runs}
-    return Candidate(
-        name,
-        next(iter(factories.values())),
-        learned=True,
-        training_seconds=sum(training_seconds(by_task[task], runs[task]) for task in runs),
-        trainings=tuple(run for group in runs.values() for run in group),
-        by_task=factories,
-    )
 
 
 def _train_for_all(
