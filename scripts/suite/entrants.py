@@ -37,11 +37,11 @@ from scripts.study.specs import describe, spec
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
 from scripts.suite.episodes import largest_age, least_served
 from scripts.suite.tasks import (
-    CLAIRVOYANT,
     FIRST_DAY,
     FIRST_SEED,
     MEASURED,
     SITES,
+    TRACE,
     WINDOW,
     WINDOWS,
     Task,
@@ -334,7 +334,7 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     windows = tuple(
         (FIRST_DAY + WINDOW * place, FIRST_DAY + WINDOW * (place + 1)) for place in range(WINDOWS)
     )
-    recorded = windows if task.bound == CLAIRVOYANT and not task.variants else ()
+    recorded = windows if task.id == TRACE and not task.variants else ()
     first = {"window": list(windows[0])} if recorded else dict(*task.variants[:1])
     where, arguments = f"task {task.name}, first choice: ", {**task.arguments, **first}
     in_task = [(label, candidate.in_task(task.name)) for label, candidate in candidates.items()]

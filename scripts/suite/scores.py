@@ -36,7 +36,7 @@ from scripts.study.intervals import PAIRED_REPETITIONS, interquartile_lead, inte
 from scripts.suite.bounds import BOUND, BUDGET, POLICY_BOUNDS, bound_label
 from scripts.suite.entrants import LARGEST_AGE, LEAST_SERVED, YOURS, Entrant
 from scripts.suite.sites import mean_of_trainings, site_means
-from scripts.suite.tasks import MEASURED, Task
+from scripts.suite.tasks import MEASURED, SITES, Task
 
 __all__ = ["OVER", "Leaderboard", "leaderboard_of", "matrix", "scores_of"]
 
@@ -211,13 +211,27 @@ def _score_task(
             elif is_late(task, metrics):
                 part["state"] = LATE
             else:
-                plain = (metrics[task.metric] - random.mean()) / span.mean()
-                expected = random - random.mean() + plain.mean() * (span - span.mean())
-                score = plain - expected / span.mean()
+                plain, score = _plain_and_score(task, metrics[task.metric], random, span)
                 part["score"] = np.maximum(score.to_numpy(), MIN_SCORE)
                 part["plain"] = plain.to_numpy()
         parts.append(part.assign(task=task.name, track=task.track, policy=label))
     return pd.concat(parts, ignore_index=True)
+
+
+def _plain_and_score(
+    task: Task, values: pd.Series, random: pd.Series, span: pd.Series
+) -> tuple[pd.Series, pd.Series]:
+    """Return the plain scores and the scores of the values of an entrant, by repetition.
+
+    In a task across sites each repetition has a site, a window and a budget of its own, and is
+    scored alone as recorded sites are: cut to [-1, 1], and 0 where nothing can be gained.
+    """
+    if task.id == SITES:
+        score = ((values - random) / span).where(span > 0.0, 0.0).clip(-1.0, 1.0)
+        return score, score
+    plain = (values - random.mean()) / span.mean()
+    expected = random - random.mean() + plain.mean() * (span - span.mean())
+    return plain, plain - expected / span.mean()
 
 
 def spending_of(task: Task) -> str:
