@@ -145,6 +145,12 @@ def test_the_best_scores_of_tracks_are_the_committed_ones(track):
     assert f"| {track} | {first[1]} {first[2]} |" in TEXT[ROOT / "docs" / "results.md"]
 
 
+def test_the_archived_board_alone_names_its_successor_first():
+    boards = [TEXT[ROOT / "results" / name / "README.md"] for name in ("crawl-v1", "crawl-v2")]
+    begins = [text.split("\n\n")[1].startswith("**Archived.** [crawl-v2](") for text in boards]
+    assert begins == [True, False]
+
+
 def test_the_readme_is_short():
     assert len(README.splitlines()) <= 90
     assert len(README.split()) <= 800
