@@ -1,10 +1,11 @@
 """The tasks of crawl-v2: a crawler is taken over, and page sets, laws and sites are held out.
 
 Every episode starts with the copies of a crawler that went round robin for one cycle
-(``start="crawled"``). Page sets come from the stream that no training uses (``pages="test"``). The
-score of a task is 0 for random crawling and 1 for the informed reference, which knows the true law
-but sees only signals and crawls. Tasks without such a reference say so; they and the sanity track,
-whose tasks a formula solves, are shown and do not enter the overall score.
+(``start="crawled"``). Page sets come from the stream that no training uses (``pages="test"``).
+The score of a task is 0 for random crawling and 1 for the informed reference, which knows the true
+law but sees only signals and crawls. A recorded task is scored on each site: 0 is round robin, 1 a
+clairvoyant that knows when each page changes next. In offers and ``CrawlSites-v0``, 1 is no stale
+page at all. These tasks and the sanity track, which formulas solve, are not in the overall score.
 
 Recorded tasks play the second half of each site's record, at most ``CRAWLS_PER_PAGE`` crawls of
 each page: at 3 days per crawl its first 90 days, at 10 its first 300.
@@ -106,7 +107,7 @@ def _recorded(days: int, history: bool, split: str = "test") -> Task:
         **{"signals": "both", "days_per_crawl": float(days), "start": "crawled"},
         "reveal": "parameters" if history else "importance",
     }
-    name = f"recorded-{days}-{'history' if history else 'nothing'}"
+    name = f"{RECORDED if split == 'test' else split}-{days}-{'history' if history else 'nothing'}"
     reason = (
         f"{split} sites, a crawl per page in {days} days, "
         f"{'after half of the record' if history else 'from nothing'}"

@@ -12,8 +12,8 @@ import pandas as pd
 from scripts.present import charts
 from scripts.study.entrants import groups_of
 from scripts.study.intervals import PAIRED_REPETITIONS, Interval, mean
-from scripts.suite.entrants import TRAINED, YOURS, Entrant
-from scripts.suite.scores import ACTS, Leaderboard
+from scripts.suite.entrants import COMPOSITE, TRAINED, YOURS, Entrant
+from scripts.suite.scores import ACTS, Leaderboard, trainings_of
 from scripts.suite.sites import ZERO, over_sites, site_scores
 from scripts.suite.tables import number
 
@@ -80,11 +80,6 @@ def _is_trained(entrant: Entrant) -> bool:
     return entrant.kind == TRAINED or (entrant.kind == YOURS and entrant.by != "")
 
 
-def trainings_of(board: Leaderboard) -> dict[str, int]:
-    """Return the number of trainings of each entrant; 0 unless it has several."""
-    return dict(board.scores.groupby("policy").trainings.max())
-
-
 def _headroom(
     task: str, track: str, tables: tuple[pd.DataFrame, pd.DataFrame], board: Leaderboard
 ) -> Headroom:
@@ -92,10 +87,9 @@ def _headroom(
     plain, scores = tables
     on_board = {label: board.entrants.get(label, Entrant(YOURS)) for label in scores}
     agents = [label for label, entrant in on_board.items() if _is_trained(entrant)]
-    policies = [
-        label for label, entrant in on_board.items() if entrant.kind not in (TRAINED, YOURS)
-    ]
-    best, trainings = str(scores[policies].mean().idxmax()), trainings_of(board)
+    no_policies = (TRAINED, COMPOSITE, YOURS)
+    policies = [label for label, entrant in on_board.items() if entrant.kind not in no_policies]
+    best, trainings = str(scores[policies].mean().idxmax()), trainings_of(board.scores)
 
     def interval(values: pd.Series, label: str = "") -> Interval:
         if "training" in values.index.names:

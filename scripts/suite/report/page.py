@@ -114,7 +114,7 @@ def _write(path: Path, template: str, board: Leaderboard, **contents: Any) -> No
         target=partial(target, path.parent),
         counted=counted,
         seeds=counted(board.scores.seed.nunique(), "seed"),
-        bounds=BOUNDS,
+        bounds={task.bound: BOUNDS[task.bound] for task in board.tasks},
         measured=MEASURED,
         means_of=means_of,
         **contents,

@@ -51,16 +51,20 @@ def test_scores_on_a_site_are_cut() -> None:
     assert site_means([TASK], rows).score.tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("name", ["recorded-30-history", "sites", "garden-none-4", "noisy"])
+@pytest.mark.parametrize("name", ["dev-30-history", "sites", "garden-none-4", "noisy"])
 def test_recorded_events_refuse_policies_without_slots_except_in_the_first_suite(name: str) -> None:
     tasks = (*RECORDED_DEV, *SUITES["crawl-v1"], *TASKS)
     task = next(task for task in tasks if task.name == name)
     names = ("RoundRobin", "BeliefNCIS", "ThresholdNCIS")
     setting = setting_of(task, {name: entrants(())[name] for name in names})
-    refused = {"ThresholdNCIS"} if name in ("recorded-30-history", "sites") else set()
+    refused = {"ThresholdNCIS"} if name in ("dev-30-history", "sites") else set()
     assert {*setting.refused} == refused
     assert {*setting.policies} & {*names} == {*names} - refused
     assert all("times of its crawls" in reason for reason in setting.refused.values())
+
+
+def test_recorded_tasks_of_dev_and_test_have_different_names() -> None:
+    assert not {task.name for task in RECORDED_DEV} & {task.name for task in TASKS}
 
 
 def test_seeds_of_recorded_tasks_are_sites() -> None:
