@@ -3,9 +3,10 @@
 Every episode starts with the copies of a crawler that went round robin for one cycle
 (``start="crawled"``). Page sets come from the stream that no training uses (``pages="test"``).
 The score of a task is 0 for random crawling and 1 for the informed reference, which knows the true
-law but sees only signals and crawls. A recorded task is scored on each site: 0 is round robin, 1 a
-clairvoyant that knows when each page changes next. In offers and ``CrawlSites-v0``, 1 is no stale
-page at all. These tasks and the sanity track, which formulas solve, are not in the overall score.
+law but sees only signals and crawls. Recorded tasks are scored on each site, and tasks across sites
+on each episode: 0 is round robin, 1 a clairvoyant that knows when each page changes next. In offers
+1 is no stale page at all. These and the sanity track, which formulas solve, are not in the overall
+score.
 
 Recorded tasks play the second half of each site's record, at most ``CRAWLS_PER_PAGE`` crawls of
 each page: at 3 days per crawl its first 90 days, at 10 its first 300.
