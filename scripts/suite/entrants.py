@@ -40,7 +40,6 @@ from scripts.suite.tasks import (
     FIRST_DAY,
     FIRST_SEED,
     MEASURED,
-    SITES,
     TRACE,
     WINDOW,
     WINDOWS,
@@ -325,8 +324,8 @@ def has_slots(label: str) -> bool:
 
 
 def limits_times(task: Task) -> bool:
-    """Return whether a task has recorded events, except those of crawl-v1, which never change."""
-    return task.id == SITES or bool(task.variants)
+    """Return whether a task limits the crawls of every slot: all do but those of crawl-v1."""
+    return "start" in task.arguments
 
 
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
@@ -343,7 +342,7 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     refused |= dict.fromkeys(candidates.keys() - here.keys(), "it was not trained for this task")
     for label in [name for name in able if limits_times(task) and not has_slots(name)]:
         able.pop(label)
-        refused[label] = "it chooses the times of its crawls, so bulk changes exceed any bandwidth"
+        refused[label] = "it chooses the times of its crawls, which exceed the bandwidth of a slot"
     if task.bound in POLICY_BOUNDS:
         able[task.bound] = Candidate(task.bound, POLICY_BOUNDS[task.bound])
     for label, candidate in able.items():

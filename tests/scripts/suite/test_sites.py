@@ -51,13 +51,14 @@ def test_scores_on_a_site_are_cut() -> None:
     assert site_means([TASK], rows).score.tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("name", ["dev-30-history", "sites", "garden-none-4", "noisy"])
-def test_recorded_events_refuse_policies_without_slots_except_in_the_first_suite(name: str) -> None:
-    tasks = (*RECORDED_DEV, *SUITES["crawl-v1"], *TASKS)
+@pytest.mark.parametrize("name", ["dev-30-history", "sites", "late", "garden-none-4", "noisy"])
+def test_policies_without_slots_are_refused_except_in_the_first_suite(name: str) -> None:
+    first = name in ("garden-none-4", "noisy")
+    tasks = SUITES["crawl-v1"] if first else (*RECORDED_DEV, *TASKS)
     task = next(task for task in tasks if task.name == name)
     names = ("RoundRobin", "BeliefNCIS", "ThresholdNCIS")
     setting = setting_of(task, {name: entrants(())[name] for name in names})
-    refused = {"ThresholdNCIS"} if name in ("dev-30-history", "sites") else set()
+    refused = set() if first else {"ThresholdNCIS"}
     assert {*setting.refused} == refused
     assert {*setting.policies} & {*names} == {*names} - refused
     assert all("times of its crawls" in reason for reason in setting.refused.values())
