@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -89,6 +90,10 @@ class Candidate(NamedTuple):
         if self.by_task is None:
             return self
         return self._replace(factory=self.by_task[task]) if task in self.by_task else None
+
+
+class UserCodeError(ValueError):
+    """An error in code of the user; its traceback was printed."""
 
 
 def candidate_of(name: str | Path) -> Candidate:
@@ -308,15 +313,17 @@ def try_choosing(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
 
 
 def place_of(error: BaseException, factory: Any) -> str:
-    """Return file and line of an error in a policy of the user as text; empty for other policies.
+    """Return file and line of an error in a policy or agent of the user; empty for all others.
 
-    It is the last line of the traceback in the folder of the policy's file. Without such a line,
-    it is the line of ``predict``.
+    It is the last line of the traceback in the folder of its module. Without such a line, it is
+    the line of ``predict``.
     """
     factory = getattr(factory, "keywords", {}).get("factory", factory)  # inside another
-    if getattr(factory, "func", None) is not user_policy:
+    declared = getattr(getattr(factory, "func", None), "spec", {})
+    if declared.get("spec") not in ("own-policy", "own-agent"):
         return ""
-    kind = policies.find(factory.args[0])
+    module, _, name = factory.args[0].partition(":")
+    kind = getattr(import_module(module), name)
     file = Path(inspect.getfile(kind))
     line = inspect.getsourcelines(vars(kind).get("predict", kind))[1]
     for frame in traceback.extract_tb(error.__traceback__):
@@ -327,6 +334,8 @@ def place_of(error: BaseException, factory: Any) -> str:
 
 def failure(where: str, error: Exception, factory: Any) -> Exception:
     """Return an error about a failed policy: ValueError if it is the user's, else RuntimeError."""
+    if isinstance(error, UserCodeError):
+        return error
     place = place_of(error, factory)
     kind = ValueError if place else RuntimeError
     return kind(f"{where} failed: {type(error).__name__}: {error}{place}")
@@ -364,6 +373,8 @@ def applicable(
         try:
             try_choosing(env, candidate.factory)
             able[label] = candidate
+        except UserCodeError:
+            raise
         except ValueError as error:
             refused[label] = f"{error}{place_of(error, candidate.factory)}"
         except Exception as error:

@@ -36,12 +36,10 @@ from scripts.suite.report.page import write_page, write_report
 from scripts.suite.scores import Leaderboard, leaderboard_of
 from scripts.suite.suites import SUITES, holds_out, tasks_of
 from scripts.suite.tables import BOARD, tables_of, write_tables
-from scripts.suite.tasks import Task
 
 COMMITTED = Path(__file__).parents[2] / "results"
 """Folder of results in the checkout; an installed wheel does not have it."""
 REPORT = "report.html"
-NO_TRAINING = Training()
 TRAINING_RUNS = "trainings"
 """Folder of the runs of learners that the command trains."""
 
@@ -53,16 +51,15 @@ def rank_suite(
     folder: Path,
     workers: Workers,
     console: Console,
+    training: Training,
     *,
-    fresh: bool,
-    score: bool = False,
-    task_names: Sequence[str] = (),
-    training: Training = NO_TRAINING,
+    score: bool,
+    task_names: Sequence[str],
 ) -> Store:
     """Simulate the entrants that have no rows yet in a suite's tasks, and write its leaderboard.
 
-    With ``names``, the rows of the shipped entrants are taken from the committed leaderboard, if
-    there is one; ``fresh`` then discards the rows of the named entrants only.
+    With entrants of the user, the rows of the shipped ones are taken from the committed
+    leaderboard, if there is one; ``training.fresh`` then discards the rows of the user's only.
 
     Args:
         name: name of the suite.
@@ -71,24 +68,30 @@ def rank_suite(
         folder: where everything is written.
         workers: where the tasks are simulated.
         console: console of progress and tables.
-        fresh: whether to discard the rows of an earlier run.
+        training: learners to train before and to rank, and whether to discard earlier results.
         score: whether to use the rows and costs in the folder, and simulate and time nothing.
         task_names: names of tasks, to rank in these only; none for all.
-        training: learners to train before, and to rank.
 
     Raises:
-        ValueError: an unknown entrant or task, one of ``names`` that fails or was trained on worlds
-            of tests, stored rows that disagree or do not suffice for scores, or no leaderboard with
-            ``score``.
+        ValueError: an unknown entrant or task, an entrant of the user that fails, was trained on
+            worlds of tests or has more trainings than seeds, stored rows that disagree or do not
+            suffice for scores, or no leaderboard with ``score``.
     """
     tasks, yours = tasks_of(name, task_names), [candidate_of(entrant).label for entrant in names]
     candidates = _admitted(name, entrants(names), yours, console)
     descriptions = {label: _described(name, candidate) for label, candidate in candidates.items()}
-    for learner in training.names:
-        if learner in candidates:
-            raise ValueError(f"entrants must have different names, got {learner!r} twice")
-        trained = _trained(learner, tasks, training, folder / TRAINING_RUNS, console)
-        candidates[learner], descriptions[learner] = trained
+    for label in yours:
+        _check_seeds(label, len(candidates[label].trainings), count)
+    for label in training.names:
+        _check_seeds(label, training.repeats, count)
+        if label in candidates:
+            raise ValueError(f"entrants must have different names, got {label!r} twice")
+    if training.names:
+        from scripts.suite.learners import train_learners  # it needs torch
+
+        trained = train_learners(tasks, training, folder / TRAINING_RUNS, console)
+        for label, (candidates[label], descriptions[label]) in trained.items():
+            check_worlds(label, candidates[label].trainings)
     yours += training.names
     about: dict[str, Any] = {}
     if score:
@@ -96,8 +99,9 @@ def rank_suite(
         tasks = [task for task in tasks if task.name in store.settings] or tasks
     else:
         settings = settings_of(tasks, candidates, yours, console)
-        base = COMMITTED / name / ROWS if yours or task_names or not fresh else None
-        store = opened(folder, name, settings, fresh=fresh, begin_with=base)
+        shared = yours or task_names or not training.fresh
+        base = COMMITTED / name / ROWS if shared else None
+        store = opened(folder, name, settings, fresh=training.fresh, begin_with=base)
         for setting in settings:
             store.drop(setting.name, setting.refused)
         play_missing(settings, count, store, workers, console)
@@ -133,16 +137,13 @@ def _publish(
         write_report(folder / REPORT, board, candidates)
 
 
-def _trained(
-    learner: str, tasks: Sequence[Task], training: Training, folder: Path, console: Console
-) -> tuple[Candidate, Entrant]:
-    """Train a learner in a subfolder; return the entrant and its description."""
-    from scripts.suite.learners import train_learner  # it needs torch
-
-    runs = folder / learner.replace(":", "-")
-    candidate, entrant = train_learner(learner, tasks, training, runs, console)
-    check_worlds(learner, candidate.trainings)
-    return candidate, entrant
+def _check_seeds(label: str, trainings: int, count: int) -> None:
+    """Raise ValueError if fewer repetitions than trainings of an entrant would be simulated."""
+    if trainings > count:
+        raise ValueError(
+            f"--seeds must be at least {trainings}, as each of the {trainings} trainings of "
+            f"{label} plays its own seeds, got {count}"
+        )
 
 
 def _admitted(

@@ -10,8 +10,10 @@ The rules are those of :mod:`scripts.suite.crawl_v2`.
 from __future__ import annotations
 
 import inspect
+import json
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +22,9 @@ from agents.catalog import agent_file, trainings
 from agents.runs import CONFIG, read_object
 from crawl_envs import FAMILIES, PRESETS
 from crawl_envs.instances import traces
+from crawl_envs.types.arguments import one_of
 from scripts.cli.options import PREFIX
+from scripts.study.settings import env_with
 from scripts.suite.crawl_v2 import MAX_TRAINING_PAGES, TRAINING_LAWS
 from scripts.suite.tasks import NCIS, SITES, TRACE, Task
 
@@ -100,9 +104,7 @@ def _test_part(id: str, arguments: Mapping[str, Any]) -> str:
     family, preset = PRESETS.get(id, (id, {}))
     if family not in FAMILIES:
         return ""
-    module, _, name = FAMILIES[family].partition(":")
-    parameters = inspect.signature(getattr(import_module(module), name)).parameters
-    values = {key: entry.default for key, entry in parameters.items()} | preset | {**arguments}
+    values = _defaults(family) | preset | {**arguments}
     if family in (TRACE, SITES):
         sites = values["trace" if family == TRACE else "split"]
         names = [Path(site).name for site in ([sites] if isinstance(sites, str) else sites)]
@@ -116,11 +118,18 @@ def _test_part(id: str, arguments: Mapping[str, Any]) -> str:
     return next((f"{key}={reprlib.repr(values[key])}" for key in wrong if wrong[key]), "")
 
 
+def _defaults(family: str) -> dict[str, Any]:
+    """Return the arguments of a family of environments with their default values."""
+    module, _, name = FAMILIES[family].partition(":")
+    parameters = inspect.signature(getattr(import_module(module), name)).parameters
+    return {key: entry.default for key, entry in parameters.items()}
+
+
 def declared_worlds(folder: Path) -> list[World]:
     """Return the worlds that the agent in a folder declares; none if any of them is unknown.
 
     Raises:
-        ValueError: a file is damaged.
+        ValueError: a file is damaged, or an environment of this package refuses a world.
     """
     path = folder / DECLARATION
     entries: Any = read_object(path).get("worlds") if path.exists() else []
@@ -129,7 +138,24 @@ def declared_worlds(folder: Path) -> list[World]:
     except (AttributeError, KeyError, TypeError):
         text = '{"worlds": [{"id": ..., "arguments": {...}}, ...]}'
         raise ValueError(f"{path} is damaged: it must be of the form {text}") from None
+    for id, arguments in worlds:
+        try:
+            _check_world(id, json.dumps(arguments))
+        except ValueError as error:
+            raise ValueError(f"{path}, world {id}: {error}") from None
     return [*worlds, *(world for run in _runs_of(folder) for world in _worlds_of(run))]
+
+
+@cache
+def _check_world(id: str, arguments: str) -> None:
+    """Raise ValueError for arguments, JSON, that an environment of this package refuses."""
+    if ":" in id:  # an environment of the user
+        return
+    one_of("id", id, (*FAMILIES, *PRESETS), "module:id")
+    values = json.loads(arguments)
+    for name in values:
+        one_of("argument", name, _defaults(PRESETS.get(id, (id,))[0]))
+    env_with(id, values).close()
 
 
 def _runs_of(folder: Path) -> list[Mapping[str, Any]]:

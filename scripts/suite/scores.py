@@ -252,7 +252,8 @@ def standings(
         optimality gap: the mean of max(0, 1 - score); ``acting``, the interquartile mean of its
         scores in the tasks in which it acts, NaN if in none; ``tasks``, the number of these; the
         mean score by track; ``tied``, whether the 95% interval of the paired difference to the
-        leader contains 0. Also the tables of :func:`track_places` by track, the best first.
+        leader contains 0, False with a single seed. Also the tables of :func:`track_places` by
+        track, the best first.
     """
     from scipy.stats import trim_mean  # slow to import
 
@@ -286,7 +287,7 @@ def standings(
         interquartile_lead(first, values[policy], _groups(first, of_first, trainings[policy]))
         for policy in board.policy
     ]
-    board["tied"] = [not lead.low > 0.0 for lead in leads]
+    board["tied"] = [len(first) > 1 and not lead.low > 0.0 for lead in leads]
     for track, part in places.items():
         part = part.reindex(board.policy).rename_axis("policy").reset_index()
         part = part[part.tasks > 0].sort_values("score", ascending=False, kind="stable")
@@ -306,7 +307,8 @@ def track_places(scores: pd.DataFrame) -> pd.DataFrame:
         ``score``, the mean of its scores over tasks and repetitions, with the ends ``low`` and
         ``high`` of its 95% interval; ``behind``, the score of the leader minus that of the entrant
         over the same repetitions, with ``behind_low`` and ``behind_high``; ``tied``, whether this
-        interval contains 0; ``tasks``, the number of tasks in which it acts.
+        interval contains 0, False with a single seed; ``tasks``, the number of tasks in which it
+        acts.
     """
     values = {policy: matrix(scores, policy) for policy in scores.policy.unique()}
     tasks = scores[scores.state == ACTS].groupby("policy").task.nunique()
@@ -318,4 +320,5 @@ def track_places(scores: pd.DataFrame) -> pd.DataFrame:
         places.append((*mean(points, groups=_groups(points, trainings[policy])), *behind))
     table = pd.DataFrame(places, index=[*values], columns=PLACE)
     tasks = tasks.reindex(table.index, fill_value=0)
-    return table.assign(tied=~(table.behind_low > 0.0), tasks=tasks)
+    tied = ~(table.behind_low > 0.0) & (scores.seed.nunique() > 1)
+    return table.assign(tied=tied, tasks=tasks)

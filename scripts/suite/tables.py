@@ -30,6 +30,7 @@ NUM_PLACES = 3
 BEST_HEAD = ("track", "first", "second", "third", "also tied")
 YOUR_HEAD = ("entrant", "track", "place", "score", "95%", "behind the first", "95%")
 TIES = '"=": tied with the leader (the 95% interval of the paired difference contains 0)'
+NO_TIES = "one seed has no intervals and shows no ties"
 
 
 def write_tables(board: Leaderboard, folder: Path) -> None:
@@ -59,6 +60,11 @@ def title_of(board: Leaderboard) -> str:
     """Return a title: the suite's name, its number of tasks, and the number of seeds."""
     seeds = counted(board.scores.seed.nunique(), "seed")
     return f"{board.name}: {counted(len(board.tasks), 'task')}, {seeds}"
+
+
+def ties_of(board: Leaderboard) -> str:
+    """Return what marks a tie, or that a single seed shows none."""
+    return TIES if board.scores.seed.nunique() > 1 else NO_TIES
 
 
 def named(board: Leaderboard, policy: str) -> str:
@@ -139,7 +145,7 @@ def tables_of(board: Leaderboard, width: int) -> list[Table]:
         (f"{title_of(board)}: the best by track", BEST_HEAD, best_rows(board)),
         ("Your entrants", YOUR_HEAD, your_rows(board)),
     ):
-        table = Table(*head, title=title, title_justify="left", caption=TIES)
+        table = Table(*head, title=title, title_justify="left", caption=ties_of(board))
         for row in rows:
             table.add_row(*(f"[bold]{cell}[/]" if "→" in cell else cell for cell in row))
         tables += [table] * bool(rows)
@@ -150,9 +156,10 @@ def table_of(board: Leaderboard, width: int) -> Table:
     """Return a table, ``width`` columns wide: entrants of all tasks, and the user's entrants."""
     title = f"{title_of(board)}: entrants that act in all tasks"
     table = Table(title=title, title_justify="left", caption_justify="left")
+    intervals = "95% intervals are over seeds" if ties_of(board) == TIES else NO_TIES
     table.caption = (
-        "0 is random crawling, 1 the bound; 95% intervals are over seeds. README.md in the same "
-        "folder has all entrants and explains the columns."
+        f"0 is random crawling, 1 the bound; {intervals}. README.md in the same folder has all "
+        "entrants and explains the columns."
     )
     head, ranks = head_of(board), board.standings["rank"].notna()
     yours = board.standings.policy.isin(board.yours)
