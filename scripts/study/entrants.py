@@ -37,15 +37,11 @@ from scripts.cli.options import PREFIX, plain_value
 from scripts.study.settings import env_with
 from scripts.study.specs import spec
 
-OF_FRAGMENTS = "CrawlLongevity-v0"
-"""The environment of pages with fragments."""
+OF_FRAGMENTS, NAIVE = "CrawlLongevity-v0", "CurrentDivergence"
+"""The environment of pages with fragments, and a policy there that is compared on request."""
 ON_FRAGMENTS = (
     "RoundRobin",
-    *(
-        name
-        for name in policies.names(family="fragments", oracle=False)
-        if name != "CurrentDivergence"
-    ),
+    *(name for name in policies.names(family="fragments", oracle=False) if name != NAIVE),
 )
 """Policies that are compared by default on pages with fragments."""
 SIMPLE = ("RandomCrawl", "RoundRobin")
@@ -97,12 +93,7 @@ class UserCodeError(ValueError):
 
 
 def candidate_of(name: str | Path) -> Candidate:
-    """Return the agent or policy that a name stands for.
-
-    Raises:
-        ValueError: an unknown name, a malformed argument of a policy, or an invalid file of an
-            agent.
-    """
+    """Return the agent or policy that a name stands for; ValueError if it is not valid."""
     text = str(name)
     folder = catalog.folder_of(text)
     if trainings := catalog.trainings(folder):
@@ -125,16 +116,12 @@ def candidate_of(name: str | Path) -> Candidate:
     arguments = dict(_argument(text, pair) for pair in pairs)
     if ":" not in policy:
         return Candidate(text, partial(policies.make, policy, **arguments))
-    digest = _digest(Path(inspect.getfile(kind)))
+    digest = hash_of(Path(inspect.getfile(kind)).read_bytes())
     return Candidate(text, partial(user_policy, policy, file_digest=digest, arguments=arguments))
 
 
 def candidates_of(names: Iterable[str]) -> dict[str, Candidate]:
-    """Return a candidate by label for each name, in the order of the names.
-
-    Raises:
-        ValueError: as for :func:`candidate_of`, or two names have the same label.
-    """
+    """Return a candidate by label for each name, in this order; ValueError for equal labels."""
     candidates: dict[str, Candidate] = {}
     for name in dict.fromkeys(names):
         candidate = candidate_of(name)
@@ -187,10 +174,6 @@ def _argument(name: str, text: str) -> tuple[str, Any]:
     return key, plain_value(value)
 
 
-def _digest(file: Path) -> str:
-    return hash_of(file.read_bytes())
-
-
 def hash_of(content: bytes) -> str:
     """Return the hash of the contents of files that identifies rows."""
     return hashlib.sha256(content).hexdigest()[:16]
@@ -198,7 +181,7 @@ def hash_of(content: bytes) -> str:
 
 def agent_factory(folder: str, trainings: Sequence[Path]) -> PolicyFactory:
     """Return a factory of the agent in a folder, or of a shipped agent by its name."""
-    digests = [_digest(agents.agent_file(training)) for training in trainings]
+    digests = [hash_of(agents.agent_file(training).read_bytes()) for training in trainings]
     if len(trainings) == 1:
         return partial(loaded, folder, file_digest=digests[0])
     names = [training.name for training in trainings]
@@ -344,10 +327,7 @@ def failure(where: str, error: Exception, factory: Any) -> Exception:
 def names_to_compare(env_id: str, specs: Sequence[str]) -> list[str]:
     """Return the names of the policies to compare with, the simple ones first.
 
-    Args:
-        env_id: id of the environment.
-        specs: names that :func:`candidate_of` reads; ``all`` for all policies except oracles;
-            empty for the default policies.
+    ``specs`` are names, ``all`` for all policies except oracles, or empty for the default ones.
     """
     fragments = env_id == OF_FRAGMENTS
     names = specs or [*DEFAULT_POLICIES, *(ON_FRAGMENTS if fragments else ())]

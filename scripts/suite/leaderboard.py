@@ -61,16 +61,9 @@ def rank_suite(
     With entrants of the user, the rows of the shipped ones are taken from the committed
     leaderboard, if there is one; ``training.fresh`` then discards the rows of the user's only.
 
-    Args:
-        name: name of the suite.
-        names: policies and agents that are ranked with the shipped entrants.
-        count: number of seeds.
-        folder: where everything is written.
-        workers: where the tasks are simulated.
-        console: console of progress and tables.
-        training: learners to train before and to rank, and whether to discard earlier results.
-        score: whether to use the rows and costs in the folder, and simulate and time nothing.
-        task_names: names of tasks, to rank in these only; none for all.
+    Entrants are the shipped ones, ``names`` and the learners of ``training``. There are ``count``
+    seeds. ``score`` uses the rows and costs in the folder, and simulates and times nothing.
+    Without ``task_names``, all tasks of the suite are ranked.
 
     Raises:
         ValueError: an unknown entrant or task, an entrant of the user that fails, was trained on
@@ -108,15 +101,12 @@ def rank_suite(
         costs = measure_costs(candidates, settings, console)
     sites = {task.name for task in tasks if task.variants}
     store.rows = [row for row in store.rows if row.seed < count or row.setting in sites]
+    able: dict[str, dict[str, Any]] = {task: {} for task in store.settings}
     with_rows = {(row.setting, row.policy) for row in store.rows}
-    able = {
-        task: {
-            label: description
-            for label, description in described["labels"].items()
-            if label in candidates or (task, label) in with_rows
-        }
-        for task, described in store.settings.items()
-    }
+    for task, described in store.settings.items():
+        for label, description in described["labels"].items():
+            if label in candidates or (task, label) in with_rows:
+                able[task][label] = description
     board = leaderboard_of(name, store.rows, able, descriptions, costs, yours, tasks)
     about |= {"seeds": int(board.scores.seed.nunique()), "runs": store.runs}
     write_provenance(folder / PROVENANCE, "scripts.rank", store.seconds, **about)
@@ -147,7 +137,7 @@ def _check_seeds(label: str, trainings: int, count: int) -> None:
 
 
 def _admitted(
-    name: str, candidates: dict[str, Candidate], yours: Sequence[str], console: Console
+    name: str, candidates: Mapping[str, Candidate], yours: Sequence[str], console: Console
 ) -> dict[str, Candidate]:
     """Return the entrants of a suite by label, without shipped agents that are not for it.
 
@@ -157,23 +147,20 @@ def _admitted(
     Raises:
         ValueError: one of ``yours`` was trained on test worlds.
     """
-    if not any("start" in task.arguments for task in SUITES[name]):
-        return {
-            label: candidate
-            for label, candidate in candidates.items()
-            if len(candidate.trainings) < 2 or label in yours
-        }
-    if not holds_out(name):
-        return candidates
-    for label, candidate in [*candidates.items()]:
+    fresh = not any("start" in task.arguments for task in SUITES[name])
+    admitted = {}
+    for label, candidate in candidates.items():
+        if fresh and len(candidate.trainings) > 1 and label not in yours:
+            continue
         try:
-            check_worlds(label, candidate.trainings)
+            if holds_out(name):
+                check_worlds(label, candidate.trainings)
+            admitted[label] = candidate
         except ValueError as error:
             if label in yours:
                 raise
-            del candidates[label]
             console.print(f"left out: {str(error).partition(';')[0]}", soft_wrap=True, markup=False)
-    return candidates
+    return admitted
 
 
 def _described(name: str, candidate: Candidate) -> Entrant:
@@ -200,9 +187,8 @@ def _scored_before(
         origin = json.loads((folder / PROVENANCE).read_text("utf-8"))
         measured = origin.get("costs") or {key: origin[key] for key in ("date", "commit", "cpu")}
     except FileNotFoundError as error:
-        file = Path(error.filename).name
-        text = f"{folder} has no leaderboard to score, as {file} is missing: {way_out}"
-        raise ValueError(text) from None
+        reason = f"has no leaderboard to score, as {Path(error.filename).name} is missing"
+        raise ValueError(f"{folder} {reason}: {way_out}") from None
     except (AttributeError, KeyError, ValueError):
         text = f"{folder}: {BOARD} or {PROVENANCE} is damaged; {way_out} again"
         raise ValueError(text) from None

@@ -15,8 +15,9 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -63,44 +64,51 @@ def train_learners(
         ValueError: an unknown name, a learner that fits none of the tasks, runs of another
             command in the folder, or an error in code of the user.
     """
-    plans = {}
+    plans = []
     for name in training.names:
         function, out = _function(name), folder / name.replace(":", "-")
         if function is not None:
-            plans[name] = _plan_for_all(name, function, tasks, training, out)
+            plans.append(_plan_for_all(name, function, tasks, training, out))
         else:
-            plans[name] = _plan_per_task(name, tasks, training, out, console)
-    return {name: train() for name, train in plans.items()}
+            plans.append(_plan_per_task(name, tasks, training, out, console))
+    return dict(zip(training.names, (train() for train in plans), strict=True))
 
 
 def _plan_per_task(
     name: str, tasks: Sequence[Task], training: Training, folder: Path, console: Console
 ) -> Callable[[], Trained]:
     """Check an algorithm or class; return the function that trains it for each task it fits."""
-    most = min(STEPS, defaults(name)["steps"])
-    steps, planned = most if training.steps is None else training.steps, {}
+    limit, planned = min(STEPS, defaults(name)["steps"]), {}
+    steps = limit if training.steps is None else training.steps
     for task in tasks:
-        out = folder / task.name
+        id, world = json.loads(json.dumps(training_world(task)))  # as in the file of a run
+        request = requests.Request(kind=name, env_id=id, env_args=world, seeds=training.repeats)
+        request = replace(request, options={"steps": steps, "validation": 0})
         try:
-            request = _request(name, task, training.repeats, steps)
+            job_of(request)
         except ValueError as error:  # actions or costs that the algorithm cannot handle
             reason = f"{name} cannot be trained for {task.name}: {error}"
             console.print(reason, soft_wrap=True, markup=False)
             continue
-        stored = (out / requests.RUN).exists() and not training.fresh
-        if stored and requests.read_request(out) != request:
-            raise ValueError(OTHER_RUNS.format(out))
-        planned[task.name] = out, request, stored and (out / PROVENANCE).exists()
+        stored = (folder / task.name / requests.RUN).exists() and not training.fresh
+        if stored and requests.read_request(folder / task.name) != request:
+            raise ValueError(OTHER_RUNS.format(folder / task.name))
+        planned[task.name] = request
     if not planned:
         raise ValueError(f"--train {name} must fit one of the tasks: {reason}")
     by = name.upper() if name in ALGORITHMS else name
     on = f"per task{_extent(training)}" + f", {steps:,} steps" * (steps != STEPS)
 
     def train() -> Trained:
-        for out, request, finished in planned.values():
-            if not finished:
-                _train(request, out, training.fresh)
-        candidate = _candidate_per_task(name, {task: plan[0] for task, plan in planned.items()})
+        for task, request in planned.items():
+            _train(request, folder / task, training.fresh)
+        runs = {task: trainings(folder / task) for task in planned}
+        make = partial(_own_factory, name) if ":" in name else agent_factory
+        factories = {task: make(str(folder / task), runs[task]) for task in runs}
+        seconds = sum(training_seconds(folder / task, runs[task]) for task in runs)
+        every = tuple(run for group in runs.values() for run in group)
+        first = next(iter(factories.values()))
+        candidate = Candidate(name, first, "", {}, True, seconds, every, factories)
         return candidate, Entrant(YOURS, METHODS.get(by, ""), by=by, on=on)
 
     return train
@@ -112,11 +120,7 @@ def _extent(training: Training) -> str:
 
 
 def _plan_for_all(
-    name: str,
-    function: Callable[..., Any],
-    tasks: Sequence[Task],
-    training: Training,
-    folder: Path,
+    name: str, function: Any, tasks: Sequence[Task], training: Training, folder: Path
 ) -> Callable[[], Trained]:
     """Check a function; return the function that calls it for each unfinished training."""
     if training.steps is not None:
@@ -146,11 +150,7 @@ def _plan_for_all(
 
 
 def _function(name: str) -> Callable[..., Any] | None:
-    """Return the function that a name stands for; None for an algorithm or a class.
-
-    Raises:
-        ValueError: an unknown name, or a module without ``load``.
-    """
+    """Return the function that a name stands for; None for an algorithm or a class."""
     module, colon, attribute = name.partition(":")
     if not colon:
         one_of("--train", name, ALGORITHMS, FORMS)
@@ -164,22 +164,10 @@ def _function(name: str) -> Callable[..., Any] | None:
     return None if inspect.isclass(learner) else learner
 
 
-def _request(name: str, task: Task, repeats: int, steps: int) -> requests.Request:
-    """Return the request of the runs of a task; ValueError if the algorithm cannot train there."""
-    id, arguments = json.loads(json.dumps(training_world(task)))  # as in the file of a run
-    request = requests.Request(
-        kind=name,
-        env_id=id,
-        env_args=arguments,
-        options={"steps": steps, "validation": 0},
-        seeds=repeats,
-    )
-    job_of(request)
-    return request
-
-
 def _train(request: requests.Request, folder: Path, fresh: bool) -> None:
-    """Train the runs of a request in a folder."""
+    """Train the runs of a request in a folder, unless they are finished."""
+    if (folder / requests.RUN).exists() and (folder / PROVENANCE).exists() and not fresh:
+        return
     runs = requests.runs_of(request, folder)
     jobs = {run: job_of(one) for run, one in runs.items()}
     begin(folder, request, jobs, fresh)
@@ -197,21 +185,6 @@ def _timed(folder: Path) -> Iterator[None]:
     yield
     seconds, spent = time.perf_counter() - started, round(sum(os.times()[:4]) - busy, 1)
     write_provenance(folder / PROVENANCE, "scripts.rank", seconds, processor_seconds=spent)
-
-
-def _candidate_per_task(name: str, by_task: Mapping[str, Path]) -> Candidate:
-    """Return the entrant of an algorithm, which plays each task by the trainings in its folder."""
-    runs = {task: trainings(folder) for task, folder in by_task.items()}
-    make = partial(_own_factory, name) if ":" in name else agent_factory
-    factories = {task: make(str(by_task[task]), runs[task]) for task in runs}
-    return Candidate(
-        name,
-        next(iter(factories.values())),
-        learned=True,
-        training_seconds=sum(training_seconds(by_task[task], runs[task]) for task in runs),
-        trainings=tuple(run for group in runs.values() for run in group),
-        by_task=factories,
-    )
 
 
 def _own_factory(name: str, folder: str, runs: Sequence[Path]) -> PolicyFactory:

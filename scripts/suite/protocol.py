@@ -43,13 +43,10 @@ ALLOWED = (
 
 
 class Training(NamedTuple):
-    """How to train the learners that a command names.
+    """How to train the learners ``names``, each ``repeats`` times.
 
-    Attributes:
-        names: algorithms, ``module:Class`` or ``module:function``.
-        repeats: number of trainings of a learner.
-        steps: steps of a training of an algorithm; None for its default, at most STEPS.
-        fresh: whether to discard earlier trainings.
+    ``steps`` are those of an algorithm, None for its default, at most STEPS. ``fresh`` discards
+    earlier trainings and rows.
     """
 
     names: Sequence[str] = ()
@@ -78,15 +75,9 @@ def training_world(task: Task) -> World:
 
 
 def check_worlds(label: str, folders: Iterable[Path]) -> None:
-    """Raise ValueError if an agent declares a world of tests, or no world.
-
-    Args:
-        label: name of the agent.
-        folders: folders of its trainings.
-    """
+    """Raise ValueError if an agent declares a world of tests, or no world in one of its folders."""
     for folder in folders:
-        worlds = declared_worlds(folder)
-        if not worlds:
+        if not (worlds := declared_worlds(folder)):
             raise ValueError(
                 f"agent {label} must declare the worlds of its training, got none in {folder}; "
                 f"{DECLARATION} in this folder can name them"
@@ -181,10 +172,8 @@ def _worlds_of(run: Mapping[str, Any]) -> list[World]:
         size = {"num_pages": run["train_pages"]} if run.get("train_pages") else {}
         pinned = {"instance": run["instance"]} if run["instance"] else {}
         world = run["env_id"], {**pages, **run["env_args"], **size, **pinned}
-        if not run.get("start"):
-            return [world]
-        earlier = declared_worlds(Path(run["start"]))
-        return [*earlier, world] if earlier else []
+        earlier = declared_worlds(Path(run["start"])) if run.get("start") else []
+        return [] if run.get("start") and not earlier else [*earlier, world]
     laws = run.get("pinned") or run.get("instance") or []
     size = {"num_pages": run["num_pages"]} if "num_pages" in run else {}
     laws = [*(laws if isinstance(laws, list) else [laws]), *run.get("hidden_laws", ())]

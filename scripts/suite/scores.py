@@ -58,9 +58,6 @@ class Leaderboard(NamedTuple):
     """A suite with its results.
 
     Attributes:
-        name: name of the suite.
-        tasks: its tasks.
-        rows: rows of all tasks.
         scores: table from :func:`scores_of`.
         standings: table of :func:`standings`, with the metrics ``FRESHNESS``, NaN if unknown, the
             costs of :func:`scripts.suite.costs.measure_costs`, scores by track, kind and paper.

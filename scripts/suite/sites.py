@@ -40,18 +40,12 @@ def _values(task: Task, rows: Sequence[Row]) -> pd.DataFrame:
 def site_means(
     tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Mapping[str, Any]]
 ) -> pd.DataFrame:
-    """Return means of each entrant over the sites of each task, the best score first.
+    """Return means of each entrant over the sites of each task with variants, the best score first.
 
-    Args:
-        tasks: tasks with variants; the seed of a row is the place of its site.
-        rows: rows of all tasks.
-        able: descriptions of the entrants, by task and label; those of agents name trainings.
-
-    Returns:
-        The columns ``task``, ``policy``, ``sites`` (their number), ``score``, the ends ``low`` and
-        ``high`` of its 95% interval over sites, and ``mean``, the mean of the task's metric. An
-        agent with several trainings plays training k mod T on site k, and its interval is over
-        trainings.
+    The seed of a row is the place of its site. ``able`` has the descriptions of the entrants, by
+    task and label. The table has ``COLUMNS``: ``sites`` is their number, ``low`` and ``high`` are
+    the ends of the 95% interval of the score, over sites or over trainings, and ``mean`` is the
+    mean of the task's metric.
     """
     means = []
     for task in tasks:
@@ -68,15 +62,9 @@ def site_means(
 def means_of(board: pd.DataFrame) -> list[list[str]]:
     """Return a row of texts per entrant: its name; for each task score, interval, and freshness."""
     tasks = [*dict.fromkeys(board.task)]
-    cells = board.assign(
-        text=[
-            f"{item.score:.3f} [{item.low:.3f}, {item.high:.3f}] ({item.mean:.3f})"
-            for item in board.itertuples()
-        ]
-    )
+    form = "{0.score:.3f} [{0.low:.3f}, {0.high:.3f}] ({0.mean:.3f})"
+    cells = board.assign(text=[form.format(item) for item in board.itertuples()])
     wide = cells.pivot(index="policy", columns="task", values="text").reindex(columns=tasks)
     order = board.groupby("policy")["score"].agg(["size", "mean"]).sort_values(["size", "mean"])
     wide = wide.fillna("").loc[order.index[::-1]]
-    return [
-        [str(policy), *texts] for policy, texts in zip(wide.index, wide.to_numpy(), strict=True)
-    ]
+    return [[str(policy), *texts] for policy, *texts in wide.itertuples()]

@@ -41,11 +41,12 @@ def write_tables(board: Leaderboard, folder: Path) -> None:
     for name in DIGITS:
         standings[name] = ["" if math.isnan(x) else round(x, 4) for x in standings[name]]
     places = pd.concat(board.places, names=["track"]).reset_index("track")
-    by_task = board.scores.groupby(["task", "policy"], sort=False).agg(
-        score=("score", "mean"), error=("score", "sem"), state=("state", "first")
-    )
     units = training_means(board.scores, trainings_of(board.scores))
-    by_task["error"] = units.groupby(["task", "policy"], sort=False).score.sem()
+    by_task, by_training = (
+        table.groupby(["task", "policy"], sort=False) for table in (board.scores, units)
+    )
+    by_task = by_task.agg(score=("score", "mean"), state=("state", "first"))
+    by_task.insert(1, "error", by_training.score.sem())
     tables = {
         BOARD: standings,
         "tracks.csv": places.drop(columns=["behind", "tied", "tasks"]),
@@ -78,10 +79,10 @@ def best_rows(board: Leaderboard) -> list[list[str]]:
     for track, places in board.places.items():
         cells = []
         for item in places[:NUM_PLACES].itertuples():
-            tie = "= " if item.Index and item.tied else ""
-            texts = [f"{tie}{named(board, item.policy)}", number(item.score)]
-            texts += [ends(item.low, item.high), f"({board.entrants[item.policy].words})"]
-            cells.append(" ".join(filter(None, texts)))
+            tie = "=" if item.Index and item.tied else ""
+            texts = tie, named(board, item.policy), number(item.score), ends(item.low, item.high)
+            words = f"({board.entrants[item.policy].words})"
+            cells.append(" ".join(filter(None, (*texts, words))))
         more = places.tied[NUM_PLACES:].sum()
         cells += [""] * (NUM_PLACES - len(cells))
         rows.append([track, *cells, f"{more} more" if more else ""])
