@@ -259,17 +259,6 @@ def settings_of(
     return settings
 
 
-def has_slots(label: str) -> bool:
-    """Return whether an entrant crawls when the bandwidth allows, not at times that it chooses."""
-    tags = registry.TAGS.get(label.partition(":")[0])
-    return tags is None or bool(tags.acts)
-
-
-def limits_times(task: Task) -> bool:
-    """Return whether a task has recorded events, except those of crawl-v1, which never change."""
-    return task.id == SITES or bool(task.variants)
-
-
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     """Return a task with the candidates that can act in it; raise errors of ``applicable``."""
     days = [FIRST_DAY + WINDOW * place for place in range(WINDOWS + 1)]
@@ -281,9 +270,14 @@ def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     here = {label: candidate for label, candidate in in_task if candidate}
     able, refused = applicable(here, task.id, arguments, where)
     refused |= dict.fromkeys(candidates.keys() - here.keys(), "it was not trained for this task")
-    for label in [name for name in able if limits_times(task) and not has_slots(name)]:
-        able.pop(label)
-        refused[label] = "it chooses the times of its crawls, so bulk changes exceed any bandwidth"
+    recorded_events = task.id == SITES or task.variants  # crawl-v1 never changes
+    for label in [*able] if recorded_events else ():
+        tags = registry.TAGS.get(label.partition(":")[0])
+        if tags is not None and not tags.acts:  # no slots
+            able.pop(label)
+            refused[label] = (
+                "it chooses the times of its crawls, so bulk changes exceed any bandwidth"
+            )
     if task.bound in POLICY_BOUNDS:
         able[task.bound] = Candidate(task.bound, POLICY_BOUNDS[task.bound])
     for label, candidate in able.items():

@@ -142,10 +142,8 @@ def _admitted(
     """Return the entrants of a suite by label, without shipped agents that are not for it.
 
     Agents of several trainings are not for suites that start fresh, whose shipped entrants never
-    change; agents that saw the test worlds of a suite are not for that.
-
-    Raises:
-        ValueError: one of ``yours`` was trained on test worlds.
+    change; agents that saw the test worlds of a suite are not for that. Raises ValueError if one
+    of ``yours`` did.
     """
     fresh = not any("start" in task.arguments for task in SUITES[name])
     admitted = {}
@@ -194,11 +192,10 @@ def _scored_before(
         raise ValueError(text) from None
     store = Store(folder / ROWS, name, [])
     store.load()
-    factories = {label: candidate.factory for label, candidate in candidates.items()}
+    factories = {label: item.factory for label, item in candidates.items()} | {**POLICY_BOUNDS}
     for task in SUITES[name]:
         bound = partial(bound_of, kind=task.bound, metric=task.metric)
-        every = {**factories, **POLICY_BOUNDS}
-        every = {label: factory_in(task, factory) for label, factory in every.items()}
+        every = {label: factory_in(task, factory) for label, factory in factories.items()}
         now = describe({**every, BOUND: bound})
         for label, then in store.settings.get(task.name, {"labels": {}})["labels"].items():
             if now.get(label, then) != then:

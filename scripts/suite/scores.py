@@ -38,8 +38,6 @@ from scripts.suite.entrants import LARGEST_AGE, LEAST_SERVED, YOURS, Entrant
 from scripts.suite.sites import site_means
 from scripts.suite.tasks import MEASURED, Task
 
-__all__ = ["OVER", "Leaderboard", "leaderboard_of", "matrix", "scores_of"]
-
 MIN_SCORE, CRAWL_RATE = -1.0, "crawl_rate"
 ROUNDING = 1e-6
 """Tolerance of ages, which are whole slots, as a part of a slot."""

@@ -49,8 +49,7 @@ def site_means(
     """
     means = []
     for task in tasks:
-        levels = _values(task, rows).mean()
-        entries = []
+        levels, entries = _values(task, rows).mean(), []
         for policy, scores in site_scores(task, rows).items():
             trainings = num_trainings(able.get(task.name, {}).get(policy, {}))
             interval = mean(scores.to_numpy()[:, None], groups=groups_of(scores.index, trainings))
