@@ -18,8 +18,12 @@ RUNS = "seed-*"
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the shipped agents, in alphabetical order."""
-    return tuple(sorted(folder.name for folder in SHIPPED.glob("*") if trainings(folder)))
+    """Return the names of the shipped agents in alphabetical order, such as ``noisy-index``.
+
+    An agent that was trained for each task is several: ``ppo/bursty``, and so on.
+    """
+    folders = [path for at in ("*", "*/*") for path in SHIPPED.glob(at) if not path.match(RUNS)]
+    return tuple(sorted(it.relative_to(SHIPPED).as_posix() for it in folders if trainings(it)))
 
 
 def folder_of(folder_or_name: str | Path) -> Path:

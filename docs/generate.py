@@ -27,15 +27,16 @@ ABOUT = """`policies.make(name, env)` makes a policy by name.
   *oracle*: it reads the true events.
 - A policy acts in every environment that has one of its forms of action. Policies for *fragments*
   act in `CrawlLongevity-v0`, policies for *offers* in `CrawlOffers-v1`.
-- *best in*: tasks of [crawl-v1](results/crawl-v1/README.md), by track, where no other policy scores
+- *best in*: tasks of [crawl-v2](results/crawl-v2/README.md), by track, where no other policy scores
   more than .01 higher; 2/12 is two of twelve tasks.
 - The source is a paper, with the section or equation. Rules of crawlers, baselines and policies of
   this suite have none."""
 
 SCORES = """## Scores
 
-These are the three best entrants in each task of [crawl-v1](../results/crawl-v1/README.md) with
-this environment. ± is a standard error over seeds; 0 is random crawling, 1 the bound."""
+These are the three best entrants in each task of [crawl-v2](../results/crawl-v2/README.md) with
+this environment. 0 is random crawling, and ± a standard error over seeds. In tasks of one recorded
+site each, 0 is round robin, and brackets are a 95% interval over sites."""
 
 
 def write() -> None:

@@ -8,10 +8,14 @@ import pandas as pd
 from links import ROOT
 
 from policies.base.registry import POLICIES
+from scripts.study.rows import read_rows
+from scripts.study.runner import ROWS
 from scripts.suite.scores import ACTS
+from scripts.suite.sites import site_means
 from scripts.suite.suites import SUITES
 
-SUITE = "crawl-v1"
+SUITE = "crawl-v2"
+BOARD = ROOT / "results" / SUITE
 PRESETS = ROOT / "results" / "presets" / "presets.csv"
 MAX_ENTRANTS = 3
 """Number of entrants that the page of an environment names for each of its tasks."""
@@ -21,20 +25,31 @@ SCORE_TOLERANCE = 0.01
 
 @cache
 def scores() -> pd.DataFrame:
-    """Return the mean scores of all entrants in the tasks in which they act."""
-    table = pd.read_csv(ROOT / "results" / SUITE / "scores.csv")
-    return table[table.state == ACTS]
+    """Return the mean scores of entrants in the tasks in which they act.
+
+    Returns:
+        The columns ``task``, ``policy``, ``score``, and ``error``, a text: the standard error over
+        seeds; in recorded tasks the 95% interval over sites.
+    """
+    table = pd.read_csv(BOARD / "scores.csv")
+    table = table[table.state == ACTS]
+    table["error"] = [f"± {error:.3f}" for error in table.error]
+    rows, about = read_rows(BOARD / ROWS, SUITE)
+    able = {name: setting["labels"] for name, setting in about["settings"].items()}
+    sites = site_means([task for task in SUITES[SUITE] if task.variants], rows, able)
+    sites["error"] = [f"[{item.low:.3f}, {item.high:.3f}]" for item in sites.itertuples()]
+    return pd.concat([table, sites])[["task", "policy", "score", "error"]]
 
 
 def of_environment(name: str) -> str:
     """Return a table of the best entrants in each task of an environment."""
-    rows = ["| task | arguments | best scores | bound |", "|---|---|---|---|"]
+    rows = ["| task | arguments | best scores | 1 is |", "|---|---|---|---|"]
     for task in SUITES[SUITE]:
         if task.id != name:
             continue
         best = scores()[scores().task == task.name].nlargest(MAX_ENTRANTS, "score")
         entrants = ", ".join(
-            f"{row.policy} {row.score:.3f} ± {row.error:.3f}" for row in best.itertuples()
+            f"{row.policy} {row.score:.3f} {row.error}" for row in best.itertuples()
         )
         arguments = ", ".join(f"{key}={value}" for key, value in task.arguments.items())
         rows.append(f"| {task.name} | {arguments} | {entrants} | {task.bound} |")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,7 +33,8 @@ class Informed(PromisingPolicy):
     changes, and for cycles without signals; for other cycles the gain by signals is approximate.
 
     Args:
-        truth: the true long-run parameters, with a single source of signals.
+        truth: the true long-run parameters, with a single source of signals; costs are those that
+            the problem of the episode has.
         law_filter: the filter at time 0, which is not changed.
     """
 
@@ -44,9 +46,9 @@ class Informed(PromisingPolicy):
     def start(self, pages: Pages) -> None:
         """Begin with the filter at time 0, and read the log so far."""
         self.filter, self.steps = copy.deepcopy(self.law_filter), 0
-        model = {name: getattr(self.truth.per_cost(), name) for name in SIGNAL_MODEL}
-        self.table = tables.greedy_ncis_table(**model)
         tracker = pages.tracker()
+        truth = replace(self.truth, cost=tracker.problem.cost).per_cost()
+        self.table = tables.greedy_ncis_table(**{it: getattr(truth, it) for it in SIGNAL_MODEL})
         self.due = self.promises(tracker.problem)
         self.update(pages.last_log(), tracker)
 

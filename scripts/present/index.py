@@ -17,8 +17,8 @@ ABOUT = """# Results
 `python -m scripts.reproduce` writes this page. Each folder has rows, a summary and pictures; the
 folder of a paper has the tests with their 95% intervals in `verdicts.csv`.
 [provenance.json](provenance.json) has the command, commit and versions of each run.
-[crawl-v1](crawl-v1/README.md) is the leaderboard of all policies and agents, by `python -m
-scripts.rank crawl-v1`. Tests: ✓ holds, ✗ does not hold, ? open; `claims.md` lists them by claim.
+[crawl-v2](crawl-v2/README.md) is the leaderboard of all policies and agents, by `python -m
+scripts.rank crawl-v2`. Tests: ✓ holds, ✗ does not hold, ? open; `claims.md` lists them by claim.
 """
 
 

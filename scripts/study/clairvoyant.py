@@ -39,10 +39,13 @@ class Replay:
 
 @spec("suite-clairvoyant")
 def clairvoyant_policy(env: Any) -> Policy:
-    """Return the clairvoyant policy for an environment that replays a recorded window."""
+    """Return the clairvoyant policy for an environment that replays a recorded window.
+
+    In ``CrawlSites-v0`` it is that of the present episode.
+    """
     lanes, instance = env.unwrapped.lanes, env.unwrapped.instance
     pages = clairvoyant(
-        lanes.tape,
+        getattr(instance, "tape", lanes.tape),
         instance.importance,
         instance.bandwidth,
         lanes.origin_of(instance) + lanes.horizon,

@@ -15,7 +15,7 @@ import inspect
 import math
 import reprlib
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -129,6 +129,30 @@ def candidates_of(names: Iterable[str]) -> dict[str, Candidate]:
             raise ValueError(f"entrants must have different names, got {candidate.label!r} twice")
         candidates[candidate.label] = candidate
     return candidates
+
+
+def per_task(
+    label: str,
+    folders: Mapping[str, Path],
+    make: Callable[[str, Sequence[Path]], PolicyFactory],
+) -> Candidate:
+    """Return the agent that plays each task by the trainings in a folder of its own.
+
+    Args:
+        label: name of the agent.
+        folders: folders by task.
+        make: function of a folder and its trainings that returns a factory of the agent there.
+    """
+    runs = {task: catalog.trainings(folder) for task, folder in folders.items()}
+    factories = {task: make(str(folder), runs[task]) for task, folder in folders.items()}
+    return Candidate(
+        label,
+        next(iter(factories.values())),
+        learned=True,
+        training_seconds=sum(training_seconds(folders[task], runs[task]) for task in runs),
+        trainings=tuple(run for group in runs.values() for run in group),
+        by_task=factories,
+    )
 
 
 def entered(candidates: Mapping[str, Candidate]) -> dict[str, Any]:

@@ -94,6 +94,26 @@ def mean(
     return _interval(by_seed.mean(), drawn, len({*groups}) or by_seed.size)
 
 
+def crossed_mean(scores: ArrayLike) -> Interval:
+    """Return the mean of scores (n sites, k trainings), with an interval over both.
+
+    The variance is the sum of those of the means of n rows and of k columns, with the degrees of
+    freedom of Satterthwaite (1946). It is too large by that of the interaction over n k. One row
+    or column adds nothing; a single score has no interval.
+    """
+    from scipy.stats import t
+
+    table = np.asarray(scores, np.float64)
+    means = [table.mean(axis=axis) for axis in (1, 0) if table.shape[1 - axis] > 1]
+    variances = np.array([part.var(ddof=1) / part.size for part in means])
+    variance, estimate = variances.sum(), float(table.mean())
+    if not means or variance == 0.0:
+        return Interval(estimate, *(estimate if means else np.nan,) * 2)
+    degrees = variance**2 / sum(variances**2 / [part.size - 1 for part in means])
+    half = float(t.ppf(0.5 * (1.0 + LEVEL), degrees) * np.sqrt(variance))
+    return Interval(estimate, estimate - half, estimate + half)
+
+
 def interquartile_mean(scores: FloatArray, groups: tuple[int, ...] = ()) -> Interval:
     """Return the mean of the middle half of all scores (n seeds, k settings), and its interval."""
     scores = _scores(scores)

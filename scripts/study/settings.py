@@ -38,6 +38,9 @@ class Playable(Protocol):
     def seeds(self, count: int) -> Sequence[int]:
         """Return the seeds of ``count`` repetitions, or fewer if the setting has fewer."""
 
+    def plays(self, label: str, seed: int) -> bool:
+        """Return whether a label plays one of the seeds."""
+
     @property
     def trained(self) -> tuple[str, ...]:
         """Labels that train an agent: rounding changes their rows, so the rows are not verified."""
@@ -99,6 +102,10 @@ class Setting:
         A setting with windows has one repetition per window.
         """
         return range(len(self.windows) or (count if self.most is None else min(count, self.most)))
+
+    def plays(self, label: str, seed: int) -> bool:
+        """Return True: all labels play all seeds."""
+        return True
 
     def arguments_of(self, seed: int) -> dict[str, Any]:
         """Return the arguments of ``gymnasium.make`` for a seed, and its window if it has one."""
@@ -186,6 +193,10 @@ class Measurement:
     def seeds(self, count: int) -> Sequence[int]:
         """Return the seeds 0, 1, ... of ``count`` repetitions, at most ``most``."""
         return range(count if self.most is None else min(count, self.most))
+
+    def plays(self, label: str, seed: int) -> bool:
+        """Return True: all labels play all seeds."""
+        return True
 
     def play(self, label: str, seed: int) -> list[Row]:
         """Call the function of a label with a seed, and return its metrics as rows without NaNs."""

@@ -1,10 +1,12 @@
 """The tasks of crawl-v2: a crawler is taken over, and page sets, laws and sites are held out.
 
 Every episode starts with the copies of a crawler that went round robin for one cycle
-(``start="crawled"``). Page sets come from the stream that no training uses (``pages="test"``). The
-score of a task is 0 for random crawling and 1 for the informed reference, which knows the true law
-but sees only signals and crawls. Tasks without such a reference say so; they and the sanity track,
-whose tasks a formula solves, are shown and do not enter the overall score.
+(``start="crawled"``). Page sets come from the stream that no training uses (``pages="test"``).
+The score of a task is 0 for random crawling and 1 for the informed reference, which knows the true
+law but sees only signals and crawls. Recorded tasks are scored on each site, and tasks across sites
+on each episode: 0 is round robin, 1 a clairvoyant that knows when each page changes next. In offers
+1 is no stale page at all. These and the sanity track, which formulas solve, are not in the overall
+score.
 
 Recorded tasks play the second half of each site's record, at most ``CRAWLS_PER_PAGE`` crawls of
 each page: at 3 days per crawl its first 90 days, at 10 its first 300.
@@ -25,7 +27,8 @@ Rules for learners, which ``scripts.rank`` checks (:mod:`scripts.suite.protocol`
 * An agent declares the worlds of its training. One that declares none, or one of tests, is refused.
   Shipped agents of that kind are left out. Environments and policies of the user are not checked.
 * A learner counts by several trainings, 5 in ``scripts.rank --train``, of at most 2,000,000 steps.
-  Repetition k plays training k mod 5, and intervals are over trainings.
+  Repetition k plays training k mod 5, and intervals are over trainings; on recorded sites all
+  trainings play all sites, and intervals are over both.
 """
 
 from __future__ import annotations
@@ -106,7 +109,7 @@ def _recorded(days: int, history: bool, split: str = "test") -> Task:
         **{"signals": "both", "days_per_crawl": float(days), "start": "crawled"},
         "reveal": "parameters" if history else "importance",
     }
-    name = f"recorded-{days}-{'history' if history else 'nothing'}"
+    name = f"{RECORDED if split == 'test' else split}-{days}-{'history' if history else 'nothing'}"
     reason = (
         f"{split} sites, a crawl per page in {days} days, "
         f"{'after half of the record' if history else 'from nothing'}"
@@ -124,7 +127,8 @@ def _sites(name: str, reveal: str, reason: str) -> Task:
         **{"split": "test", "num_pages": 100, "days_per_crawl": (3.0, 30.0)},
         **{"signals": "both", "start": "crawled", "reveal": reveal},
     }
-    return Task(name, ACROSS, SITES, arguments, bound=PERFECT, reason=reason, averaged=False)
+    where = Task(name, ACROSS, SITES, arguments, bound=CLAIRVOYANT, reason=reason, averaged=False)
+    return replace(where, random="RoundRobin")
 
 
 _SANITY = (

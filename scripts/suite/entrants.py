@@ -23,17 +23,26 @@ from policies.base import registry
 from policies.base.promising import PromisingPolicy
 from policies.ncis.belief import BeliefNCIS
 from scripts.data.replays import past
-from scripts.study.entrants import Candidate, applicable, candidates_of, entered, training_of
+from scripts.study.entrants import (
+    Candidate,
+    agent_factory,
+    applicable,
+    candidates_of,
+    entered,
+    num_trainings,
+    per_task,
+    training_of,
+)
 from scripts.study.settings import Setting
 from scripts.study.specs import describe, spec
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
 from scripts.suite.episodes import largest_age, least_served
 from scripts.suite.tasks import (
-    CLAIRVOYANT,
     FIRST_DAY,
     FIRST_SEED,
     MEASURED,
     SITES,
+    TRACE,
     WINDOW,
     WINDOWS,
     Task,
@@ -97,6 +106,10 @@ def entrant_of(label: str) -> Entrant:
     """Return the description of the entrant with a label; ValueError for a damaged file."""
     if label in agents.names():
         return trained_entrant(SHIPPED / label)
+    if parts := [SHIPPED / name for name in agents.names() if name.startswith(f"{label}/")]:
+        return trained_entrant(parts[0])._replace(
+            on=f"per task, {len(trainings(parts[0]))} trainings"
+        )
     if label not in registry.POLICIES:
         return Entrant(YOURS)
     tags = registry.TAGS[label]
@@ -184,6 +197,9 @@ def factory_in(task: Task, factory: PolicyFactory) -> PolicyFactory:
 class TaskSetting(Setting):
     """A task with its entrants; repetitions cycle through its windows, or play a variant each.
 
+    Of V variants, repetition k plays number k mod V. With variants, the first V repetitions are of
+    the first training of each agent, the next V of the second, and so on; policies play V.
+
     ``refused`` has by label the reason why an entrant cannot act; the rest is as in ``Task``.
     """
 
@@ -194,12 +210,18 @@ class TaskSetting(Setting):
 
     def seeds(self, count: int) -> Sequence[int]:
         """Return the numbers 0, 1, ... of ``count`` repetitions, or of all variants."""
-        return range(len(self.variants) or count)
+        trainings = map(trainings_of, self.policies.values())
+        return range(len(self.variants) * max(trainings, default=1) or count)
+
+    def plays(self, label: str, seed: int) -> bool:
+        """Return whether a label has a training for a repetition of a variant."""
+        trainings = trainings_of(self.policies[label]) if label in self.policies else 1
+        return not self.variants or seed < len(self.variants) * trainings
 
     def arguments_of(self, seed: int) -> dict[str, Any]:
         """Return the arguments of ``gymnasium.make`` for a repetition."""
         window = {"window": list(self.windows[seed % WINDOWS])} if self.windows else {}
-        variant = self.variants[seed] if self.variants else {}
+        variant = self.variants[seed % len(self.variants)] if self.variants else {}
         return {**self.arguments, **window, **variant}
 
     def described(self) -> dict[str, Any]:
@@ -212,25 +234,44 @@ class TaskSetting(Setting):
         arguments = self.arguments_of(seed)
         plain = replace(self, arguments=arguments, windows=(), variants=())
         plain = replace(plain, budget_share="cost_spread" in self.arguments)
+        training, event = divmod(seed, len(self.variants)) if self.variants else (seed, seed)
         if label in self.policies:
-            plain = replace(plain, policies={label: training_of(self.policies[label], seed)})
-        rows = Setting.play(plain, label, seed)
+            plain = replace(plain, policies={label: training_of(self.policies[label], training)})
+        rows = Setting.play(plain, label, event)
         measures = {LEAST_SERVED: least_served} if self.name == MEASURED else {}
         if self.most_rounds is not None:
             measures = {LARGEST_AGE: largest_age}
         for metric, measure in measures.items() if label in self.policies else ():
-            event = self.id, arguments, plain.policies[label], self.first_seed + seed
+            episode = self.id, arguments, plain.policies[label], self.first_seed + event
             with self.threads(label):
-                rows.append(Row(self.id, self.name, label, seed, metric, measure(*event)))
-        return [row for row in rows if row.value == row.value]
+                rows.append(Row(self.id, self.name, label, seed, metric, measure(*episode)))
+        return [row._replace(seed=seed) for row in rows if row.value == row.value]
+
+
+def trainings_of(factory: Any) -> int:
+    """Return the number of trainings of the agent that a factory loads; 1 for policies."""
+    return num_trainings(describe(factory)) or 1
 
 
 def entrants(names: Sequence[str]) -> dict[str, Candidate]:
     """Return by label the shipped policies except oracles, the shipped agents, and named entrants.
 
-    Raises errors of :func:`scripts.study.entrants.candidates_of`.
+    The shipped agents ``ppo/TASK`` are one entrant ``ppo``, and so on. Raises errors of
+    :func:`scripts.study.entrants.candidates_of`.
     """
-    return candidates_of((*policies.names(fragments=True, oracle=False), *agents.names(), *names))
+    of_tasks: dict[str, dict[str, Path]] = {}
+    for name in agents.names():
+        label, slash, task = name.partition("/")
+        if slash:
+            of_tasks.setdefault(label, {})[task] = SHIPPED / name
+    whole = [name for name in agents.names() if "/" not in name]
+    for_all = candidates_of((*policies.names(fragments=True, oracle=False), *whole, *names))
+    return for_all | {it: per_task(it, parts, _shipped) for it, parts in of_tasks.items()}
+
+
+def _shipped(folder: str, trainings: Sequence[Path]) -> PolicyFactory:
+    """Return a factory of the shipped agent in a folder, by its name."""
+    return agent_factory(Path(folder).relative_to(SHIPPED).as_posix(), trainings)
 
 
 def settings_of(
@@ -262,8 +303,7 @@ def settings_of(
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     """Return a task with the candidates that can act in it; raise errors of ``applicable``."""
     days = [FIRST_DAY + WINDOW * place for place in range(WINDOWS + 1)]
-    one_site = task.bound == CLAIRVOYANT and not task.variants
-    recorded = tuple(pairwise(days)) if one_site else ()
+    recorded = tuple(pairwise(days)) if task.id == TRACE and not task.variants else ()
     first = {"window": list(recorded[0])} if recorded else dict(*task.variants[:1])
     where, arguments = f"task {task.name}, first choice: ", {**task.arguments, **first}
     in_task = [(label, candidate.in_task(task.name)) for label, candidate in candidates.items()]

@@ -11,9 +11,9 @@ import pandas as pd
 from scripts.present import charts
 from scripts.study.entrants import groups_of
 from scripts.study.intervals import PAIRED_REPETITIONS, Interval, mean
-from scripts.suite.entrants import TRAINED, YOURS, Entrant
+from scripts.suite.entrants import COMPOSITE, TRAINED, YOURS, Entrant
 from scripts.suite.scores import ACTS, Leaderboard, trainings_of
-from scripts.suite.sites import ZERO, site_scores
+from scripts.suite.sites import ZERO, over_sites, site_scores
 from scripts.suite.tables import number
 
 HEAD = ("task", "track", ZERO, "best policy", "best trained agent", "agent less policy")
@@ -69,12 +69,15 @@ def _headroom(
     """Return what can be gained in a task, from plain scores and scores (repetitions, entrants)."""
     plain, scores = tables
     on_board = {label: board.entrants.get(label, Entrant(YOURS)) for label in scores}
-    policies = [name for name, item in on_board.items() if item.kind not in (TRAINED, YOURS)]
+    no_policies = (TRAINED, COMPOSITE, YOURS)
+    policies = [name for name, item in on_board.items() if item.kind not in no_policies]
     trained = [name for name, item in on_board.items() if item.kind == TRAINED or item.by]
-    agents = [name for name in trained if name not in policies]
+    agents = [name for name in trained if on_board[name].kind in (TRAINED, YOURS)]
     best, trainings = str(scores[policies].mean().idxmax()), trainings_of(board.scores)
 
     def interval(values: pd.Series, label: str = "") -> Interval:
+        if "training" in values.index.names:
+            return over_sites(values)
         groups = groups_of(scores.index, trainings.get(label, 0))
         return mean(values.to_numpy(np.float64)[:, None], PAIRED_REPETITIONS, groups)
 

@@ -118,7 +118,7 @@ def informed_policy(env: Any) -> Policy:
 
 
 def _truth(truth: Problem, revealed: Problem) -> Problem:
-    return truth
+    return replace(truth, cost=revealed.cost)
 
 
 def freshness_reference(instance: Instance) -> policies.Policy:

@@ -20,8 +20,6 @@ from scripts.study.workers import Workers
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_of
 from scripts.suite.costs import measure_costs, read_costs
 from scripts.suite.entrants import (
-    COMPOSITE,
-    TRAINED,
     YOURS,
     Entrant,
     entrant_of,
@@ -72,7 +70,7 @@ def rank_suite(
     """
     tasks, yours = tasks_of(name, task_names), [candidate_of(entrant).label for entrant in names]
     candidates = _admitted(name, entrants(names), yours, console)
-    descriptions = {label: _described(name, candidate) for label, candidate in candidates.items()}
+    descriptions = {label: _described(candidate) for label, candidate in candidates.items()}
     for label in yours:
         _check_seeds(label, len(candidates[label].trainings), count)
     for label in training.names:
@@ -161,14 +159,13 @@ def _admitted(
     return admitted
 
 
-def _described(name: str, candidate: Candidate) -> Entrant:
-    """Return the description of an entrant in a suite; words of crawl-v1 never change."""
+def _described(candidate: Candidate) -> Entrant:
+    """Return the description of an entrant."""
     entrant = entrant_of(candidate.label)
     if entrant.kind == YOURS and candidate.trainings:
         count = counted(len(candidate.trainings), "training")
         return entrant._replace(on=f"one for all, {count}")
-    earlier = entrant.kind == COMPOSITE and name == "crawl-v1"
-    return entrant._replace(kind=TRAINED) if earlier else entrant
+    return entrant
 
 
 def _scored_before(

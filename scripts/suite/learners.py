@@ -26,7 +26,7 @@ from typing import Any
 from rich.console import Console
 
 import agents
-from agents.catalog import ALGORITHMS, trainings
+from agents.catalog import ALGORITHMS
 from agents.runs import read_object, replace_text
 from agents.sb3.hyperparameters import defaults
 from crawl_envs.evaluation import PolicyFactory
@@ -38,13 +38,14 @@ from scripts.study.entrants import (
     UserCodeError,
     agent_factory,
     hash_of,
+    per_task,
     training_seconds,
 )
 from scripts.study.rows import PROVENANCE, check_folder, write_provenance
 from scripts.study.specs import spec
 from scripts.suite.entrants import METHODS, YOURS, Entrant
 from scripts.suite.protocol import DECLARATION, STEPS, TRAININGS, Training, training_world
-from scripts.suite.tasks import Task
+from scripts.suite.tasks import OFFERS, Task
 from scripts.training import requests
 from scripts.training.jobs import job_of
 from scripts.training.runs import begin
@@ -83,7 +84,10 @@ def _plan_per_task(
     for task in tasks:
         id, world = json.loads(json.dumps(training_world(task)))  # as in the file of a run
         request = requests.Request(kind=name, env_id=id, env_args=world, seeds=training.repeats)
-        request = replace(request, options={"steps": steps, "validation": 0})
+        hidden = task.id == OFFERS or world.get("reveal") == "importance"
+        belief = hidden and world.get("action") != "rates"  # agents see the columns of a belief
+        options = {"steps": steps, "validation": 0, "belief": belief}
+        request = replace(request, options=options)
         try:
             job_of(request)
         except ValueError as error:  # actions or costs that the algorithm cannot handle
@@ -102,13 +106,8 @@ def _plan_per_task(
     def train() -> Trained:
         for task, request in planned.items():
             _train(request, folder / task, training.fresh)
-        runs = {task: trainings(folder / task) for task in planned}
         make = partial(_own_factory, name) if ":" in name else agent_factory
-        factories = {task: make(str(folder / task), runs[task]) for task in runs}
-        seconds = sum(training_seconds(folder / task, runs[task]) for task in runs)
-        every = tuple(run for group in runs.values() for run in group)
-        first = next(iter(factories.values()))
-        candidate = Candidate(name, first, "", {}, True, seconds, every, factories)
+        candidate = per_task(name, {task: folder / task for task in planned}, make)
         return candidate, Entrant(YOURS, METHODS.get(by, ""), by=by, on=on)
 
     return train

@@ -35,8 +35,8 @@ from scripts.study.entrants import groups_of, num_trainings
 from scripts.study.intervals import PAIRED_REPETITIONS, interquartile_lead, interquartile_mean, mean
 from scripts.suite.bounds import BOUND, BUDGET, POLICY_BOUNDS, bound_label
 from scripts.suite.entrants import LARGEST_AGE, LEAST_SERVED, YOURS, Entrant
-from scripts.suite.sites import site_means
-from scripts.suite.tasks import MEASURED, Task
+from scripts.suite.sites import mean_of_trainings, site_means
+from scripts.suite.tasks import MEASURED, SITES, Task
 
 MIN_SCORE, CRAWL_RATE = -1.0, "crawl_rate"
 ROUNDING = 1e-6
@@ -94,7 +94,7 @@ def leaderboard_of(
     damaged.
     """
     of_sites = [task for task in tasks if task.variants]
-    sites = site_means(of_sites, rows, able)
+    sites = site_means(of_sites, rows)
     tasks = [task for task in tasks if not task.variants] or tasks
     scores = scores_of(tasks, rows, able)
     board, places = standings(scores, [task.name for task in tasks if task.averaged] or None)
@@ -127,6 +127,8 @@ def scores_of(
     """
     names = {task.name for task in tasks}
     rows = [row for row in rows if row.setting in names]
+    if any(task.variants for task in tasks):
+        rows = mean_of_trainings(tasks, rows)
     check_rows(tasks, rows, able)
     table = pd.DataFrame(rows, columns=list(Row._fields)).drop(columns="id")
     wide = table.pivot_table(index=["setting", "policy", "seed"], columns="metric", values="value")
@@ -194,7 +196,7 @@ def _score_task(
     parts = []
     for label in labels:
         part = pd.DataFrame({"seed": budget.index, "score": 0.0, "plain": 0.0, "state": ABSENT})
-        part["trainings"] = num_trainings(able.get(label, {}))
+        part["trainings"] = 0 if task.variants else num_trainings(able.get(label, {}))
         if label in values.index:
             metrics = values.loc[label].reindex(budget.index)
             part["state"] = ACTS
@@ -204,13 +206,27 @@ def _score_task(
             elif is_late(task, metrics):
                 part["state"] = LATE
             else:
-                plain = (metrics[task.metric] - random.mean()) / span.mean()
-                expected = random - random.mean() + plain.mean() * (span - span.mean())
-                score = plain - expected / span.mean()
+                plain, score = _plain_and_score(task, metrics[task.metric], random, span)
                 part["score"] = np.maximum(score.to_numpy(), MIN_SCORE)
                 part["plain"] = plain.to_numpy()
         parts.append(part.assign(task=task.name, track=task.track, policy=label))
     return pd.concat(parts, ignore_index=True)
+
+
+def _plain_and_score(
+    task: Task, values: pd.Series, random: pd.Series, span: pd.Series
+) -> tuple[pd.Series, pd.Series]:
+    """Return the plain scores and the scores of the values of an entrant, by repetition.
+
+    In a task across sites each repetition has a site, a window and a budget of its own, and is
+    scored alone as recorded sites are: cut to [-1, 1], and 0 where nothing can be gained.
+    """
+    if task.id == SITES:
+        score = ((values - random) / span).where(span > 0.0, 0.0).clip(-1.0, 1.0)
+        return score, score
+    plain = (values - random.mean()) / span.mean()
+    expected = random - random.mean() + plain.mean() * (span - span.mean())
+    return plain, plain - expected / span.mean()
 
 
 def spending_of(task: Task) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from crawl_envs.evaluation import Row
-from scripts.study.entrants import groups_of, num_trainings
-from scripts.study.intervals import mean
+from scripts.study.intervals import Interval, crossed_mean
 from scripts.suite.bounds import BOUND, POLICY_BOUNDS, bound_label
 from scripts.suite.tasks import Task
 
@@ -19,43 +18,60 @@ COLUMNS = ("task", "policy", "sites", "score", "low", "high", "mean")
 
 
 def site_scores(task: Task, rows: Sequence[Row]) -> pd.DataFrame:
-    """Return the scores of entrants in a task with variants, (sites, entrants), cut to [-1, 1].
+    """Return scores in a task with variants, (sites and trainings, entrants), cut to [-1, 1].
 
     On a site an entrant scores (x - r) / (c - r) with the metric x of the entrant, r of round robin
-    and c of the bound. Sites on which nothing can be gained are left out.
+    and c of the bound. Sites on which nothing can be gained are left out. The scores of policies
+    are repeated for each training; those of trainings that an agent lacks are NaN.
     """
     values = _values(task, rows)
+    first = values.xs(0, level="training").reindex(values.index, level="site")
+    once = [label for label in values if values[label].count() <= len(values.xs(0))]
+    values[once] = first[once]
     span = values[bound_label(task)] - values[ZERO]
     scores = values.sub(values[ZERO], axis=0).div(span, axis=0)[span > 0.0].clip(-1.0, 1.0)
     return scores.drop(columns=[BOUND, *POLICY_BOUNDS], errors="ignore")
 
 
+def over_sites(scores: pd.Series) -> Interval:
+    """Return the mean of scores or differences by site and training, and its interval over both."""
+    return crossed_mean(scores.dropna().unstack("training"))
+
+
 def _values(task: Task, rows: Sequence[Row]) -> pd.DataFrame:
-    """Return the metric of a task, (sites, entrants)."""
+    """Return the metric of a task, (trainings and sites, entrants)."""
     mine = [row for row in rows if (row.setting, row.metric) == (task.name, task.metric)]
     table = pd.DataFrame(mine, columns=list(Row._fields))
-    return table.pivot(index="seed", columns="policy", values="value")
+    table["training"], table["site"] = np.divmod(table.seed, len(task.variants))
+    return table.pivot(index=["training", "site"], columns="policy", values="value")
 
 
-def site_means(
-    tasks: Sequence[Task], rows: Sequence[Row], able: Mapping[str, Mapping[str, Any]]
-) -> pd.DataFrame:
+def site_means(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:
     """Return means of each entrant over the sites of each task with variants, the best score first.
 
-    The seed of a row is the place of its site. ``able`` has the descriptions of the entrants, by
-    task and label. The table has ``COLUMNS``: ``sites`` is their number, ``low`` and ``high`` are
-    the ends of the 95% interval of the score, over sites or over trainings, and ``mean`` is the
-    mean of the task's metric.
+    :class:`scripts.suite.entrants.TaskSetting` numbers the seeds of rows. The table has
+    ``COLUMNS``: ``sites`` is their number, ``low`` and ``high`` are the ends of the 95% interval of
+    the score over sites and trainings, and ``mean`` is the mean of the task's metric. All trainings
+    of an agent play all sites.
     """
     means = []
     for task in tasks:
         levels, entries = _values(task, rows).mean(), []
         for policy, scores in site_scores(task, rows).items():
-            trainings = num_trainings(able.get(task.name, {}).get(policy, {}))
-            interval = mean(scores.to_numpy()[:, None], groups=groups_of(scores.index, trainings))
-            entries.append((task.name, policy, len(scores), *interval, levels[policy]))
+            count = scores.index.get_level_values("site").nunique()
+            entries.append((task.name, policy, count, *over_sites(scores), levels[policy]))
         means += sorted(entries, key=lambda entry: -entry[3])
     return pd.DataFrame(means, columns=COLUMNS)
+
+
+def mean_of_trainings(tasks: Sequence[Task], rows: Sequence[Row]) -> list[Row]:
+    """Return rows in which a site of a task with variants has the mean over all trainings."""
+    count = {task.name: len(task.variants) for task in tasks if task.variants}
+    table = pd.DataFrame(rows, columns=list(Row._fields))
+    table["seed"] %= table.setting.map(count).fillna(len(rows) + 1).astype(int)
+    keys = [name for name in Row._fields if name != "value"]
+    means = table.groupby(keys, sort=False, as_index=False).value.mean()
+    return [Row(*row) for row in means[list(Row._fields)].itertuples(index=False)]
 
 
 def means_of(board: pd.DataFrame) -> list[list[str]]:

@@ -33,8 +33,8 @@ PAGE = """# Compatibility
 
 {table}
 
-✓: built and stepped with the library's own wrapper; ✗: failed; -: not installed. Versions are in
-[rows.csv](rows.csv). Made by
+✓: built and stepped with the library's own wrapper; ✗: failed; -: not tried, as the library was not
+installed. Versions are in [rows.csv](rows.csv). Made by
 
     COMPATIBILITY=results/compatibility python -m pytest tests/compatibility
 
@@ -124,6 +124,8 @@ def test_a_library_uses_an_environment(name: str, id: str, rows: list[Outcome]) 
         pytest.skip(row.message)
     if "COMPATIBILITY" not in os.environ:
         expected = {(row.library, row.id): row.outcome for row in committed_rows()}
+        if expected[name, id] == ABSENT:
+            pytest.skip("the committed table has no outcome")
         assert row.outcome == expected[name, id], row.message
 
 

@@ -126,20 +126,29 @@ def test_the_presets_are_counted_and_their_table_is_complete():
 @pytest.mark.parametrize(
     "track",
     [
-        "known rates",
-        "missed changes",
-        "unknown rates",
+        "sanity",
+        "hidden rates",
         "misspecified",
+        "held-out laws",
+        "missed changes",
         "fragments",
         "offers",
-        "recorded",
+        "prices",
+        "across sites",
+        "guarantees",
     ],
 )
 def test_the_best_scores_of_tracks_are_the_committed_ones(track):
-    board = TEXT[ROOT / "results" / "crawl-v1" / "README.md"]
+    board = TEXT[ROOT / "results" / "crawl-v2" / "README.md"]
     first = re.search(rf"^\| {track} \| (\S+) ([.\d]+) \[", board, re.M)
     assert first is not None
     assert f"| {track} | {first[1]} {first[2]} |" in TEXT[ROOT / "docs" / "results.md"]
+
+
+def test_the_archived_board_alone_names_its_successor_first():
+    boards = [TEXT[ROOT / "results" / name / "README.md"] for name in ("crawl-v1", "crawl-v2")]
+    begins = [text.split("\n\n")[1].startswith("**Archived.** [crawl-v2](") for text in boards]
+    assert begins == [True, False]
 
 
 def test_the_readme_is_short():
@@ -206,7 +215,7 @@ def test_the_staleness_with_costs_and_the_least_are_the_committed_ones():
 
 
 def test_the_scores_of_the_page_of_policies_are_the_committed_ones():
-    scores = pd.read_csv(ROOT / "results" / "crawl-v1" / "scores.csv")
+    scores = pd.read_csv(ROOT / "results" / "crawl-v2" / "scores.csv")
     scores = scores[scores.state == "plays"].set_index(["task", "policy"]).score
     page = TEXT[ROOT / "docs" / "policies.md"]
     rows = re.findall(r"^\| .* \| `(\w+)` \| ([\w-]+) \| ([\d.]+) \| ([\d.]+) \|$", page, re.M)

@@ -154,7 +154,10 @@ class RecrawlScheduler:
         source, page, now = request.meta.pop(SOURCE, ""), request.meta.get(PAGE), self.clock()
         if request.meta.get("is_start_request"):
             self.starts.append(urldefrag(request.url).url)
-        if not source and (request.meta.get(FEED) or page in self.fetches.sent):  # redirected
+        redirected = page in self.fetches.sent or "redirect_times" in request.meta
+        if not source and (request.meta.get(FEED) or (page is not None and redirected)):
+            if page is not None and page not in self.fetches.sent:
+                return False  # another fetch of the page was answered before
             name = str(page or request.meta[FEED])
             late = self.turns.redirect(name, request, now)
             if late is not None and page is not None:

@@ -28,7 +28,7 @@ from scripts.suite.episodes import ARGUMENTS, EPISODE_POLICIES, record
 from scripts.suite.report import charts
 from scripts.suite.scores import ABSENT, ACTS, LATE, Leaderboard
 from scripts.suite.sites import means_of
-from scripts.suite.tasks import BOUNDS, CLAIRVOYANT, MEASURED, WINDOW
+from scripts.suite.tasks import BOUNDS, MEASURED, TRACE, WINDOW
 
 TEMPLATES = Path(__file__).parent
 ROOT = TEMPLATES.parents[2]
@@ -111,7 +111,7 @@ def _write(path: Path, template: str, board: Leaderboard, **contents: Any) -> No
         target=partial(target, path.parent),
         counted=counted,
         seeds=counted(board.scores.seed.nunique(), "seed"),
-        bounds=BOUNDS,
+        bounds={task.bound: BOUNDS[task.bound] for task in board.tasks},
         measured=MEASURED,
         means_of=means_of,
         **contents,
@@ -178,7 +178,7 @@ def gains_of(board: Leaderboard) -> dict[str, Gain]:
         arguments, bound = task.arguments, bound_label(task)
         crawls = values[task.name, BOUND, BUDGET] / arguments.get("num_pages", math.nan)
         if "days_per_crawl" in arguments:  # lengths or budgets differ between sites
-            one_site = task.bound == CLAIRVOYANT and not task.variants
+            one_site = task.id == TRACE and not task.variants
             crawls = 1.0 / arguments["days_per_crawl"] if one_site else math.nan
         gains[task.name] = Gain(
             float(values[task.name, task.random, task.metric]),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
+import gymnasium
 import numpy as np
 import pytest
 
+import policies
 from crawl_envs import Instance
 from crawl_envs.sim.tape import Tape
-from scripts.study.clairvoyant import clairvoyant
+from scripts.study.clairvoyant import clairvoyant, clairvoyant_policy
 from tests.naive import pages as naive
 
 
@@ -93,3 +96,23 @@ def test_hindsight_after_a_round_of_crawls():
     tape = Tape.of_events(2, **lists)
     assert clairvoyant(tape, np.ones(2), 1.0, 4.0, before=2).tolist() == [1, 0]
     assert clairvoyant(tape, np.ones(2), 1.0, 4.0).tolist() == [0, 0, 1, 0]
+
+
+@pytest.mark.parametrize("start", ["fresh", "crawled"])
+def test_hindsight_in_windows_of_sites_is_above_a_belief(start):
+    arguments = {"split": "dev", "num_pages": 40, "days_per_crawl": 10.0, "signals": "both"}
+    env = gymnasium.make("CrawlSites-v0", **arguments, start=start)
+    for seed in range(4):
+        fresh = {}
+        for name, make in (
+            ("belief", partial(policies.make, "BeliefNCIS")),
+            ("", clairvoyant_policy),
+        ):
+            observation, _ = env.reset(seed=seed)
+            agent, done = make(env), False
+            while not done:
+                observation, _, ended, cut, _ = env.step(agent.predict(observation)[0])
+                done = ended or cut
+            fresh[name] = env.unwrapped.ledger().freshness
+        assert fresh[""] > fresh["belief"]
+    env.close()

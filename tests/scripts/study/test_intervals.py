@@ -188,3 +188,25 @@ def test_a_bootstrap_sample_has_whole_groups() -> None:
 
 def test_one_training_has_no_interval() -> None:
     assert np.isnan(intervals.mean(trained(0), groups=(0,) * 10).low)
+
+
+def test_one_column_of_sites_has_students_interval() -> None:
+    values = np.random.default_rng(0).normal(size=9)
+    low, high = stats.t.interval(0.95, 8, values.mean(), stats.sem(values))
+    for table in (values[:, None], values[None], np.repeat(values[:, None], 3, axis=1)):
+        assert intervals.crossed_mean(table) == pytest.approx((values.mean(), low, high))
+    assert np.isnan(intervals.crossed_mean([[0.5]]).low)
+    assert intervals.crossed_mean([[0.5, 0.5]]) == (0.5, 0.5, 0.5)
+
+
+@pytest.mark.parametrize(("of_site", "of_training"), [(1.0, 0.0), (1.0, 0.3), (0.2, 1.0)])
+def test_intervals_over_sites_and_trainings_contain_the_truth(
+    of_site: float, of_training: float
+) -> None:
+    rng, inside = np.random.default_rng(1), 0
+    for _ in range(2_000):
+        site = of_site * rng.standard_exponential((26, 1)) - of_site
+        table = site + of_training * rng.normal(size=(1, 5)) + 0.3 * rng.normal(size=(26, 5))
+        interval = intervals.crossed_mean(table)
+        inside += interval.low <= 0.0 <= interval.high
+    assert 0.92 < inside / 2_000 < 0.98

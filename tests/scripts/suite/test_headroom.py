@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from crawl_envs.evaluation import Row
-from scripts.suite.entrants import TRAINED, Entrant
+from scripts.suite.entrants import COMPOSITE, TRAINED, Entrant
 from scripts.suite.headroom import draw_headroom, headrooms
 from scripts.suite.scores import ACTS, Leaderboard
 from scripts.suite.tasks import CLAIRVOYANT, NCIS, TRACE, Task
@@ -62,6 +62,13 @@ def test_the_best_agent_is_compared_with_the_best_policy_on_the_same_events() ->
     assert (site.policy[0], site.policy[1].estimate) == ("A", pytest.approx(0.25))
     assert site.lead.estimate == pytest.approx(0.275)
     assert site.beats
+
+
+def test_a_composite_is_neither_a_policy_nor_an_agent() -> None:
+    board = board_of({**SCORES, "both": [3.0, 3.0, 3.0]}, both=0.8)
+    entrants = {**board.entrants, "both": Entrant(COMPOSITE)}
+    for item in headrooms(board._replace(entrants=entrants)):
+        assert (item.policy[0], item.agent[0]) == ("A", "net")
 
 
 def test_tasks_without_agents_have_no_lead_and_all_are_drawn(tmp_path: Path) -> None:

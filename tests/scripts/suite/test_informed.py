@@ -45,10 +45,12 @@ def test_believed_changes_are_as_frequent_as_crawls_show(law: str) -> None:
         assert changed[half].mean() == pytest.approx(believed[half].mean(), abs=error)
 
 
+@pytest.mark.parametrize("costs", [0.0, 1.5])
 @pytest.mark.parametrize("law", ["bursty", "periodic", "deploys", "corrupted", "late"])
-def test_knowing_the_law_beats_the_revealed_parameters(law: str) -> None:
+def test_knowing_the_law_beats_the_revealed_parameters(law: str, costs: float) -> None:
     entrants = {"GreedyNCIS": partial(policies.make, "GreedyNCIS"), "informed": informed_policy}
-    rows = evaluate("CrawlNCIS-v0", entrants, range(7_200_000, 7_200_004), instance=law, **NCIS)
+    world = {**NCIS, "instance": law, "cost_spread": costs}
+    rows = evaluate("CrawlNCIS-v0", entrants, range(7_200_000, 7_200_004), **world)
     freshness = {"GreedyNCIS": 0.0, "informed": 0.0}
     for row in rows:
         freshness[row.policy] += row.value * (row.metric == "freshness")

@@ -5,15 +5,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from agents.catalog import SHIPPED
 from crawl_envs.evaluation import Row, make_env
 from crawl_envs.instances import traces
+from crawl_envs.instances.traces.collection import site_table
+from scripts.study.entrants import candidate_of
 from scripts.suite.crawl_v2 import RECORDED_DEV, TASKS
 from scripts.suite.entrants import entrants, setting_of
-from scripts.suite.sites import means_of, site_means
+from scripts.suite.sites import mean_of_trainings, means_of, site_means
 from scripts.suite.suites import SUITES
 from scripts.suite.tasks import CLAIRVOYANT, TRACE, Task
 
 TASK = Task("few", "recorded", TRACE, {}, bound=CLAIRVOYANT, variants=({"trace": "a"},) * 5)
+ROWS = {row["site"]: int(row["pages"]) for row in site_table()}
 
 
 def rows_of(policy: str, values: list[float]) -> list[Row]:
@@ -30,7 +34,7 @@ def test_means_and_intervals_are_over_sites() -> None:
         **{"RoundRobin": [0.5, 0.5, 0.5, 0.5, 0.2], "clairvoyant": [0.9, 0.9, 0.9, 0.9, 0.2]},
     }
     rows = [row for policy, found in values.items() for row in rows_of(policy, found)]
-    table = site_means([TASK], rows, {})
+    table = site_means([TASK], rows)
     assert table.policy.tolist() == ["B", "A", "RoundRobin"]  # the best first, without bounds
     assert table.sites.tolist() == [4, 4, 4]  # nothing can be gained on the last site
     scores = [0.0, 0.5, 1.0, 0.25]
@@ -44,19 +48,23 @@ def test_means_and_intervals_are_over_sites() -> None:
 def test_scores_on_a_site_are_cut() -> None:
     values = {"A": [0.1, 0.99], "RoundRobin": [0.5] * 2, "clairvoyant": [0.6] * 2}
     rows = [row for policy, found in values.items() for row in rows_of(policy, found)]
-    assert site_means([TASK], rows, {}).score.tolist() == [0.0, 0.0]
+    assert site_means([TASK], rows).score.tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("name", ["recorded-30-history", "sites", "garden-none-4", "noisy"])
+@pytest.mark.parametrize("name", ["dev-30-history", "sites", "garden-none-4", "noisy"])
 def test_recorded_events_refuse_policies_without_slots_except_in_the_first_suite(name: str) -> None:
     tasks = (*RECORDED_DEV, *SUITES["crawl-v1"], *TASKS)
     task = next(task for task in tasks if task.name == name)
     names = ("RoundRobin", "BeliefNCIS", "ThresholdNCIS")
     setting = setting_of(task, {name: entrants(())[name] for name in names})
-    refused = {"ThresholdNCIS"} if name in ("recorded-30-history", "sites") else set()
+    refused = {"ThresholdNCIS"} if name in ("dev-30-history", "sites") else set()
     assert {*setting.refused} == refused
     assert {*setting.policies} & {*names} == {*names} - refused
     assert all("times of its crawls" in reason for reason in setting.refused.values())
+
+
+def test_recorded_tasks_of_dev_and_test_have_different_names() -> None:
+    assert not {task.name for task in RECORDED_DEV} & {task.name for task in TASKS}
 
 
 def test_seeds_of_recorded_tasks_are_sites() -> None:
@@ -118,18 +126,37 @@ def test_recorded_tasks_play_at_most_30_crawls_of_a_page() -> None:
     assert env.unwrapped.num_slots() == pytest.approx(30 * alive, abs=2.0)
 
 
-def test_intervals_of_several_trainings_are_over_trainings() -> None:
-    """Sites k and k + 3 have the same training, also after a site that cannot be scored."""
-    by_training, rng = [0.2, 0.5, 0.8], np.random.default_rng(0)
-    mine = [by_training[site % 3] + 0.02 * rng.standard_normal() for site in range(31)]
-    reference = [1.0] * 31
-    reference[4] = 0.0
-    values = {"A": mine, "RoundRobin": [0.0] * 31, "clairvoyant": reference}
+def test_all_trainings_of_an_agent_play_all_sites() -> None:
+    """Repetition k of V sites is on site k mod V, of training k // V; policies have one."""
+    by_training, by_site = np.array([0.2, 0.5, 0.8]), np.array([-0.1, 0.1, 0.0, 0.1, -0.1])
+    mine = (by_training[:, None] + by_site).ravel().tolist()
+    values = {"A": mine, "B": [0.5] * 5, "RoundRobin": [0.0] * 5, "clairvoyant": [1.0] * 4 + [0.0]}
     rows = [row for policy, found in values.items() for row in rows_of(policy, found)]
-    described = {"few": {"A": {"trainings": ["seed-0", "seed-1", "seed-2"]}}}
-    over_sites = site_means([TASK], rows, {}).set_index("policy").loc["A"]
-    table = site_means([TASK], rows, described).set_index("policy").loc["A"]
-    assert table.score == over_sites.score
-    half = 4.303 * np.std(by_training, ddof=1) / 3**0.5  # Student's, of 3 trainings
-    assert (table.high - table.low) / 2.0 == pytest.approx(half, rel=0.15)
-    assert (over_sites.high - over_sites.low) / 2.0 < half / 4.0
+    table = site_means([TASK], rows).set_index("policy")
+    assert table.sites.tolist() == [4, 4, 4]  # nothing can be gained on the last site
+    scores = by_training[:, None] + by_site[:4]
+    assert table.score["A"] == pytest.approx(scores.mean())
+    assert (table.score["B"], table.low["B"], table.high["B"]) == (0.5, 0.5, 0.5)
+    half = (table.high["A"] - table.low["A"]) / 2.0
+    assert half > 4.303 * np.std(by_training, ddof=1) / 3**0.5 * 0.9  # Student's, of 3 trainings
+    means = mean_of_trainings([TASK], rows)
+    at_first = next(row for row in means if row[2:4] == ("A", 0) and row.metric == "freshness")
+    assert at_first.value == pytest.approx(0.4)
+    assert len(means) == 2 * 5 * 4
+
+
+def test_an_agent_plays_each_training_and_a_policy_each_site_once() -> None:
+    task = next(task for task in TASKS if task.name == "recorded-100-nothing")
+    named = entrants(())
+    labels = ("RoundRobin", "site-belief")
+    setting = setting_of(task, {label: named[label] for label in labels})
+    sites = len(task.variants)
+    assert setting.seeds(3) == range(5 * sites)
+    for label, last in (("RoundRobin", sites), ("bound", sites), ("site-belief", 5 * sites)):
+        assert [setting.plays(label, seed) for seed in (last - 1, last)] == [True, False]
+    smallest = min(range(sites), key=lambda place: ROWS[task.variants[place]["trace"]])
+    rows = setting.play("site-belief", smallest + 2 * sites)
+    assert {row.seed for row in rows} == {smallest + 2 * sites}
+    alone = setting_of(task, {"seed-2": candidate_of(SHIPPED / "site-belief" / "seed-2")})
+    same = [row._replace(policy="seed-2", seed=smallest) for row in rows]
+    assert alone.play("seed-2", smallest) == same

@@ -22,6 +22,7 @@ from twisted.python.failure import Failure
 from policies.live.adapters.copies import SETTLED, Copy
 from policies.live.adapters.listings import listed
 from policies.live.adapters.scrapy import RecrawlMiddleware, RecrawlScheduler
+from policies.live.adapters.scrapy_requests import SOURCE
 from policies.live.adapters.scrapy_scheduler import FEED as FETCHED_FEED
 from policies.live.adapters.scrapy_settings import read_options, response_text
 from policies.live.scheduler import DurableScheduler
@@ -287,12 +288,24 @@ def test_redirects_retries_and_forms_are_no_pages(tmp_path: Path) -> None:
     assert loop.scheduler.pages.describe(URL)["copy"] == pytest.approx(loop.now)
     retry = request.replace(meta=request.meta | {"retry_times": 1})
     assert loop.scheduler.enqueue_request(retry)  # of a callback: the page is known
-    assert loop.scheduler.enqueue_request(moved.replace(url="https://a.example/link"))
+    link = moved.replace(url="https://a.example/link", meta=moved.meta | {SOURCE: URL})
+    assert loop.scheduler.enqueue_request(link)
     form = Request("https://a.example/form", method="POST", body=b"x")
     assert loop.scheduler.enqueue_request(form)
     assert loop.next() is form
     assert len(loop.scheduler.pages) == 2
     assert "https://a.example/link" in loop.scheduler.pages
+
+
+def test_a_redirect_after_the_end_of_its_fetch_is_no_page(tmp_path: Path) -> None:
+    loop = Loop(tmp_path)
+    loop.scheduler.enqueue_request(Request(URL))
+    request = loop.sent()
+    loop.next(1_000.0)  # it counts as lost, and is sent again
+    loop.answer(request, body="here")  # one of the two is answered, then the other is redirected
+    assert not redirected(loop, request)
+    loop.next()
+    assert len(loop.scheduler.pages) == 1
 
 
 def redirected(loop: Loop, page: Request, to: str = "https://d.example/moved") -> bool:
