@@ -60,7 +60,7 @@ class RankOptions(PlayOptions):
         Option(help="Rank in these tasks only: comma-separated list.", show_default="all"),
     ] = None
     trainings: Annotated[
-        int, Option(help="Number of trainings of a learner; the protocol has 5.")
+        int, Option(help="Number of trainings of a learner, at most --seeds; the protocol has 5.")
     ] = TRAININGS
     steps: Annotated[
         int | None,
