@@ -43,7 +43,7 @@ def main(
     fresh: Fresh = False,
 ) -> None:
     """Record the missing data sets, and print their mean returns."""
-    names = list(dict.fromkeys(words_of("--families", families))) or list(FAMILIES)
+    names = words_of("--families", families) or list(FAMILIES)
     for family in names:
         one_of("families", family, tuple(FAMILIES))
     check_counts(1, episodes=episodes)

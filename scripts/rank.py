@@ -60,7 +60,7 @@ class RankOptions(PlayOptions):
         Option(help="Rank in these tasks only: comma-separated list.", show_default="all"),
     ] = None
     trainings: Annotated[
-        int, Option(help="Number of trainings of a learner; the protocol has 5.")
+        int, Option(help="Number of trainings of a learner, at most --seeds; the protocol has 5.")
     ] = TRAININGS
     steps: Annotated[
         int | None,
@@ -94,27 +94,14 @@ def main(options: RankOptions) -> None:
     training = training_of(options)
     count = SEEDS.get(options.suite, OTHER_SEEDS) if options.seeds is None else options.seeds
     check_counts(1, seeds=count)
-    entrants = [
-        *words_of("--policies", options.policies),
-        *words_of("--agents", options.agents),
-    ]
+    entrants = words_of("--policies", options.policies) + words_of("--agents", options.agents)
     task_names = words_of("--tasks", options.tasks)
     shared = not (entrants or training.names or task_names) and options.seeds is None
     default = Path("results") / options.suite if shared else default_folder(options.suite)
     folder, workers, console = options.out or default, options.players, tables.console()
     with one_line_errors(STOPPED.format(folder)):
-        store = rank_suite(
-            options.suite,
-            entrants,
-            count,
-            folder,
-            workers,
-            console,
-            fresh=options.fresh,
-            score=options.score,
-            task_names=task_names,
-            training=training,
-        )
+        plan = options.suite, entrants, count, folder, workers, console, training
+        store = rank_suite(*plan, score=options.score, task_names=task_names)
     console.print(f"\n{tables.took(store.run_seconds, workers.count)} -> {folder}")
     console.print(f"{folder / REPORT}", soft_wrap=True, markup=False)
 

@@ -78,12 +78,8 @@ def with_history(
 ) -> Memory:
     """Return the arrays of a belief, extended by the empty history of a new episode.
 
-    Args:
-        memory: arrays of the belief, which may have learned from earlier events.
-        problem: the pages.
-        weights: the networks' weights in one array, or an empty array.
-        hidden: units of each hidden layer.
-        cutoff: pages below this share of the largest value are not corrected.
+    ``weights`` are those of networks of ``hidden`` units in one array, or empty. Pages below the
+    share ``cutoff`` of the largest value are not corrected.
     """
     columns, num_pages = places_of(problem), problem.num_pages
     past = np.zeros((num_pages, PAGE_WIDTH))

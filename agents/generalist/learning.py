@@ -94,12 +94,8 @@ def fit_networks(
 ) -> Iterator[Round]:
     """Fit both networks, and yield the rounds of the first fit and then those of the second.
 
-    Args:
-        records: records of the training episodes.
-        held_out: records of other episodes, on which the losses are measured.
-        hidden: units of each hidden layer.
-        learning_rate: initial step size of Adam.
-        rng: draws initial weights, levels and minibatches.
+    Losses are measured on ``held_out``. ``hidden`` is the number of units of each hidden layer, and
+    ``learning_rate`` the first step size of Adam. ``rng`` draws weights, levels and minibatches.
     """
     adam = partial(fit, steps=STEPS, learning_rate=learning_rate, rng=rng, minibatch=MINIBATCH)
     scaling = Scaling.learn(np.concatenate([r.crawl_inputs[::SCALING_STRIDE] for r in records]))

@@ -23,15 +23,10 @@ MIN_SHARE = 0.02
 
 
 class LearnedBelief(BeliefNCIS):
-    """BELIEF-NCIS whose staleness and crawl value two networks correct.
+    """BELIEF-NCIS whose staleness and crawl value two networks, ``stored``, correct.
 
     The networks (:mod:`agents.generalist.networks`) are the same for any number of pages and for
-    all laws of changes and signals. With one crawl per decision, pages below MIN_SHARE of the
-    largest value are not corrected. For the inputs of hours, a unit of time is a day.
-
-    Args:
-        stored: the networks' weights.
-        **belief: arguments of :class:`policies.ncis.belief.BeliefNCIS`.
+    all laws of changes and signals. For the inputs of hours, a unit of time is a day.
     """
 
     def __init__(self, *, stored: StoredGeneralist, **belief: Any) -> None:
@@ -110,15 +105,10 @@ def check_learned(env: Any, training: Mapping[str, Any]) -> None:
 
 
 def load_generalist(folder: str | Path, env: Any = None, history: History | None = None) -> Any:
-    """Return the generalist in a folder.
+    """Return the generalist in a folder, bound to ``env``; without ``env`` the corrected belief.
 
-    Args:
-        folder: the output folder of :func:`agents.generalist.training.train`.
-        env: the environment to bind it to; None for the corrected belief, unbound.
-        history: earlier events of the same pages, for the belief.
-
-    Raises:
-        ValueError: there is no such agent, its file is damaged, or it cannot act in ``env``.
+    ``history`` has earlier events of the same pages, for the belief. Raises ValueError if the file
+    is missing or damaged, or the agent cannot act in ``env``.
     """
     stored = StoredGeneralist.read(folder)
     belief = LearnedBelief(stored=stored, history=history)

@@ -40,13 +40,10 @@ FIRST_SEED = 2**43
 
 
 class SiteBelief(BeliefNCIS):
-    """BELIEF-NCIS with initial scales and a pace learned on recorded sites.
+    """BELIEF-NCIS with initial ``scales``, (D,), per day, and a ``pace`` learned on recorded sites.
 
-    Args:
-        scales: initial scale of each kind of numbers of a page, (D,), per day; they are used
-            without a history, where parameters are hidden.
-        pace: factor of the time in which the pace of broadcasts is forgotten, > 0.
-        **belief: arguments of :class:`policies.ncis.belief.BeliefNCIS`.
+    Scales are used without a history, where parameters are hidden. The pace, > 0, is a factor of
+    the time in which the pace of broadcasts is forgotten.
     """
 
     def __init__(self, *, scales: FloatArray, pace: float, **belief: Any) -> None:
@@ -118,25 +115,19 @@ def freshness_at(pace: float, scales: FloatArray, site: str, seed: int) -> float
 
 
 def train_prior(arguments: PriorArguments, out: str | Path) -> SiteBelief:
-    """Learn a prior, and write it with its arguments to a folder.
+    """Learn a prior, and write it to a folder with its arguments; ValueError for one with an agent.
 
     The scales are geometric means over the sites. The pace is that of the largest mean freshness.
-
-    Raises:
-        ValueError: ``out`` holds an agent already.
-        OSError: ``out`` cannot be written.
     """
-    out = Path(out)
+    out, sites = Path(out), arguments.sites
     check_vacant(out)
     first = FIRST_SEED + (arguments.seed << 20)
-    places = [(site, first + number) for number, site in enumerate(arguments.sites)]
-    scales = np.exp(np.mean([np.log(scales_of(*place)) for place in places], axis=0))
-    count = len(places)
-    windows = [(site, seed + count * k) for k in range(arguments.windows) for site, seed in places]
-    means = [np.mean([freshness_at(pace, scales, *it) for it in windows]) for pace in PACES]
-    pace = PACES[int(np.argmax(means))]
+    windows = [(site, first + k) for k, site in enumerate([*sites] * arguments.windows)]
+    scales = np.exp(np.mean([np.log(scales_of(*it)) for it in windows[: len(sites)]], axis=0))
+    means = {p: float(np.mean([freshness_at(p, scales, *it) for it in windows])) for p in PACES}
+    pace = max(PACES, key=lambda factor: means[factor])
     rounded = [float(f"{scale:.6g}") for scale in scales]
-    by_pace = {str(factor): float(mean) for factor, mean in zip(PACES, means, strict=True)}
+    by_pace = {str(factor): mean for factor, mean in means.items()}
     values = {"scales": rounded, "pace": pace, "freshness_by_pace": by_pace}
     values["made"] = json.loads(arguments.to_json())
     out.mkdir(parents=True, exist_ok=True)
@@ -146,10 +137,9 @@ def train_prior(arguments: PriorArguments, out: str | Path) -> SiteBelief:
 
 
 def load_prior(folder: str | Path, env: Any = None, history: History | None = None) -> Any:
-    """Return the agent of a prior in a folder, bound to an environment if one is named.
+    """Return the agent of a prior in a folder, bound to ``env``, of recorded pages, if it is named.
 
-    Raises:
-        ValueError: the file is missing or damaged, or ``env`` has no recorded pages.
+    Raises ValueError for a missing or damaged file, or another environment.
     """
     path = Path(folder) / PRIOR
     values = read_object(path)

@@ -75,11 +75,8 @@ class GeneralistArguments(RunArguments):
         one_of("algorithm", self.algorithm, (ALGORITHM,))
         one_of("pages", self.pages, PageSets)
         one_of("start", self.start, Start)
-        for name, names in (
-            ("instance", LAWS),
-            ("hidden_laws", LAWS),
-            ("sites", (*traces.sites("train"), *traces.sites("dev"))),
-        ):
+        sites = (*traces.sites("train"), *traces.sites("dev"))
+        for name, names in (("instance", LAWS), ("hidden_laws", LAWS), ("sites", sites)):
             object.__setattr__(self, name, tuple(getattr(self, name)))
             for value in getattr(self, name):
                 one_of(name, value, tuple(names))
@@ -108,34 +105,25 @@ class CurveRow(NamedTuple):
 def train(
     arguments: GeneralistArguments, out: str | Path, *, progress: bool = False
 ) -> StoredGeneralist:
-    """Train a generalist, and write it to a folder.
+    """Train a generalist, and write it to a folder; ValueError if the folder holds an agent.
 
     The folder gets ``config.json``, the arguments; ``curve.csv``, the losses of both fits; and
     ``generalist.json``, the agent. The same arguments give the same agent, up to rounding.
-
-    Args:
-        arguments: arguments of the training.
-        out: the folder, created if necessary.
-        progress: show a progress bar on standard error.
-
-    Raises:
-        ValueError: ``out`` holds an agent already.
-        OSError: ``out`` cannot be written.
     """
     out, started = Path(out), time.perf_counter()
     check_vacant(out)
     out.mkdir(parents=True, exist_ok=True)
     claim(out)
     replace_text(out / CONFIG, arguments.to_json())
-    worlds, rows = arguments.worlds(), []
-    count, held_out = len(worlds) * arguments.episodes, len(worlds) * TEST_EPISODES
+    worlds, rows, records = arguments.worlds(), [], []
+    count, total = (
+        len(worlds) * k for k in (arguments.episodes, arguments.episodes + TEST_EPISODES)
+    )
+    first, kind = TRAINING_SEEDS + (arguments.seed << 20), (arguments.pages, arguments.start)
     with ProgressBar(COUNT, visible=progress) as bar:
-        task, records = bar.add_task("exploring", total=count + held_out), []
-        for number in range(count + held_out):
-            seed = TRAINING_SEEDS + (arguments.seed << 20) + number
-            records.append(
-                explored(worlds[number % len(worlds)], seed, arguments.pages, arguments.start)
-            )
+        task = bar.add_task("exploring", total=total)
+        for number in range(total):
+            records.append(explored(worlds[number % len(worlds)], first + number, *kind))
             bar.advance(task)
         rng = np.random.default_rng([arguments.seed, 2])
         networks = arguments.hidden, arguments.learning_rate, rng

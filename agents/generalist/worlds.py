@@ -33,12 +33,9 @@ SITE_DAYS_PER_CRAWL = (8.0, 100.0)
 
 
 class World(NamedTuple):
-    """A law, or recorded sites, with the revealed columns.
+    """A law, or a recorded site, by name, with the revealed columns.
 
-    Attributes:
-        reveal: with ``parameters``, a window of a site comes with the history before it.
-        law: name of a law; empty for sites.
-        site: name of a site; empty for laws.
+    With the columns ``parameters``, a window of a site comes with the history before it.
     """
 
     reveal: Reveal
@@ -47,13 +44,12 @@ class World(NamedTuple):
 
     def lanes(self, rng: np.random.Generator, pages: PageSets, start: Start) -> Lanes:
         """Return a lane for an episode; ``rng`` draws the bandwidth of a law."""
-        common: dict[str, Any] = {"reveal": self.reveal, "start": start, "observed": False}
-        common["requests"] = False
+        unseen = {"observed": False, "requests": False}
+        common: dict[str, Any] = {"reveal": self.reveal, "start": start, **unseen}
         if self.site:
-            trace = traces.load(traces.find(self.site))
-            count = min(trace.num_pages, SITE_PAGES)
-            days = SITE_DAYS_PER_CRAWL
-            site = site_generator(self.site, num_pages=count, days_per_crawl=days, start=start)
+            count = min(traces.load(traces.find(self.site)).num_pages, SITE_PAGES)
+            size: dict[str, Any] = {"num_pages": count, "days_per_crawl": SITE_DAYS_PER_CRAWL}
+            site = site_generator(self.site, start=start, **size)
             return Lanes(1, site, PageChoice(count), horizon=site.duration, **common)
         bandwidth = NUM_PAGES * BANDWIDTH_SPREAD ** rng.uniform(-1.0, 1.0)
         law = instances.generator_of(self.law, num_pages=NUM_PAGES, bandwidth=bandwidth)

@@ -111,9 +111,7 @@ def command_of(
 
 
 @contextmanager
-def one_line_errors(
-    stopped: str = "stopped; nothing was written", place: Path | None = None
-) -> Iterator[None]:
+def one_line_errors(stopped: str = NOTHING_WRITTEN, place: Path | None = None) -> Iterator[None]:
     """Turn bad input, failed reads or writes, and interrupts into one printed line and an exit.
 
     Args:

@@ -74,9 +74,11 @@ def words_of(option: str, text: str | None) -> list[str]:
     """Return the comma-separated words of an option; an empty list for None.
 
     Raises:
-        ValueError: the text has no words.
+        ValueError: the text has no words, or one twice.
     """
     words = [word.strip() for word in (text or "").split(",") if word.strip()]
+    if repeated := [word for word in words if words.count(word) > 1]:
+        raise ValueError(f"{option} must name each once, got {repeated[0]!r} twice")
     if text is not None and not words:
         raise ValueError(f"{option} must be names separated by commas, got {text!r}")
     return words

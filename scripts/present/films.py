@@ -82,7 +82,7 @@ def film_of(env_id: str, policies: Sequence[str], arguments: dict[str, Any]) -> 
             f"--policies must be two different ones for {env_id}, such as RoundRobin,Greedy, got "
             f"none; only {', '.join(films)} and their presets have a default"
         )
-    if len(set(pair)) != 2 or len(pair) != 2:
+    if len(pair) != 2:
         raise ValueError(
             f"--policies must be two different ones for {env_id}, got {', '.join(pair)}"
         )

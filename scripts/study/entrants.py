@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,15 +37,11 @@ from scripts.cli.options import PREFIX, plain_value
 from scripts.study.settings import env_with
 from scripts.study.specs import spec
 
-OF_FRAGMENTS = "CrawlLongevity-v0"
-"""The environment of pages with fragments."""
+OF_FRAGMENTS, NAIVE = "CrawlLongevity-v0", "CurrentDivergence"
+"""The environment of pages with fragments, and a policy there that is compared on request."""
 ON_FRAGMENTS = (
     "RoundRobin",
-    *(
-        name
-        for name in policies.names(family="fragments", oracle=False)
-        if name != "CurrentDivergence"
-    ),
+    *(name for name in policies.names(family="fragments", oracle=False) if name != NAIVE),
 )
 """Policies that are compared by default on pages with fragments."""
 SIMPLE = ("RandomCrawl", "RoundRobin")
@@ -91,13 +88,12 @@ class Candidate(NamedTuple):
         return self._replace(factory=self.by_task[task]) if task in self.by_task else None
 
 
-def candidate_of(name: str | Path) -> Candidate:
-    """Return the agent or policy that a name stands for.
+class UserCodeError(ValueError):
+    """An error in code of the user; its traceback was printed."""
 
-    Raises:
-        ValueError: an unknown name, a malformed argument of a policy, or an invalid file of an
-            agent.
-    """
+
+def candidate_of(name: str | Path) -> Candidate:
+    """Return the agent or policy that a name stands for; ValueError if it is not valid."""
     text = str(name)
     folder = catalog.folder_of(text)
     if trainings := catalog.trainings(folder):
@@ -120,16 +116,12 @@ def candidate_of(name: str | Path) -> Candidate:
     arguments = dict(_argument(text, pair) for pair in pairs)
     if ":" not in policy:
         return Candidate(text, partial(policies.make, policy, **arguments))
-    digest = _digest(Path(inspect.getfile(kind)))
+    digest = hash_of(Path(inspect.getfile(kind)).read_bytes())
     return Candidate(text, partial(user_policy, policy, file_digest=digest, arguments=arguments))
 
 
 def candidates_of(names: Iterable[str]) -> dict[str, Candidate]:
-    """Return a candidate by label for each name, in the order of the names.
-
-    Raises:
-        ValueError: as for :func:`candidate_of`, or two names have the same label.
-    """
+    """Return a candidate by label for each name, in this order; ValueError for equal labels."""
     candidates: dict[str, Candidate] = {}
     for name in dict.fromkeys(names):
         candidate = candidate_of(name)
@@ -206,10 +198,6 @@ def _argument(name: str, text: str) -> tuple[str, Any]:
     return key, plain_value(value)
 
 
-def _digest(file: Path) -> str:
-    return hash_of(file.read_bytes())
-
-
 def hash_of(content: bytes) -> str:
     """Return the hash of the contents of files that identifies rows."""
     return hashlib.sha256(content).hexdigest()[:16]
@@ -217,7 +205,7 @@ def hash_of(content: bytes) -> str:
 
 def agent_factory(folder: str, trainings: Sequence[Path]) -> PolicyFactory:
     """Return a factory of the agent in a folder, or of a shipped agent by its name."""
-    digests = [_digest(agents.agent_file(training)) for training in trainings]
+    digests = [hash_of(agents.agent_file(training).read_bytes()) for training in trainings]
     if len(trainings) == 1:
         return partial(loaded, folder, file_digest=digests[0])
     names = [training.name for training in trainings]
@@ -332,15 +320,17 @@ def try_choosing(env: gymnasium.Env[Any, Any], factory: PolicyFactory) -> None:
 
 
 def place_of(error: BaseException, factory: Any) -> str:
-    """Return file and line of an error in a policy of the user as text; empty for other policies.
+    """Return file and line of an error in a policy or agent of the user; empty for all others.
 
-    It is the last line of the traceback in the folder of the policy's file. Without such a line,
-    it is the line of ``predict``.
+    It is the last line of the traceback in the folder of its module. Without such a line, it is
+    the line of ``predict``.
     """
     factory = getattr(factory, "keywords", {}).get("factory", factory)  # inside another
-    if getattr(factory, "func", None) is not user_policy:
+    declared = getattr(getattr(factory, "func", None), "spec", {})
+    if declared.get("spec") not in ("own-policy", "own-agent"):
         return ""
-    kind = policies.find(factory.args[0])
+    module, _, name = factory.args[0].partition(":")
+    kind = getattr(import_module(module), name)
     file = Path(inspect.getfile(kind))
     line = inspect.getsourcelines(vars(kind).get("predict", kind))[1]
     for frame in traceback.extract_tb(error.__traceback__):
@@ -351,6 +341,8 @@ def place_of(error: BaseException, factory: Any) -> str:
 
 def failure(where: str, error: Exception, factory: Any) -> Exception:
     """Return an error about a failed policy: ValueError if it is the user's, else RuntimeError."""
+    if isinstance(error, UserCodeError):
+        return error
     place = place_of(error, factory)
     kind = ValueError if place else RuntimeError
     return kind(f"{where} failed: {type(error).__name__}: {error}{place}")
@@ -359,10 +351,7 @@ def failure(where: str, error: Exception, factory: Any) -> Exception:
 def names_to_compare(env_id: str, specs: Sequence[str]) -> list[str]:
     """Return the names of the policies to compare with, the simple ones first.
 
-    Args:
-        env_id: id of the environment.
-        specs: names that :func:`candidate_of` reads; ``all`` for all policies except oracles;
-            empty for the default policies.
+    ``specs`` are names, ``all`` for all policies except oracles, or empty for the default ones.
     """
     fragments = env_id == OF_FRAGMENTS
     names = specs or [*DEFAULT_POLICIES, *(ON_FRAGMENTS if fragments else ())]
@@ -388,6 +377,8 @@ def applicable(
         try:
             try_choosing(env, candidate.factory)
             able[label] = candidate
+        except UserCodeError:
+            raise
         except ValueError as error:
             refused[label] = f"{error}{place_of(error, candidate.factory)}"
         except Exception as error:

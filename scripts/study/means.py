@@ -36,13 +36,8 @@ def paired(values: pd.DataFrame, base: pd.DataFrame, *, ratio: bool = False) -> 
 def means(values: pd.DataFrame, by: Sequence[str] = SETTING_AND_POLICY) -> pd.DataFrame:
     """Return means of the column ``value`` by groups, in the order of first appearance.
 
-    Args:
-        values: a table with ``value`` and the columns ``by``.
-        by: columns of the groups.
-
-    Returns:
-        The columns ``by``; ``mean``; ``half``, the half-width of the 95% Student interval, NaN for
-        a single value; ``error``, the standard error; ``count``.
+    The table has the columns ``by``; ``mean``; ``half``, the half-width of the 95% Student
+    interval, NaN for a single value; ``error``, the standard error; ``count``.
     """
     groups = values.groupby(list(by), sort=False)["value"]
     result = groups.agg(mean="mean", error="sem", count="count").reset_index()

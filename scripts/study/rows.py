@@ -165,13 +165,9 @@ def check_folder(folder: Path, *, shared: bool = False) -> None:
 
 
 def write_rows(path: Path, rows: Sequence[Row], about: Mapping[str, Any], level: int = 11) -> None:
-    """Write rows as Parquet, with ``about`` in the metadata; create the folder if necessary.
+    """Write rows as Parquet, with plain values in the metadata; create the folder if necessary.
 
-    Args:
-        path: path of the file.
-        rows: rows to write.
-        about: plain values of JSON.
-        level: level of compression; level 11 takes 20 microseconds a row, level 6 less than one.
+    Compression of level 11 takes 20 microseconds a row, of level 6 less than one.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -193,13 +189,9 @@ def write_rows(path: Path, rows: Sequence[Row], about: Mapping[str, Any], level:
 def read_rows(path: Path, job: str = "") -> tuple[list[Row], dict[str, Any]]:
     """Read rows and their metadata from a Parquet file.
 
-    Args:
-        path: path of the file.
-        job: declared name of the job that must have written the rows; empty for any.
-
     Raises:
         ValueError: the file is truncated, was not written by :func:`write_rows`, or belongs to
-            another job.
+            another job than ``job``, if one is named.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -178,12 +178,8 @@ def opened(
 ) -> Store:
     """Open the stored rows of a folder; create the folder and reserve it for this command.
 
-    Args:
-        folder: folder of ``ROWS``.
-        job: declared name of the job.
-        settings: settings of the job.
-        fresh: whether to discard the rows of an earlier run.
-        begin_with: file of rows to copy into a folder without rows, if the file exists.
+    ``fresh`` discards earlier rows. The rows of the file ``begin_with``, if it exists, are copied
+    into a folder without rows.
 
     Raises:
         ValueError: the folder cannot be written or is in use, or its rows are of another job.
@@ -218,17 +214,9 @@ def play_missing(
 def run(
     settings: Sequence[Playable], count: int, store: Store, workers: Workers, console: Console
 ) -> int:
-    """Simulate all units of the settings that have no rows in the store.
+    """Simulate all units of the settings that have no rows in the store; return their number.
 
-    Args:
-        settings: settings to simulate.
-        count: number of seeds of settings without windows.
-        store: store that receives the rows, and is saved.
-        workers: where units are simulated.
-        console: console of the progress bar.
-
-    Returns:
-        The number of units simulated.
+    Settings without windows have ``count`` seeds. The store is saved.
     """
     units = _units(settings, count)
     done = store.done

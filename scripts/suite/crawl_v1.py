@@ -121,15 +121,7 @@ _RECORDED = tuple(
     for days in (2, 4)
 )
 
-TASKS = (
-    *_KNOWN_RATES,
-    *_LEARNING,
-    *_MISSPECIFIED,
-    *_MISSED,
-    *_FRAGMENTS,
-    *_OFFERS,
-    *_RECORDED,
-)
+TASKS = (*_KNOWN_RATES, *_LEARNING, *_MISSPECIFIED, *_MISSED, *_FRAGMENTS, *_OFFERS, *_RECORDED)
 _MINI_NAMES = (
     *("noisy", "cold", "deploys", "harmonic", "quality", "offers-scores"),
     "garden-directory-4",

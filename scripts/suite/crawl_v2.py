@@ -68,6 +68,7 @@ CRAWLS_PER_PAGE = 30
 MOST_ROUNDS = 3.0
 """Largest age of a copy in the track of guarantees: promises then need a third of the bandwidth."""
 TAKEN_OVER: dict[str, Any] = {"start": "crawled", "pages": "test"}
+TIGHT: dict[str, Any] = {"instance": "noisy", "bandwidth": 25.0, "horizon": 100.0}
 
 
 def _pages(name: str, track: str, reason: str, **arguments: Any) -> Task:
@@ -120,14 +121,8 @@ def _recorded(days: int, history: bool, split: str = "test") -> Task:
     variants = tuple(
         {"trace": site, "window": _window(lengths[site], days)} for site in traces.sites(split)
     )
-    return Task(
-        *(name, RECORDED, TRACE, arguments),
-        bound=CLAIRVOYANT,
-        reason=reason,
-        averaged=split == "dev",
-        variants=variants,
-        history=history,
-    )
+    task = Task(name, RECORDED, TRACE, arguments, bound=CLAIRVOYANT, reason=reason)
+    return replace(task, averaged=split == "dev", variants=variants, history=history)
 
 
 def _sites(name: str, reveal: str, reason: str) -> Task:
@@ -156,12 +151,7 @@ _HIDDEN = (
     _hidden("noisy-hidden", HIDDEN, "rates and the quality of signals to learn", instance="noisy"),
     _hidden("cold", HIDDEN, "pages that hardly change among fast ones", instance="cold"),
     _hidden("mixed-hidden", HIDDEN, "some pages tell each change", instance="mixed"),
-    _hidden(
-        *("noisy-hidden-tight", HIDDEN, "a quarter of the crawls to learn from"),
-        instance="noisy",
-        bandwidth=25.0,
-        horizon=100.0,
-    ),
+    _hidden("noisy-hidden-tight", HIDDEN, "a quarter of the crawls to learn from", **TIGHT),
 )
 _MISSPECIFIED = (
     _pages("late", MISSPECIFIED, "signals come late by an unknown delay", instance="late"),
@@ -222,9 +212,7 @@ _GUARANTEES = tuple(
     for task in (
         _hidden(
             *("noisy-hidden-promise", GUARANTEES, "no old copies, few crawls to learn from"),
-            instance="noisy",
-            bandwidth=25.0,
-            horizon=100.0,
+            **TIGHT,
         ),
         _pages("bursty-promise", GUARANTEES, "no old copies while pages burst", instance="bursty"),
     )

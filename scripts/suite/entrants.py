@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,11 +102,7 @@ class Entrant(NamedTuple):
 
 
 def entrant_of(label: str) -> Entrant:
-    """Return the description of the entrant with a label.
-
-    Raises:
-        ValueError: a file of a trained agent is missing or damaged, or names no method.
-    """
+    """Return the description of the entrant with a label; ValueError for a damaged file."""
     if label in agents.names():
         return trained_entrant(SHIPPED / label)
     if parts := [SHIPPED / name for name in agents.names() if name.startswith(f"{label}/")]:
@@ -125,17 +122,15 @@ def entrant_of(label: str) -> Entrant:
 def trained_entrant(folder: Path) -> Entrant:
     """Return the description of the agent in a folder, from its first training's configuration.
 
-    The last stage counts: its ``algorithm`` is the method and its ``instance`` one or several laws.
-    A learned index has no algorithm.
-
-    Raises:
-        ValueError: a file is missing or damaged, or does not name a method.
+    The last stage counts. A learned index has no algorithm. Raises ValueError if a file is missing
+    or damaged, or does not name a method.
     """
     runs, label = trainings(folder) or (folder,), folder.name
     folder = runs[0]
     config, score = read_object(folder / CONFIG), folder / "score.json"
     last: dict[str, Any] = (config.get("stages") or [config])[-1]
-    kind, by, formula = TRAINED, str(last.get("algorithm", "")), ""
+    by, formula = str(last.get("algorithm", "")), ""
+    composite = (folder / GENERALIST).exists() and last.get("formulas", True)
     if "clone" in last:
         by, formula = "cloning", f"imitates {last['clone']['teacher']}"
     elif by in agents.ALGORITHMS:
@@ -143,24 +138,22 @@ def trained_entrant(folder: Path) -> Entrant:
     elif not by and (folder / INDEX).exists():
         by = "crawl outcomes"
     elif (folder / GENERALIST).exists():
-        composite = last.get("formulas", True)
-        kind = COMPOSITE if composite else TRAINED
         formula = f"corrects BeliefNCIS{', or is a formula' * composite}"
     elif (folder / PRIOR).exists():
         formula = "BeliefNCIS from another start"
     if not by:
         raise ValueError(f"{folder / CONFIG} must name the algorithm of the training")
     law = last.get("instance") or last.get("env_args", {}).get("instance", "")
-    laws = [law] if isinstance(law, str) else list(law)
-    on = ", ".join(laws) if len(laws) < 4 else f"{len(laws)} laws"
-    if sites := last.get("sites", ()):
-        on = ", ".join(filter(None, (on, f"{len(sites)} sites")))
-    on += f", {len(runs)} trainings" * (len(runs) > 1)
+    laws, sites = [law] if isinstance(law, str) else list(law), last.get("sites", ())
+    worlds = ", ".join(laws) if len(laws) < 4 else f"{len(laws)} laws"
+    count = f"{len(runs)} trainings" * (len(runs) > 1)
+    on = ", ".join(filter(None, (worlds, f"{len(sites)} sites" * bool(sites), count)))
     training = read_object(score)["made"] if score.exists() else {}
     command = f"`{training['command']}`" if "command" in training else ""
     if "stages" in training:
         command = f"{len(training['stages'])} stages, whose commands score.json has"
     file = (Path("agents/trained", label, *[folder.name] * (len(runs) > 1)) / CONFIG).as_posix()
+    kind = COMPOSITE if composite else TRAINED
     return Entrant(kind, METHODS.get(by, ""), "docs/train.md", file, by, on, formula, command)
 
 
@@ -206,10 +199,7 @@ class TaskSetting(Setting):
     Of V variants, repetition k plays number k mod V. With variants, the first V repetitions are of
     the first training of each agent, the next V of the second, and so on; policies play V.
 
-    Attributes:
-        refused: for each entrant that cannot act, by label, the reason.
-        variants: as for :class:`scripts.suite.tasks.Task`.
-        most_rounds: as for that class.
+    ``refused`` has by label the reason why an entrant cannot act; the rest is as in ``Task``.
     """
 
     first_seed: int = FIRST_SEED
@@ -251,11 +241,9 @@ class TaskSetting(Setting):
         if self.most_rounds is not None:
             measures = {LARGEST_AGE: largest_age}
         for metric, measure in measures.items() if label in self.policies else ():
+            episode = self.id, arguments, plain.policies[label], self.first_seed + event
             with self.threads(label):
-                value = measure(
-                    self.id, plain.arguments, plain.policies[label], self.first_seed + event
-                )
-            rows.append(Row(self.id, self.name, label, seed, metric, value))
+                rows.append(Row(self.id, self.name, label, seed, metric, measure(*episode)))
         return [row._replace(seed=seed) for row in rows if row.value == row.value]
 
 
@@ -267,13 +255,8 @@ def trainings_of(factory: Any) -> int:
 def entrants(names: Sequence[str]) -> dict[str, Candidate]:
     """Return by label the shipped policies except oracles, the shipped agents, and named entrants.
 
-    The shipped agents ``ppo/TASK`` are one entrant ``ppo``, and so on.
-
-    Args:
-        names: names that :func:`scripts.study.entrants.candidate_of` reads.
-
-    Raises:
-        ValueError: an unknown name, two agents of the same name, or a damaged file of an agent.
+    The shipped agents ``ppo/TASK`` are one entrant ``ppo``, and so on. Raises errors of
+    :func:`scripts.study.entrants.candidates_of`.
     """
     of_tasks: dict[str, dict[str, Path]] = {}
     for name in agents.names():
@@ -308,41 +291,31 @@ def settings_of(
         for setting in settings:
             if label in setting.refused:
                 refused.setdefault(setting.refused[label], []).append(setting.name)
-        if sum(map(len, refused.values())) == len(settings):
-            reason = next(iter(refused))
-            raise ValueError(f"entrant {label} cannot act in any task of the suite: {reason}")
         for reason, names in refused.items():
+            if all(label in setting.refused for setting in settings):
+                raise ValueError(f"entrant {label} cannot act in any task of the suite: {reason}")
             text = f"{label} cannot act in {', '.join(names)}: {reason}"
             console.print(text, soft_wrap=True, markup=False)
     return settings
 
 
-def has_slots(label: str) -> bool:
-    """Return whether an entrant crawls when the bandwidth allows, not at times that it chooses."""
-    tags = registry.TAGS.get(label.partition(":")[0])
-    return tags is None or bool(tags.acts)
-
-
-def limits_times(task: Task) -> bool:
-    """Return whether a task limits the crawls of every slot: all do but those of crawl-v1."""
-    return "start" in task.arguments
-
-
 def setting_of(task: Task, candidates: Mapping[str, Candidate]) -> TaskSetting:
     """Return a task with the candidates that can act in it; raise errors of ``applicable``."""
-    windows = tuple(
-        (FIRST_DAY + WINDOW * place, FIRST_DAY + WINDOW * (place + 1)) for place in range(WINDOWS)
-    )
-    recorded = windows if task.id == TRACE and not task.variants else ()
-    first = {"window": list(windows[0])} if recorded else dict(*task.variants[:1])
+    days = [FIRST_DAY + WINDOW * place for place in range(WINDOWS + 1)]
+    recorded = tuple(pairwise(days)) if task.id == TRACE and not task.variants else ()
+    first = {"window": list(recorded[0])} if recorded else dict(*task.variants[:1])
     where, arguments = f"task {task.name}, first choice: ", {**task.arguments, **first}
     in_task = [(label, candidate.in_task(task.name)) for label, candidate in candidates.items()]
     here = {label: candidate for label, candidate in in_task if candidate}
     able, refused = applicable(here, task.id, arguments, where)
     refused |= dict.fromkeys(candidates.keys() - here.keys(), "it was not trained for this task")
-    for label in [name for name in able if limits_times(task) and not has_slots(name)]:
-        able.pop(label)
-        refused[label] = "it chooses the times of its crawls, which exceed the bandwidth of a slot"
+    for label in [*able] if "start" in task.arguments else ():  # crawl-v1 never changes
+        tags = registry.TAGS.get(label.partition(":")[0])
+        if tags is not None and not tags.acts:  # no slots
+            able.pop(label)
+            refused[label] = (
+                "it chooses the times of its crawls, which exceed the bandwidth of a slot"
+            )
     if task.bound in POLICY_BOUNDS:
         able[task.bound] = Candidate(task.bound, POLICY_BOUNDS[task.bound])
     for label, candidate in able.items():

@@ -12,10 +12,10 @@ import numpy as np
 from crawl_envs.evaluation import PolicyFactory, make_env, play, rollout_of
 from crawl_envs.sim.tape import CHANGE, CODE_STRIDE, KIND_MASK, SIGNAL, Tape, draw_block
 from crawl_envs.types import FloatArray, Instance, IntArray
+from crawl_envs.worlds.rollouts import ONE_LANE
 from scripts.suite.tasks import FIRST_SEED, NCIS
 
 TENTH = 0.1
-ONE_LANE = np.ones(1, np.bool_)
 ARGUMENTS: Mapping[str, Any] = {
     "instance": "noisy",
     "num_pages": 20,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,16 +20,11 @@ HEAD = ("task", "track", ZERO, "best policy", "best trained agent", "agent less 
 
 
 class Headroom(NamedTuple):
-    """Mean scores in a task; 1 is its bound. Without an agent, names are empty and numbers NaN.
+    """Mean scores in a task; 1 is its bound. Without an agent, its name is empty and numbers NaN.
 
-    Attributes:
-        task: name of the task.
-        track: its track.
-        base: score of ``ZERO``.
-        policy: the best of the shipped policies, and its score.
-        agent: the best of the trained agents, and its score.
-        lead: the agent's score minus that of the policy on the same events.
-        beats: whether the intervals of the differences to all policies are above 0.
+    ``base`` is that of ``ZERO``; ``policy`` and ``agent`` are the best shipped policy and trained
+    agent. ``lead`` is the agent's score minus that of the policy on the same events. ``beats``:
+    the intervals of the differences to all policies are above 0.
     """
 
     task: str
@@ -44,15 +38,12 @@ class Headroom(NamedTuple):
     @property
     def texts(self) -> list[str]:
         """Texts in the columns ``HEAD``."""
-        name, score = self.agent
-        level = [number(self.base.estimate), f"{self.policy[0]} {self.policy[1].estimate:.3f}"]
-        if not name:
-            return [self.task, self.track, *level, "", ""]
-        lead = f"{self.lead.estimate:+.3f}"
+        best = [f"{name} {score.estimate:.3f}" * bool(name) for name, score in self[3:5]]
+        lead = f"{self.lead.estimate:+.3f}" * bool(self.agent[0])
         if not np.isnan(self.lead.low):
             lead += f" [{self.lead.low:+.3f}, {self.lead.high:+.3f}]"
-        agent = [f"{name} {score.estimate:.3f}", f"**{lead}**" if self.beats else lead]
-        return [self.task, self.track, *level, *agent]
+        lead = f"**{lead}**" if self.beats else lead
+        return [self.task, self.track, number(self.base.estimate), *best, lead]
 
 
 NONE = Interval(np.nan, np.nan, np.nan)
@@ -66,18 +57,10 @@ def headrooms(board: Leaderboard) -> list[Headroom]:
         if task.variants:
             plain = scores = site_scores(task, board.rows)
         else:
-            part = acting[acting.task == task.name]
-            plain, scores = (
-                part.pivot(index="seed", columns="policy", values=name)
-                for name in ("plain", "score")
-            )
+            part = acting[acting.task == task.name].set_index(["seed", "policy"])
+            plain, scores = part.plain.unstack(), part.score.unstack()
         rooms.append(_headroom(task.name, task.track, (plain, scores), board))
     return rooms
-
-
-def _is_trained(entrant: Entrant) -> bool:
-    """Return whether an entrant is an agent that was trained, shipped or of the user."""
-    return entrant.kind == TRAINED or (entrant.kind == YOURS and entrant.by != "")
 
 
 def _headroom(
@@ -86,9 +69,10 @@ def _headroom(
     """Return what can be gained in a task, from plain scores and scores (repetitions, entrants)."""
     plain, scores = tables
     on_board = {label: board.entrants.get(label, Entrant(YOURS)) for label in scores}
-    agents = [label for label, entrant in on_board.items() if _is_trained(entrant)]
     no_policies = (TRAINED, COMPOSITE, YOURS)
-    policies = [label for label, entrant in on_board.items() if entrant.kind not in no_policies]
+    policies = [name for name, item in on_board.items() if item.kind not in no_policies]
+    trained = [name for name, item in on_board.items() if item.kind == TRAINED or item.by]
+    agents = [name for name in trained if on_board[name].kind in (TRAINED, YOURS)]
     best, trainings = str(scores[policies].mean().idxmax()), trainings_of(board.scores)
 
     def interval(values: pd.Series, label: str = "") -> Interval:
@@ -110,15 +94,11 @@ def _headroom(
 
 def draw_headroom(rooms: list[Headroom], path: Path) -> None:
     """Draw round robin, the best policy and the best agent of each task, a panel per track."""
-    marks: tuple[tuple[str, Callable[[Headroom], Interval]], ...] = (
-        ("round robin", lambda item: item.base),
-        ("best policy", lambda item: item.policy[1]),
-        ("best trained agent", lambda item: item.agent[1]),
-    )
+    labels = ["round robin", "best policy", "best trained agent"]
     records = [
-        (item.track, item.task + (" *" if item.beats else ""), *place(item), label)
+        (item.track, item.task + (" *" if item.beats else ""), *level, label)
         for item in rooms
-        for label, place in marks
+        for label, level in zip(labels, (item.base, item.policy[1], item.agent[1]), strict=True)
     ]
     data = pd.DataFrame(records, columns=["panel", "y", "x", "low", "high", "label"])
     data = data.dropna(subset="x")
@@ -130,4 +110,4 @@ def draw_headroom(rooms: list[Headroom], path: Path) -> None:
     frame = charts.Frame(
         title, charts.Axis("score"), columns=3, size=(4.0, 0.0), shared="x", upright=[rule]
     )
-    charts.dots(data, path, frame, labels=[label for label, _ in marks])
+    charts.dots(data, path, frame, labels=labels)

@@ -34,12 +34,10 @@ from scripts.suite.report.page import write_page, write_report
 from scripts.suite.scores import Leaderboard, leaderboard_of
 from scripts.suite.suites import SUITES, holds_out, tasks_of
 from scripts.suite.tables import BOARD, tables_of, write_tables
-from scripts.suite.tasks import Task
 
 COMMITTED = Path(__file__).parents[2] / "results"
 """Folder of results in the checkout; an installed wheel does not have it."""
 REPORT = "report.html"
-NO_TRAINING = Training()
 TRAINING_RUNS = "trainings"
 """Folder of the runs of learners that the command trains."""
 
@@ -51,42 +49,40 @@ def rank_suite(
     folder: Path,
     workers: Workers,
     console: Console,
+    training: Training,
     *,
-    fresh: bool,
-    score: bool = False,
-    task_names: Sequence[str] = (),
-    training: Training = NO_TRAINING,
+    score: bool,
+    task_names: Sequence[str],
 ) -> Store:
     """Simulate the entrants that have no rows yet in a suite's tasks, and write its leaderboard.
 
-    With ``names``, the rows of the shipped entrants are taken from the committed leaderboard, if
-    there is one; ``fresh`` then discards the rows of the named entrants only.
+    With entrants of the user, the rows of the shipped ones are taken from the committed
+    leaderboard, if there is one; ``training.fresh`` then discards the rows of the user's only.
 
-    Args:
-        name: name of the suite.
-        names: policies and agents that are ranked with the shipped entrants.
-        count: number of seeds.
-        folder: where everything is written.
-        workers: where the tasks are simulated.
-        console: console of progress and tables.
-        fresh: whether to discard the rows of an earlier run.
-        score: whether to use the rows and costs in the folder, and simulate and time nothing.
-        task_names: names of tasks, to rank in these only; none for all.
-        training: learners to train before, and to rank.
+    Entrants are the shipped ones, ``names`` and the learners of ``training``. There are ``count``
+    seeds. ``score`` uses the rows and costs in the folder, and simulates and times nothing.
+    Without ``task_names``, all tasks of the suite are ranked.
 
     Raises:
-        ValueError: an unknown entrant or task, one of ``names`` that fails or was trained on worlds
-            of tests, stored rows that disagree or do not suffice for scores, or no leaderboard with
-            ``score``.
+        ValueError: an unknown entrant or task, an entrant of the user that fails, was trained on
+            worlds of tests or has more trainings than seeds, stored rows that disagree or do not
+            suffice for scores, or no leaderboard with ``score``.
     """
     tasks, yours = tasks_of(name, task_names), [candidate_of(entrant).label for entrant in names]
     candidates = _admitted(name, entrants(names), yours, console)
     descriptions = {label: _described(candidate) for label, candidate in candidates.items()}
-    for learner in training.names:
-        if learner in candidates:
-            raise ValueError(f"entrants must have different names, got {learner!r} twice")
-        trained = _trained(learner, tasks, training, folder / TRAINING_RUNS, console)
-        candidates[learner], descriptions[learner] = trained
+    for label in yours:
+        _check_seeds(label, len(candidates[label].trainings), count)
+    for label in training.names:
+        _check_seeds(label, training.repeats, count)
+        if label in candidates:
+            raise ValueError(f"entrants must have different names, got {label!r} twice")
+    if training.names:
+        from scripts.suite.learners import train_learners  # it needs torch
+
+        trained = train_learners(tasks, training, folder / TRAINING_RUNS, console)
+        for label, (candidates[label], descriptions[label]) in trained.items():
+            check_worlds(label, candidates[label].trainings)
     yours += training.names
     about: dict[str, Any] = {}
     if score:
@@ -94,23 +90,21 @@ def rank_suite(
         tasks = [task for task in tasks if task.name in store.settings] or tasks
     else:
         settings = settings_of(tasks, candidates, yours, console)
-        base = COMMITTED / name / ROWS if yours or task_names or not fresh else None
-        store = opened(folder, name, settings, fresh=fresh, begin_with=base)
+        shared = yours or task_names or not training.fresh
+        base = COMMITTED / name / ROWS if shared else None
+        store = opened(folder, name, settings, fresh=training.fresh, begin_with=base)
         for setting in settings:
             store.drop(setting.name, setting.refused)
         play_missing(settings, count, store, workers, console)
         costs = measure_costs(candidates, settings, console)
     sites = {task.name for task in tasks if task.variants}
     store.rows = [row for row in store.rows if row.seed < count or row.setting in sites]
+    able: dict[str, dict[str, Any]] = {task: {} for task in store.settings}
     with_rows = {(row.setting, row.policy) for row in store.rows}
-    able = {
-        task: {
-            label: description
-            for label, description in described["labels"].items()
-            if label in candidates or (task, label) in with_rows
-        }
-        for task, described in store.settings.items()
-    }
+    for task, described in store.settings.items():
+        for label, description in described["labels"].items():
+            if label in candidates or (task, label) in with_rows:
+                able[task][label] = description
     board = leaderboard_of(name, store.rows, able, descriptions, costs, yours, tasks)
     about |= {"seeds": int(board.scores.seed.nunique()), "runs": store.runs}
     write_provenance(folder / PROVENANCE, "scripts.rank", store.seconds, **about)
@@ -131,46 +125,38 @@ def _publish(
         write_report(folder / REPORT, board, candidates)
 
 
-def _trained(
-    learner: str, tasks: Sequence[Task], training: Training, folder: Path, console: Console
-) -> tuple[Candidate, Entrant]:
-    """Train a learner in a subfolder; return the entrant and its description."""
-    from scripts.suite.learners import train_learner  # it needs torch
-
-    runs = folder / learner.replace(":", "-")
-    candidate, entrant = train_learner(learner, tasks, training, runs, console)
-    check_worlds(learner, candidate.trainings)
-    return candidate, entrant
+def _check_seeds(label: str, trainings: int, count: int) -> None:
+    """Raise ValueError if fewer repetitions than trainings of an entrant would be simulated."""
+    if trainings > count:
+        raise ValueError(
+            f"--seeds must be at least {trainings}, as each of the {trainings} trainings of "
+            f"{label} plays its own seeds, got {count}"
+        )
 
 
 def _admitted(
-    name: str, candidates: dict[str, Candidate], yours: Sequence[str], console: Console
+    name: str, candidates: Mapping[str, Candidate], yours: Sequence[str], console: Console
 ) -> dict[str, Candidate]:
     """Return the entrants of a suite by label, without shipped agents that are not for it.
 
     Agents of several trainings are not for suites that start fresh, whose shipped entrants never
-    change; agents that saw the test worlds of a suite are not for that.
-
-    Raises:
-        ValueError: one of ``yours`` was trained on test worlds.
+    change; agents that saw the test worlds of a suite are not for that. Raises ValueError if one
+    of ``yours`` did.
     """
-    if not any("start" in task.arguments for task in SUITES[name]):
-        return {
-            label: candidate
-            for label, candidate in candidates.items()
-            if len(candidate.trainings) < 2 or label in yours
-        }
-    if not holds_out(name):
-        return candidates
-    for label, candidate in [*candidates.items()]:
+    fresh = not any("start" in task.arguments for task in SUITES[name])
+    admitted = {}
+    for label, candidate in candidates.items():
+        if fresh and len(candidate.trainings) > 1 and label not in yours:
+            continue
         try:
-            check_worlds(label, candidate.trainings)
+            if holds_out(name):
+                check_worlds(label, candidate.trainings)
+            admitted[label] = candidate
         except ValueError as error:
             if label in yours:
                 raise
-            del candidates[label]
             console.print(f"left out: {str(error).partition(';')[0]}", soft_wrap=True, markup=False)
-    return candidates
+    return admitted
 
 
 def _described(candidate: Candidate) -> Entrant:
@@ -196,19 +182,17 @@ def _scored_before(
         origin = json.loads((folder / PROVENANCE).read_text("utf-8"))
         measured = origin.get("costs") or {key: origin[key] for key in ("date", "commit", "cpu")}
     except FileNotFoundError as error:
-        file = Path(error.filename).name
-        text = f"{folder} has no leaderboard to score, as {file} is missing: {way_out}"
-        raise ValueError(text) from None
+        reason = f"has no leaderboard to score, as {Path(error.filename).name} is missing"
+        raise ValueError(f"{folder} {reason}: {way_out}") from None
     except (AttributeError, KeyError, ValueError):
         text = f"{folder}: {BOARD} or {PROVENANCE} is damaged; {way_out} again"
         raise ValueError(text) from None
     store = Store(folder / ROWS, name, [])
     store.load()
-    factories = {label: candidate.factory for label, candidate in candidates.items()}
+    factories = {label: item.factory for label, item in candidates.items()} | {**POLICY_BOUNDS}
     for task in SUITES[name]:
         bound = partial(bound_of, kind=task.bound, metric=task.metric)
-        every = {**factories, **POLICY_BOUNDS}
-        every = {label: factory_in(task, factory) for label, factory in every.items()}
+        every = {label: factory_in(task, factory) for label, factory in factories.items()}
         now = describe({**every, BOUND: bound})
         for label, then in store.settings.get(task.name, {"labels": {}})["labels"].items():
             if now.get(label, then) != then:

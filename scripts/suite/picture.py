@@ -22,9 +22,8 @@ def draw(board: Leaderboard, path: Path) -> None:
         for item in places.itertuples():
             yours = item.policy in board.yours
             if item.Index < BEST or yours:
-                tie = "= " if item.Index and item.tied else ""
                 kind = YOURS if yours else board.entrants[item.policy].kind
-                name = tie + named(board, item.policy)
+                name = f"{'= ' * (item.Index > 0 and item.tied)}{named(board, item.policy)}"
                 records.append((track, name, item.score, item.low, item.high, kind))
     data = pd.DataFrame(records, columns=["panel", "y", "x", "low", "high", "label"])
     frame = charts.Frame(

@@ -10,8 +10,10 @@ The rules are those of :mod:`scripts.suite.crawl_v2`.
 from __future__ import annotations
 
 import inspect
+import json
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +22,9 @@ from agents.catalog import agent_file, trainings
 from agents.runs import CONFIG, read_object
 from crawl_envs import FAMILIES, PRESETS
 from crawl_envs.instances import traces
+from crawl_envs.types.arguments import one_of
 from scripts.cli.options import PREFIX
+from scripts.study.settings import env_with
 from scripts.suite.crawl_v2 import MAX_TRAINING_PAGES, TRAINING_LAWS
 from scripts.suite.tasks import NCIS, SITES, TRACE, Task
 
@@ -39,13 +43,10 @@ ALLOWED = (
 
 
 class Training(NamedTuple):
-    """How to train the learners that a command names.
+    """How to train the learners ``names``, each ``repeats`` times.
 
-    Attributes:
-        names: algorithms, ``module:Class`` or ``module:function``.
-        repeats: number of trainings of a learner.
-        steps: steps of a training of an algorithm; None for its default, at most STEPS.
-        fresh: whether to discard earlier trainings.
+    ``steps`` are those of an algorithm, None for its default, at most STEPS. ``fresh`` discards
+    earlier trainings and rows.
     """
 
     names: Sequence[str] = ()
@@ -74,15 +75,9 @@ def training_world(task: Task) -> World:
 
 
 def check_worlds(label: str, folders: Iterable[Path]) -> None:
-    """Raise ValueError if an agent declares a world of tests, or no world.
-
-    Args:
-        label: name of the agent.
-        folders: folders of its trainings.
-    """
+    """Raise ValueError if an agent declares a world of tests, or no world in one of its folders."""
     for folder in folders:
-        worlds = declared_worlds(folder)
-        if not worlds:
+        if not (worlds := declared_worlds(folder)):
             raise ValueError(
                 f"agent {label} must declare the worlds of its training, got none in {folder}; "
                 f"{DECLARATION} in this folder can name them"
@@ -100,9 +95,7 @@ def _test_part(id: str, arguments: Mapping[str, Any]) -> str:
     family, preset = PRESETS.get(id, (id, {}))
     if family not in FAMILIES:
         return ""
-    module, _, name = FAMILIES[family].partition(":")
-    parameters = inspect.signature(getattr(import_module(module), name)).parameters
-    values = {key: entry.default for key, entry in parameters.items()} | preset | {**arguments}
+    values = _defaults(family) | preset | {**arguments}
     if family in (TRACE, SITES):
         sites = values["trace" if family == TRACE else "split"]
         names = [Path(site).name for site in ([sites] if isinstance(sites, str) else sites)]
@@ -116,11 +109,18 @@ def _test_part(id: str, arguments: Mapping[str, Any]) -> str:
     return next((f"{key}={reprlib.repr(values[key])}" for key in wrong if wrong[key]), "")
 
 
+def _defaults(family: str) -> dict[str, Any]:
+    """Return the arguments of a family of environments with their default values."""
+    module, _, name = FAMILIES[family].partition(":")
+    parameters = inspect.signature(getattr(import_module(module), name)).parameters
+    return {key: entry.default for key, entry in parameters.items()}
+
+
 def declared_worlds(folder: Path) -> list[World]:
     """Return the worlds that the agent in a folder declares; none if any of them is unknown.
 
     Raises:
-        ValueError: a file is damaged.
+        ValueError: a file is damaged, or an environment of this package refuses a world.
     """
     path = folder / DECLARATION
     entries: Any = read_object(path).get("worlds") if path.exists() else []
@@ -129,7 +129,24 @@ def declared_worlds(folder: Path) -> list[World]:
     except (AttributeError, KeyError, TypeError):
         text = '{"worlds": [{"id": ..., "arguments": {...}}, ...]}'
         raise ValueError(f"{path} is damaged: it must be of the form {text}") from None
+    for id, arguments in worlds:
+        try:
+            _check_world(id, json.dumps(arguments))
+        except ValueError as error:
+            raise ValueError(f"{path}, world {id}: {error}") from None
     return [*worlds, *(world for run in _runs_of(folder) for world in _worlds_of(run))]
+
+
+@cache
+def _check_world(id: str, arguments: str) -> None:
+    """Raise ValueError for arguments, JSON, that an environment of this package refuses."""
+    if ":" in id:  # an environment of the user
+        return
+    one_of("id", id, (*FAMILIES, *PRESETS), "module:id")
+    values = json.loads(arguments)
+    for name in values:
+        one_of("argument", name, _defaults(PRESETS.get(id, (id,))[0]))
+    env_with(id, values).close()
 
 
 def _runs_of(folder: Path) -> list[Mapping[str, Any]]:
@@ -155,10 +172,8 @@ def _worlds_of(run: Mapping[str, Any]) -> list[World]:
         size = {"num_pages": run["train_pages"]} if run.get("train_pages") else {}
         pinned = {"instance": run["instance"]} if run["instance"] else {}
         world = run["env_id"], {**pages, **run["env_args"], **size, **pinned}
-        if not run.get("start"):
-            return [world]
-        earlier = declared_worlds(Path(run["start"]))
-        return [*earlier, world] if earlier else []
+        earlier = declared_worlds(Path(run["start"])) if run.get("start") else []
+        return [] if run.get("start") and not earlier else [*earlier, world]
     laws = run.get("pinned") or run.get("instance") or []
     size = {"num_pages": run["num_pages"]} if "num_pages" in run else {}
     laws = [*(laws if isinstance(laws, list) else [laws]), *run.get("hidden_laws", ())]

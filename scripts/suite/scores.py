@@ -38,8 +38,6 @@ from scripts.suite.entrants import LARGEST_AGE, LEAST_SERVED, YOURS, Entrant
 from scripts.suite.sites import mean_of_trainings, site_means
 from scripts.suite.tasks import MEASURED, SITES, Task
 
-__all__ = ["OVER", "Leaderboard", "leaderboard_of", "matrix", "scores_of"]
-
 MIN_SCORE, CRAWL_RATE = -1.0, "crawl_rate"
 ROUNDING = 1e-6
 """Tolerance of ages, which are whole slots, as a part of a slot."""
@@ -58,9 +56,6 @@ class Leaderboard(NamedTuple):
     """A suite with its results.
 
     Attributes:
-        name: name of the suite.
-        tasks: its tasks.
-        rows: rows of all tasks.
         scores: table from :func:`scores_of`.
         standings: table of :func:`standings`, with the metrics ``FRESHNESS``, NaN if unknown, the
             costs of :func:`scripts.suite.costs.measure_costs`, scores by track, kind and paper.
@@ -268,7 +263,8 @@ def standings(
         optimality gap: the mean of max(0, 1 - score); ``acting``, the interquartile mean of its
         scores in the tasks in which it acts, NaN if in none; ``tasks``, the number of these; the
         mean score by track; ``tied``, whether the 95% interval of the paired difference to the
-        leader contains 0. Also the tables of :func:`track_places` by track, the best first.
+        leader contains 0, False with a single seed. Also the tables of :func:`track_places` by
+        track, the best first.
     """
     from scipy.stats import trim_mean  # slow to import
 
@@ -302,7 +298,7 @@ def standings(
         interquartile_lead(first, values[policy], _groups(first, of_first, trainings[policy]))
         for policy in board.policy
     ]
-    board["tied"] = [not lead.low > 0.0 for lead in leads]
+    board["tied"] = [len(first) > 1 and not lead.low > 0.0 for lead in leads]
     for track, part in places.items():
         part = part.reindex(board.policy).rename_axis("policy").reset_index()
         part = part[part.tasks > 0].sort_values("score", ascending=False, kind="stable")
@@ -322,7 +318,8 @@ def track_places(scores: pd.DataFrame) -> pd.DataFrame:
         ``score``, the mean of its scores over tasks and repetitions, with the ends ``low`` and
         ``high`` of its 95% interval; ``behind``, the score of the leader minus that of the entrant
         over the same repetitions, with ``behind_low`` and ``behind_high``; ``tied``, whether this
-        interval contains 0; ``tasks``, the number of tasks in which it acts.
+        interval contains 0, False with a single seed; ``tasks``, the number of tasks in which it
+        acts.
     """
     values = {policy: matrix(scores, policy) for policy in scores.policy.unique()}
     tasks = scores[scores.state == ACTS].groupby("policy").task.nunique()
@@ -334,4 +331,5 @@ def track_places(scores: pd.DataFrame) -> pd.DataFrame:
         places.append((*mean(points, groups=_groups(points, trainings[policy])), *behind))
     table = pd.DataFrame(places, index=[*values], columns=PLACE)
     tasks = tasks.reindex(table.index, fill_value=0)
-    return table.assign(tied=~(table.behind_low > 0.0), tasks=tasks)
+    tied = ~(table.behind_low > 0.0) & (scores.seed.nunique() > 1)
+    return table.assign(tied=tied, tasks=tasks)

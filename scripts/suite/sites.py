@@ -47,21 +47,16 @@ def _values(task: Task, rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def site_means(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:
-    """Return means of each entrant over the sites of each task, the best score first.
+    """Return means of each entrant over the sites of each task with variants, the best score first.
 
-    Args:
-        tasks: tasks with variants; :class:`scripts.suite.entrants.TaskSetting` numbers seeds.
-        rows: rows of all tasks.
-
-    Returns:
-        The columns ``task``, ``policy``, ``sites`` (their number), ``score``, the ends ``low`` and
-        ``high`` of its 95% interval over sites and trainings, and ``mean``, the mean of the task's
-        metric. All trainings of an agent play all sites.
+    :class:`scripts.suite.entrants.TaskSetting` numbers the seeds of rows. The table has
+    ``COLUMNS``: ``sites`` is their number, ``low`` and ``high`` are the ends of the 95% interval of
+    the score over sites and trainings, and ``mean`` is the mean of the task's metric. All trainings
+    of an agent play all sites.
     """
     means = []
     for task in tasks:
-        levels = _values(task, rows).mean()
-        entries = []
+        levels, entries = _values(task, rows).mean(), []
         for policy, scores in site_scores(task, rows).items():
             count = scores.index.get_level_values("site").nunique()
             entries.append((task.name, policy, count, *over_sites(scores), levels[policy]))
@@ -82,15 +77,9 @@ def mean_of_trainings(tasks: Sequence[Task], rows: Sequence[Row]) -> list[Row]:
 def means_of(board: pd.DataFrame) -> list[list[str]]:
     """Return a row of texts per entrant: its name; for each task score, interval, and freshness."""
     tasks = [*dict.fromkeys(board.task)]
-    cells = board.assign(
-        text=[
-            f"{item.score:.3f} [{item.low:.3f}, {item.high:.3f}] ({item.mean:.3f})"
-            for item in board.itertuples()
-        ]
-    )
+    form = "{0.score:.3f} [{0.low:.3f}, {0.high:.3f}] ({0.mean:.3f})"
+    cells = board.assign(text=[form.format(item) for item in board.itertuples()])
     wide = cells.pivot(index="policy", columns="task", values="text").reindex(columns=tasks)
     order = board.groupby("policy")["score"].agg(["size", "mean"]).sort_values(["size", "mean"])
     wide = wide.fillna("").loc[order.index[::-1]]
-    return [
-        [str(policy), *texts] for policy, texts in zip(wide.index, wide.to_numpy(), strict=True)
-    ]
+    return [[str(policy), *texts] for policy, *texts in wide.itertuples()]

@@ -30,6 +30,7 @@ NUM_PLACES = 3
 BEST_HEAD = ("track", "first", "second", "third", "also tied")
 YOUR_HEAD = ("entrant", "track", "place", "score", "95%", "behind the first", "95%")
 TIES = '"=": tied with the leader (the 95% interval of the paired difference contains 0)'
+NO_TIES = "one seed has no intervals and shows no ties"
 
 
 def write_tables(board: Leaderboard, folder: Path) -> None:
@@ -40,11 +41,12 @@ def write_tables(board: Leaderboard, folder: Path) -> None:
     for name in DIGITS:
         standings[name] = ["" if math.isnan(x) else round(x, 4) for x in standings[name]]
     places = pd.concat(board.places, names=["track"]).reset_index("track")
-    by_task = board.scores.groupby(["task", "policy"], sort=False).agg(
-        score=("score", "mean"), error=("score", "sem"), state=("state", "first")
-    )
     units = training_means(board.scores, trainings_of(board.scores))
-    by_task["error"] = units.groupby(["task", "policy"], sort=False).score.sem()
+    by_task, by_training = (
+        table.groupby(["task", "policy"], sort=False) for table in (board.scores, units)
+    )
+    by_task = by_task.agg(score=("score", "mean"), state=("state", "first"))
+    by_task.insert(1, "error", by_training.score.sem())
     tables = {
         BOARD: standings,
         "tracks.csv": places.drop(columns=["behind", "tied", "tasks"]),
@@ -61,6 +63,11 @@ def title_of(board: Leaderboard) -> str:
     return f"{board.name}: {counted(len(board.tasks), 'task')}, {seeds}"
 
 
+def ties_of(board: Leaderboard) -> str:
+    """Return what marks a tie, or that a single seed shows none."""
+    return TIES if board.scores.seed.nunique() > 1 else NO_TIES
+
+
 def named(board: Leaderboard, policy: str) -> str:
     """Return the label of an entrant, with an arrow in front if it is the user's."""
     return f"→ {policy}" if policy in board.yours else policy
@@ -72,10 +79,10 @@ def best_rows(board: Leaderboard) -> list[list[str]]:
     for track, places in board.places.items():
         cells = []
         for item in places[:NUM_PLACES].itertuples():
-            tie = "= " if item.Index and item.tied else ""
-            texts = [f"{tie}{named(board, item.policy)}", number(item.score)]
-            texts += [ends(item.low, item.high), f"({board.entrants[item.policy].words})"]
-            cells.append(" ".join(filter(None, texts)))
+            tie = "=" if item.Index and item.tied else ""
+            texts = tie, named(board, item.policy), number(item.score), ends(item.low, item.high)
+            words = f"({board.entrants[item.policy].words})"
+            cells.append(" ".join(filter(None, (*texts, words))))
         more = places.tied[NUM_PLACES:].sum()
         cells += [""] * (NUM_PLACES - len(cells))
         rows.append([track, *cells, f"{more} more" if more else ""])
@@ -139,7 +146,7 @@ def tables_of(board: Leaderboard, width: int) -> list[Table]:
         (f"{title_of(board)}: the best by track", BEST_HEAD, best_rows(board)),
         ("Your entrants", YOUR_HEAD, your_rows(board)),
     ):
-        table = Table(*head, title=title, title_justify="left", caption=TIES)
+        table = Table(*head, title=title, title_justify="left", caption=ties_of(board))
         for row in rows:
             table.add_row(*(f"[bold]{cell}[/]" if "→" in cell else cell for cell in row))
         tables += [table] * bool(rows)
@@ -150,9 +157,10 @@ def table_of(board: Leaderboard, width: int) -> Table:
     """Return a table, ``width`` columns wide: entrants of all tasks, and the user's entrants."""
     title = f"{title_of(board)}: entrants that act in all tasks"
     table = Table(title=title, title_justify="left", caption_justify="left")
+    intervals = "95% intervals are over seeds" if ties_of(board) == TIES else NO_TIES
     table.caption = (
-        "0 is random crawling, 1 the bound; 95% intervals are over seeds. README.md in the same "
-        "folder has all entrants and explains the columns."
+        f"0 is random crawling, 1 the bound; {intervals}. README.md in the same folder has all "
+        "entrants and explains the columns."
     )
     head, ranks = head_of(board), board.standings["rank"].notna()
     yours = board.standings.policy.isin(board.yours)

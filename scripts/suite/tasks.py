@@ -54,11 +54,9 @@ class Task:
     """A task of a suite.
 
     Attributes:
-        name: unique name.
         track: group of tasks that are averaged together.
         id: id of the environment.
         arguments: all its arguments except defaults.
-        metric: metric that is scored.
         bound: a key of ``BOUNDS``; it scores 1.
         random: policy that scores 0.
         reason: why the suite has it, in a few words.

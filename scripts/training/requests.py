@@ -181,5 +181,6 @@ def import_user_classes(algorithm: str, options: Mapping[str, Any]) -> None:
         try:
             if colon:
                 importlib.import_module(module)
-        except Exception as error:  # a module of the user can raise anything
-            raise ValueError(f"{argument} {name!r} cannot be imported: {error}") from None
+        except (Exception, SystemExit) as error:  # a module of the user can raise anything
+            what = f"{type(error).__name__}: {error}"
+            raise ValueError(f"{argument} {name!r} cannot be imported: {what}") from None

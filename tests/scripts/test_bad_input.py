@@ -139,7 +139,7 @@ SAID: list[tuple[str, ...]] = [  # a line, and what its error says
     ("evaluate Greedy CrawlNCIS-v0 --metric beauty", "metric", "'beauty'", "freshness"),
     ("evaluate Greedy CrawlNCIS-v0 --env-arg reveal=importance", "Greedy"),
     ("film CrawlNCIS-v0 --policies Greedy", "--policies", "two", "Greedy"),
-    ("film CrawlNCIS-v0 --policies Greedy,Greedy", "--policies", "two different"),
+    ("film CrawlNCIS-v0 --policies Greedy,Greedy", "--policies", "'Greedy' twice"),
     ("film CrawlNCIS-v0 --policies Greedy,Nobody", "Nobody"),
     ("film Nowhere-v0", "env_id", "'Nowhere-v0'", "CrawlNCIS-v0"),
     ("film CartPole-v1", "env_id", "crawling environment", "'CartPole-v1'"),

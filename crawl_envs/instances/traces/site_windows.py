@@ -109,18 +109,19 @@ def _folders_of(split: str | Sequence[str]) -> list[Path]:
     names: Any = sites(split) if isinstance(split, str) and split in SPLITS else split
     names = (names,) if isinstance(names, str | Path) else names
     expected = (
-        "split must be train, dev or test with sites, or a site or a list of sites by folder or "
-        "name, as crawl_envs.instances.traces.sites(split) lists"
+        "split must be train, dev or test with sites, or a site or a list of sites by the folder "
+        "of a record or by name, as crawl_envs.instances.traces.sites(split) lists"
     )
     if not isinstance(names, Sequence) or len(names) == 0:
         raise ValueError(f"{expected}, got {split!r}")
     folders = []
     for name in names:
-        try:
-            folders.append(find(name))
-        except ValueError:
-            where = "" if name == split else f" in {split!r}"
-            raise ValueError(f"{expected}, got {name!r}{where}") from None
+        with suppress(ValueError):
+            if (folder := find(name)).joinpath("meta.json").is_file():
+                folders.append(folder)
+                continue
+        where = "" if name == split else f" in {split!r}"
+        raise ValueError(f"{expected}, got {name!r}{where}")
     return folders
 
 

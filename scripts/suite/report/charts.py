@@ -159,14 +159,10 @@ def lines(
     always: Sequence[str],
     measured: bool = True,
 ) -> Spec:
-    """Return a chart with a line per policy.
+    """Return a chart with a line per policy: columns policy, x, y and, for intervals, low and high.
 
-    Args:
-        table: the points: columns policy, x, y and, for intervals, low and high.
-        titles: titles of the axes.
-        always: policies that are drawn even if they are not ticked.
-        measured: True for measured points, which are marked and are the ticks of a logarithmic
-            axis; False for scores, with ticks at quarters.
+    The policies ``always`` are drawn even if they are not ticked. Points that are ``measured`` are
+    marked, and are the ticks of a logarithmic axis; others are scores, with ticks at quarters.
     """
     quarters = [0.25 * tick for tick in range(-1, 6)]
     look: Spec = {"scale": {"zero": False, "nice": False}, "axis": {"values": quarters}}

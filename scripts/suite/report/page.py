@@ -53,12 +53,9 @@ def write_page(board: Leaderboard, folder: Path) -> None:
 
 
 def write_report(path: Path, board: Leaderboard, candidates: Mapping[str, Candidate]) -> None:
-    """Write the report of a leaderboard as one HTML file.
+    """Write the report of a leaderboard as one HTML file, with the provenance in its folder.
 
-    Args:
-        path: the file; ``provenance.json`` in the same folder is quoted.
-        board: the leaderboard.
-        candidates: entrants of the board by label; some are simulated to record an episode.
+    ``candidates`` are the entrants by label; some are simulated to record an episode.
     """
     import vl_convert
 
@@ -155,14 +152,10 @@ def _ticked(board: Leaderboard) -> list[str]:
 
 
 class Gain(NamedTuple):
-    """What can be gained in a task: values of its metric, and best scores.
+    """What can be gained in a task: mean values of its metric, and best scores.
 
-    Attributes:
-        random: mean value of random crawling.
-        bound: mean value of the bound.
-        crawls: crawls per page in an episode, NaN if unknown.
-        fixed: best entrant that does not learn, and its score; empty and NaN if there is none.
-        best: best entrant, and its score.
+    ``crawls`` are those per page in an episode, NaN if unknown. ``fixed`` is the best entrant that
+    does not learn, and its score; empty and NaN if there is none.
     """
 
     random: float

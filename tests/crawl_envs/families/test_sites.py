@@ -295,3 +295,11 @@ def test_a_round_needs_pages_and_instances_keep_their_start():
     crawled.reset(seed=0)
     with pytest.raises(ValueError, match="instance must be drawn with start='fresh'"):
         made(**site).reset(seed=0, options={"instance": crawled.instance})
+
+
+@pytest.mark.parametrize("split", ["tests", ["tests"]])
+def test_a_folder_without_a_record_is_not_a_site(tmp_path, monkeypatch, split):
+    (tmp_path / "tests").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"^split must be train, dev or test .* got 'tests'"):
+        made(split=split)

@@ -34,8 +34,11 @@ def load(folder, env):
     seed = json.loads((folder / "formula.json").read_text())[1]
     return policies.make("Greedy" if seed else "GreedyNCIS", env)
 
-def lonely(worlds, seed, folder):
-    pass
+def fail(worlds, seed, folder):
+    raise KeyError("no weights")
+
+def leave(worlds, seed, folder):
+    raise SystemExit(0)
 
 number = 3
 """
@@ -197,6 +200,8 @@ def test_a_folder_of_several_trainings_is_ranked_if_it_saw_no_tests(small: Path)
         (["small", "--train", "dqn,dqn", "--steps", "64", "--trainings", "1"], "got 'dqn' twice"),
         (["small", "--train", "ppo", "--score"], "--train must be left out with --score"),
         (["mini", "--train", "ppo"], "--train must be used with crawl-v2, got 'mini'"),
+        (["small", "--train", f"{MODULE}:train", "--seeds", "4"], "--seeds must be at least 5"),
+        (["small", "--tasks", "first,second,first"], "--tasks must name each once, got 'first'"),
         (["small", "--tasks", "third"], "task of small must be one of first, second"),
         (["small", "--train", "sac", "--tasks", "first"], "must fit one of the tasks"),
         (["small", "--agents", "noisy-index"], "noisy-index must not be trained on worlds of"),
@@ -209,3 +214,92 @@ def test_wrong_words_are_refused(small: Path, words: list[str], message: str) ->
 def test_a_module_without_load_is_refused_before_training(small: Path) -> None:
     (small / f"{MODULE}.py").write_text("def train(worlds, seed, folder): raise OSError")
     refused(run(app, "small", "--train", f"{MODULE}:train"), "must have a function load(folder")
+
+
+def test_all_learners_are_checked_before_one_is_trained(small: Path) -> None:
+    good = ("small", "--tasks", "first", "--trainings", "1", "--train")
+    for bad, message in (
+        ("ppp", "--train must be one of"),
+        (f"{MODULE}:number", "--train must be module:Class"),
+        ("sac", "sac must fit one of the tasks"),
+    ):
+        refused(run(app, *good, f"{MODULE}:train,{bad}"), message)
+    names = f"{MODULE}:train,{MODULE}:fail"
+    folder = small / "runs" / "small" / "trainings" / f"{MODULE}-fail" / "seed-0"
+    folder.mkdir(parents=True)
+    (folder / "training.json").write_text('{"worlds": []}')
+    refused(run(app, *good, names), "has another training")
+    assert not (folder.parents[1] / f"{MODULE}-train").exists()
+
+
+@pytest.mark.parametrize(
+    ("function", "message"), [("fail", "KeyError: 'no weights'"), ("leave", "SystemExit: 0")]
+)
+def test_an_error_in_a_training_names_the_learner(small: Path, function: str, message: str) -> None:
+    name = f"{MODULE}:{function}"
+    result = run(app, "small", "--train", name, "--tasks", "first")
+    errors_name(result, f"error: learner {name} failed: {message}", f"in {function}")
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [("raise KeyError('no weights')", "KeyError: 'no weights'"), ("exit(0)", "SystemExit: 0")],
+)
+def test_an_error_in_load_names_the_learner(small: Path, statement: str, message: str) -> None:
+    source = small / f"{MODULE}.py"
+    source.write_text(f"{source.read_text()}\ndef load(folder, env):\n    {statement}\n")
+    name = f"{MODULE}:train"
+    result = run(app, "small", "--train", name, "--tasks", "first")
+    errors_name(result, f"error: learner {name} failed: {message}", "in load")
+
+
+def test_a_load_that_refuses_an_environment_cannot_act_there(small: Path) -> None:
+    source = small / f"{MODULE}.py"
+    source.write_text(
+        f"{source.read_text()}\n"
+        "def load(folder, env):\n"
+        "    if env.unwrapped.action_form != 'page':\n"
+        "        raise ValueError('pages only')\n"
+        "    return policies.make('Greedy', env)\n"
+    )
+    output, board = ranked("--train", f"{MODULE}:train", "--trainings", "2")
+    assert f"{MODULE}:train cannot act in second: pages only" in output
+    assert board.tasks[f"{MODULE}:train"] == 1
+
+
+def test_an_error_in_the_training_of_a_class_names_the_learner(small: Path) -> None:
+    source = small / f"{MODULE}.py"
+    broken = "class Mine(DQN):\n    def learn(self, *args, **more):\n        exit(3)"
+    source.write_text(source.read_text().replace("class Mine(DQN):\n    pass", broken))
+    words = ("--train", f"{MODULE}:Mine", "--trainings", "1", "--steps", "64", "--tasks", "first")
+    errors_name(run(app, "small", *words), f"learner {MODULE}:Mine failed: SystemExit: 3", "learn")
+
+
+def test_a_module_that_ends_the_program_cannot_be_imported(small: Path) -> None:
+    (small / f"{MODULE}.py").write_text("import sys\nsys.exit(0)\n")
+    refused(run(app, "small", "--train", f"{MODULE}:train"), "cannot be imported", "SystemExit")
+
+
+def errors_name(result: Any, line: str, frame: str) -> None:
+    """Check the one error of a command, and that the traceback begins in the user's module."""
+    assert result.exit_code == 2, result.output
+    assert result.stderr.count("error: ") == 1
+    assert line in result.stderr.splitlines()[-1]
+    assert frame in result.stderr
+    assert f"{MODULE}.py" in result.stderr
+
+
+def test_an_agent_of_more_trainings_than_seeds_is_refused(small: Path) -> None:
+    for seed in range(3):
+        index_in(small / "mine" / f"seed-{seed}", 0.01 * seed)
+    words = ("--seeds must be at least 3", "trainings of mine", "got 2")
+    refused(run(app, "small", "--agents", "mine", "--seeds", "2"), *words)
+
+
+def test_one_seed_shows_no_ties_and_says_so(small: Path) -> None:
+    output, _ = ranked("--policies", "RoundRobin", "--tasks", "first", seeds=1)
+    pages = output, (small / "runs/small/README.md").read_text()
+    assert all("one seed has no intervals and shows no ties" in " ".join(p.split()) for p in pages)
+    assert all("tied with the leader" not in page for page in pages)
+    assert "| = " not in pages[1]
+    assert " = |" not in pages[1]

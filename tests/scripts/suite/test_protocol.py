@@ -56,7 +56,7 @@ def test_worlds_of_training_are_allowed(tmp_path: Path, world: tuple[str, dict[s
         (("CrawlNCIS-Periodic-100-v0", {"pages": "train"}), "instance='periodic'"),
         (("CrawlSites-v0", {"split": "test"}), "'test' of the split test"),
         (("CrawlSites-v0", {"split": ["go-website", "cloud-prices"]}), "'cloud-prices'"),
-        (("CrawlTrace-v0", {"trace": "somewhere/cloud-prices"}), "'cloud-prices'"),
+        (("CrawlTrace-v0", {"trace": str(traces.find("cloud-prices"))}), "'cloud-prices'"),
     ],
 )
 def test_worlds_of_tests_are_refused(
@@ -67,6 +67,30 @@ def test_worlds_of_tests_are_refused(
         check_worlds("mine", [tmp_path])
     for text in ("agent mine", world[0], reason, str(tmp_path), "the laws uniform, partial"):
         assert text in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("world", "reason"),
+    [
+        (("CrawlNCSI-v0", TRAIN), "id 'CrawlNCSI-v0' is unknown; did you mean CrawlNCIS-v0"),
+        (
+            (NCIS, {**TRAIN, "num_page": 3}),
+            "argument 'num_page' is unknown; did you mean num_pages",
+        ),
+        ((NCIS, {**TRAIN, "num_pages": "many"}), "num_pages must be an integer .* got 'many'"),
+        ((NCIS, {**TRAIN, "instance": "noisyy"}), "'noisyy' is unknown; did you mean noisy"),
+        ((NCIS, {**TRAIN, "pages": "trian"}), "pages must be one of any, train, test, got 'trian'"),
+        (("CrawlSites-v0", {"split": "trian"}), "split must be train, dev or test .* got 'trian'"),
+        (("CrawlSites-v0", {"split": 3}), "split must be train, dev or test .* got 3"),
+        (("CrawlTrace-v0", {"trace": 3}), "trace must be a path, got 3"),
+    ],
+)
+def test_a_world_that_its_environment_refuses_is_an_error_of_the_file(
+    tmp_path: Path, world: tuple[str, dict[str, Any]], reason: str
+) -> None:
+    declare(tmp_path, (NCIS, TRAIN), world)
+    with pytest.raises(ValueError, match=rf"training\.json, world {world[0]}: .*{reason}"):
+        check_worlds("mine", [tmp_path])
 
 
 def test_an_agent_without_a_declaration_is_refused(tmp_path: Path) -> None:

@@ -265,6 +265,15 @@ def test_intervals_and_ties_of_several_trainings_are_over_trainings() -> None:
     assert mine.tolist() == pytest.approx(matrix(scores, "A").reshape(4, 5).mean(axis=0).tolist())
 
 
+def test_one_seed_has_no_ties() -> None:
+    values = {BOUND: [1.0, 1.0], "RandomCrawl": [0.0, 0.0], "A": [0.9, 0.5], "B": [0.5, 0.9]}
+    for seeds, tied in ((1, False), (2, True)):
+        rows = rows_of(ONE, {label: column[:seeds] for label, column in values.items()})
+        board, places = standings(scores_of([ONE], rows, {}))
+        assert board.tied.tolist()[:2] == [tied] * 2
+        assert places["first"].tied.tolist()[:2] == [tied] * 2
+
+
 def test_agents_with_other_numbers_of_trainings_share_no_independent_parts() -> None:
     values = {BOUND: [1.0] * 12, "RandomCrawl": [0.0] * 12, "A": [0.9, 0.8] * 6, "B": [0.5] * 12}
     described = {"one": {"A": {"trainings": ["a"] * 4}, "B": {"trainings": ["a"] * 6}}}
