@@ -22,7 +22,7 @@ def names() -> tuple[str, ...]:
 
     An agent that was trained for each task is several: ``ppo/bursty``, and so on.
     """
-    folders = [path for at in ("*", "*/*") for path in SHIPPED.glob(at) if not path.match(RUNS)]
+    folders = [path for deep in ("*", "*/*") for path in SHIPPED.glob(deep) if not path.match(RUNS)]
     return tuple(sorted(it.relative_to(SHIPPED).as_posix() for it in folders if trainings(it)))
 
 

@@ -248,7 +248,7 @@ def _units(settings: Sequence[Playable], count: int) -> list[Unit]:
         for setting in settings
         if seed in setting.seeds(count)
         for label in setting.labels
-        if setting.plays(label, seed)
+        if setting.has_unit(label, seed)
     ]
 
 

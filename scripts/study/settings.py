@@ -38,7 +38,7 @@ class Playable(Protocol):
     def seeds(self, count: int) -> Sequence[int]:
         """Return the seeds of ``count`` repetitions, or fewer if the setting has fewer."""
 
-    def plays(self, label: str, seed: int) -> bool:
+    def has_unit(self, label: str, seed: int) -> bool:
         """Return whether a label plays one of the seeds."""
 
     @property
@@ -103,7 +103,7 @@ class Setting:
         """
         return range(len(self.windows) or (count if self.most is None else min(count, self.most)))
 
-    def plays(self, label: str, seed: int) -> bool:
+    def has_unit(self, label: str, seed: int) -> bool:
         """Return True: all labels play all seeds."""
         return True
 
@@ -194,7 +194,7 @@ class Measurement:
         """Return the seeds 0, 1, ... of ``count`` repetitions, at most ``most``."""
         return range(count if self.most is None else min(count, self.most))
 
-    def plays(self, label: str, seed: int) -> bool:
+    def has_unit(self, label: str, seed: int) -> bool:
         """Return True: all labels play all seeds."""
         return True
 

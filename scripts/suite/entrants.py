@@ -212,7 +212,7 @@ class TaskSetting(Setting):
         trainings = map(trainings_of, self.policies.values())
         return range(len(self.variants) * max(trainings, default=1) or count)
 
-    def plays(self, label: str, seed: int) -> bool:
+    def has_unit(self, label: str, seed: int) -> bool:
         """Return whether a label has a training for a repetition of a variant."""
         trainings = trainings_of(self.policies[label]) if label in self.policies else 1
         return not self.variants or seed < len(self.variants) * trainings
@@ -263,8 +263,8 @@ def entrants(names: Sequence[str]) -> dict[str, Candidate]:
         label, slash, task = name.partition("/")
         if slash:
             of_tasks.setdefault(label, {})[task] = SHIPPED / name
-    whole = [name for name in agents.names() if "/" not in name]
-    for_all = candidates_of((*policies.names(fragments=True, oracle=False), *whole, *names))
+    shipped = [name for name in agents.names() if "/" not in name]
+    for_all = candidates_of((*policies.names(fragments=True, oracle=False), *shipped, *names))
     return for_all | {it: per_task(it, parts, _shipped) for it, parts in of_tasks.items()}
 
 

@@ -154,7 +154,7 @@ def test_an_agent_plays_each_training_and_a_policy_each_site_once() -> None:
     sites = len(task.variants)
     assert setting.seeds(3) == range(5 * sites)
     for label, last in (("RoundRobin", sites), ("bound", sites), ("site-belief", 5 * sites)):
-        assert [setting.plays(label, seed) for seed in (last - 1, last)] == [True, False]
+        assert [setting.has_unit(label, seed) for seed in (last - 1, last)] == [True, False]
     smallest = min(range(sites), key=lambda place: ROWS[task.variants[place]["trace"]])
     rows = setting.play("site-belief", smallest + 2 * sites)
     assert {row.seed for row in rows} == {smallest + 2 * sites}
