@@ -76,7 +76,7 @@ class PriorArguments(RunArguments):
     algorithm: str = ALGORITHM
     sites: Sequence[str] = ()
     """Names of the sites; none for those of the split train."""
-    windows: int = 3
+    windows: int = 16
     """Windows of each site on which the pace is chosen, >= 1."""
     seed: int = 0
     """Seed of the windows, in [0, 2**16)."""
@@ -117,13 +117,13 @@ def freshness_at(pace: float, scales: FloatArray, site: str, seed: int) -> float
 def train_prior(arguments: PriorArguments, out: str | Path) -> SiteBelief:
     """Learn a prior, and write it to a folder with its arguments; ValueError for one with an agent.
 
-    The scales are geometric means over the sites. The pace is that of the largest mean freshness.
+    The scales are geometric means over the windows. The pace is that of the largest mean freshness.
     """
     out, sites = Path(out), arguments.sites
     check_vacant(out)
     first = FIRST_SEED + (arguments.seed << 20)
     windows = [(site, first + k) for k, site in enumerate([*sites] * arguments.windows)]
-    scales = np.exp(np.mean([np.log(scales_of(*it)) for it in windows[: len(sites)]], axis=0))
+    scales = np.exp(np.mean([np.log(scales_of(*it)) for it in windows], axis=0))
     means = {p: float(np.mean([freshness_at(p, scales, *it) for it in windows])) for p in PACES}
     pace = max(PACES, key=lambda factor: means[factor])
     rounded = [float(f"{scale:.6g}") for scale in scales]
