@@ -77,7 +77,7 @@ class PriorArguments(RunArguments):
     sites: Sequence[str] = ()
     """Names of the sites; none for those of the split train."""
     windows: int = 16
-    """Windows of each site on which the pace is chosen, >= 1."""
+    """Windows of each site, on which scales are read and the pace is chosen, >= 1."""
     seed: int = 0
     """Seed of the windows, in [0, 2**16)."""
 
