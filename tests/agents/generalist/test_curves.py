@@ -216,3 +216,12 @@ def test_shipped_agents_declare_their_training():
         assert json.loads((folder / CURVES).read_text())["made"]["seed"] == seed
     assert entrant_of("learned-curves").formula
     assert len(json.loads((folders[0] / CURVES).read_text())["arrays"][0]) == curves.NUM_INPUTS
+
+
+@pytest.mark.parametrize("pages", ["any", "test"])
+def test_other_page_sets_than_those_of_training_are_refused(tmp_path, pages):
+    values = json.loads((SHIPPED / "learned-curves" / "seed-0" / CURVES).read_text())
+    values["made"]["pages"] = pages
+    (tmp_path / CURVES).write_text(json.dumps(values))
+    with pytest.raises(ValueError, match=f"CrawlLongevity-v0 with pages='{pages}'"):
+        check_worlds("mine", [tmp_path])
