@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from agents.catalog import ALGORITHMS, GENERALIST, PRIOR, agent_file, names
+from agents.catalog import ALGORITHMS, CURVES, GENERALIST, PRIOR, agent_file, names
 from crawl_envs.system.own_packages import check_own
 
 SUITE = "crawl_envs"
@@ -29,8 +29,8 @@ def load(
 
     The file in the folder determines its kind: ``model.zip``, or ``scorer.npz`` with the actor
     alone, is an :class:`agents.sb3.loading.Agent`, ``index.json`` a learned index,
-    ``generalist.json`` an agent for many laws, and ``prior.json`` a belief with a prior learned on
-    recorded sites.
+    ``generalist.json`` an agent for many laws, ``prior.json`` a belief with a prior learned on
+    recorded sites, and ``curves.json`` a network for pages with fragments.
 
     Args:
         folder_or_name: the output folder of a training run, or one of :func:`agents.names`. Of a
@@ -48,7 +48,7 @@ def load(
             ``env``, ``cycle`` or ``history``.
     """
     file = agent_file(folder_or_name)
-    if file.name in ("index.json", GENERALIST, PRIOR) and cycle is not None:
+    if file.name in ("index.json", GENERALIST, PRIOR, CURVES) and cycle is not None:
         raise ValueError(f"cycle must be None for the agent of {file}, got {cycle!r}")
     if file.name not in (GENERALIST, PRIOR) and history is not None:
         raise ValueError(f"history must be None for the agent of {file}, got {history!r}")
@@ -62,6 +62,10 @@ def load(
         from agents.generalist.prior import load_prior
 
         return load_prior(file.parent, env, history)
+    if file.name == CURVES:
+        from agents.generalist.curves import load_curves
+
+        return load_curves(file.parent, env)
     if file.name == GENERALIST:
         from agents.generalist.policy import load_generalist
 

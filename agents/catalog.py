@@ -8,10 +8,11 @@ from pathlib import Path
 ALGORITHMS = ("a2c", "dqn", "maskableppo", "ppo", "recurrentppo", "sac")
 """Algorithms; ``maskableppo`` and ``recurrentppo`` need the package sb3-contrib."""
 
-GENERALIST, PRIOR = "generalist.json", "prior.json"
-AGENT_FILES = ("model.zip", "index.json", GENERALIST, PRIOR, "scorer.npz")
+GENERALIST, PRIOR, CURVES = "generalist.json", "prior.json", "curves.json"
+AGENT_FILES = ("model.zip", "index.json", GENERALIST, PRIOR, CURVES, "scorer.npz")
 """Names of agent files by preference: a model of Stable-Baselines3, a learned index, a generalist,
-a prior of recorded sites, the actor of a page network without its critic."""
+a prior of recorded sites, a network of divergence curves, the actor of a page network without its
+critic."""
 SHIPPED = Path(__file__).parent / "trained"
 RUNS = "seed-*"
 """Pattern of the folders of several trainings."""

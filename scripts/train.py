@@ -30,8 +30,9 @@ from typing import Any
 
 from typer.core import TyperGroup
 
+from agents.catalog import CURVES, PRIOR, check_vacant
 from agents.catalog import GENERALIST as GENERALIST_FILE
-from agents.catalog import PRIOR, check_vacant
+from agents.generalist.curve_training import CurveArguments, train_curves
 from agents.generalist.prior import PriorArguments, train_prior
 from agents.generalist.training import GeneralistArguments, train
 from crawl_envs.types.arguments import one_of
@@ -59,8 +60,10 @@ WORLDS: dict[str, dict[str, Any]] = {
     "crawl-v1": {},
 }
 """Arguments of the training of a generalist, by the suite of its worlds."""
-SITES = "sites"
-"""The worlds of the training of a prior."""
+SITES, FRAGMENTS = "sites", "fragments"
+"""The worlds of the training of a prior, and of a network of divergence curves."""
+FILES = {SITES: PRIOR, FRAGMENTS: CURVES}
+"""Names of the agent's file where it is no generalist."""
 
 
 def run_in_environment(kind: str, options: RunOptions) -> None:
@@ -93,22 +96,26 @@ def run_on_log(options: LogOptions) -> None:
 def run_generalist(options: GeneralistOptions) -> None:
     """Train one agent for many laws of pages (the generalist)."""
     folder, started = options.out or default_folder(GENERALIST), time.perf_counter()
-    one_of("worlds", options.worlds, (*WORLDS, SITES))
-    file = PRIOR if options.worlds == SITES else GENERALIST_FILE
+    one_of("worlds", options.worlds, (*WORLDS, *FILES))
+    file = FILES.get(options.worlds, GENERALIST_FILE)
     used: dict[str, Any] = {"seed": options.seed}
-    if options.worlds != SITES:
+    if options.worlds not in FILES:
         used["pages"] = options.pages
     elif options.pages != "train":
-        raise ValueError(f"--pages must be left out with --worlds {SITES}, got {options.pages!r}")
+        raise ValueError(
+            f"--pages must be left out with --worlds {options.worlds}, got {options.pages!r}"
+        )
     check_vacant(folder, but=file if options.fresh else "")
     check_folder(folder)
     if options.worlds == SITES:
-        (folder / file).unlink(missing_ok=True)
-        train_prior(PriorArguments(seed=options.seed), folder)
+        learn: Any = partial(train_prior, PriorArguments(seed=options.seed))
+    elif options.worlds == FRAGMENTS:
+        learn = partial(train_curves, CurveArguments(seed=options.seed))
     else:
         arguments = GeneralistArguments(**used, **WORLDS[options.worlds])
-        (folder / file).unlink(missing_ok=True)
-        train(arguments, folder, progress=True)
+        learn = partial(train, arguments, progress=True)
+    (folder / file).unlink(missing_ok=True)
+    learn(folder)
     used["worlds"] = options.worlds
     seconds = time.perf_counter() - started
     write_provenance(folder / "provenance.json", "scripts.train", seconds, used=used)

@@ -2,5 +2,5 @@
 
 Nothing here needs torch.
 
-Public modules: policy, prior, stored, training, worlds.
+Public modules: curve_training, curves, policy, prior, stored, training, worlds.
 """

@@ -3,7 +3,7 @@
 A page should be crawled once its utility U(t) = t D*(t) - int_0^t D*(x) dx, with t the time since
 the last crawl and D* the expected divergence, has reached a threshold (section 2.2).
 
-Public modules: bounds, cgm, curve_fitting, informed, learning, offline.
+Public modules: bounds, cgm, curve_fitting, informed, learning, offline, refreshing.
 """
 
 from policies.longevity.bounds import DivergenceBounds

@@ -13,7 +13,7 @@ from rich.console import Console
 
 import agents
 import policies
-from agents.catalog import GENERALIST, PRIOR, SHIPPED, trainings
+from agents.catalog import CURVES, GENERALIST, PRIOR, SHIPPED, trainings
 from agents.index.stored import INDEX
 from agents.progress import tracked
 from agents.runs import CONFIG, read_object
@@ -141,6 +141,8 @@ def trained_entrant(folder: Path) -> Entrant:
         formula = f"corrects BeliefNCIS{', or is a formula' * composite}"
     elif (folder / PRIOR).exists():
         formula = "BeliefNCIS from another start"
+    elif (folder / CURVES).exists():
+        formula = "utility of a crawl, learned"
     if not by:
         raise ValueError(f"{folder / CONFIG} must name the algorithm of the training")
     law = last.get("instance") or last.get("env_args", {}).get("instance", "")

@@ -177,5 +177,6 @@ def _worlds_of(run: Mapping[str, Any]) -> list[World]:
     laws = run.get("pinned") or run.get("instance") or []
     size = {"num_pages": run["num_pages"]} if "num_pages" in run else {}
     laws = [*(laws if isinstance(laws, list) else [laws]), *run.get("hidden_laws", ())]
-    drawn = [(NCIS, {**pages, **size, "instance": law}) for law in laws]
+    family = run.get("family", NCIS)
+    drawn = [(family, {**pages, **size, "instance": law}) for law in laws]
     return [*drawn, *([(SITES, {"split": run["sites"]})] if run.get("sites") else [])]

@@ -200,7 +200,7 @@ class GeneralistOptions(OutOptions):
     seed: Annotated[int, Option(help="Seed of the training.")] = 0
     worlds: Annotated[
         str,
-        Option(help="crawl-v2 (its laws), sites (recorded), crawl-v1 (of generalist)."),
+        Option(help="crawl-v2 (its laws), sites, fragments, or crawl-v1 (of generalist)."),
     ] = "crawl-v2"
     pages: Annotated[str, Option(help="Stream of page sets; any for the agent generalist.")] = (
         "train"
