@@ -106,9 +106,10 @@ def entrant_of(label: str) -> Entrant:
     if label in agents.names():
         return trained_entrant(SHIPPED / label)
     if parts := [SHIPPED / name for name in agents.names() if name.startswith(f"{label}/")]:
-        return trained_entrant(parts[0])._replace(
-            on=f"per task, {len(trainings(parts[0]))} trainings"
-        )
+        first, count = trained_entrant(parts[0]), len(trainings(parts[0]))
+        made = read_object(parts[0] / "score.json")["made"]
+        by = f"{first.by} per task, {count} trainings"
+        return first._replace(by=by, on="", command=f"`{made['command']}`")
     if label not in registry.POLICIES:
         return Entrant(YOURS)
     tags = registry.TAGS[label]
@@ -126,6 +127,8 @@ def trained_entrant(folder: Path) -> Entrant:
     or damaged, or does not name a method.
     """
     runs, label = trainings(folder) or (folder,), folder.name
+    if folder.is_relative_to(SHIPPED):
+        label = folder.relative_to(SHIPPED).as_posix()
     folder = runs[0]
     config, score = read_object(folder / CONFIG), folder / "score.json"
     last: dict[str, Any] = (config.get("stages") or [config])[-1]

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -15,6 +16,7 @@ from agents.index import StoredIndex
 from agents.index.inputs import number_of_weights
 from scripts.study.entrants import candidate_of, num_trainings, training_of
 from scripts.study.specs import describe
+from scripts.suite import crawl_v2
 from scripts.suite.entrants import (
     COMPOSITE,
     KINDS,
@@ -22,8 +24,10 @@ from scripts.suite.entrants import (
     YOURS,
     Entrant,
     entrant_of,
+    entrants,
     trained_entrant,
 )
+from scripts.suite.protocol import check_worlds
 from tests.agents.test_catalog_trainings import index_in
 
 ROOT = Path(__file__).parents[3]
@@ -115,3 +119,20 @@ def test_a_generalist_with_formulas_is_a_composite(
     found = trained_entrant(tmp_path)
     assert found.words == f"{word}: crawl outcomes on noisy"
     assert ("formula" in found.formula) == formulas
+
+
+def test_agents_trained_per_task_are_one_entrant() -> None:
+    ppo, described = entrants(())["ppo"], entrant_of("ppo")
+    assert ppo.by_task is not None
+    assert {*ppo.by_task} <= {task.name for task in crawl_v2.TASKS}
+    assert len(ppo.trainings) == 5 * len(ppo.by_task)
+    assert described.words == "trained: PPO per task, 5 trainings"
+    assert (ROOT / described.file).is_file()
+    check_worlds("ppo", ppo.trainings)
+    bursty, deploys = (ppo.in_task(name) for name in ("bursty", "deploys"))
+    assert deploys is None
+    assert bursty is not None
+    world = {"num_pages": 30, "bandwidth": 30.0, "horizon": 2.0, "instance": "bursty"}
+    env = gymnasium.make("CrawlNCIS-v0", start="crawled", **world)
+    observation, _ = env.reset(seed=0)
+    assert 0 <= bursty.factory(env).predict(observation)[0] < 30
