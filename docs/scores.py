@@ -34,9 +34,8 @@ def scores() -> pd.DataFrame:
     table = pd.read_csv(BOARD / "scores.csv")
     table = table[table.state == ACTS]
     table["error"] = [f"± {error:.3f}" for error in table.error]
-    rows, about = read_rows(BOARD / ROWS, SUITE)
-    able = {name: setting["labels"] for name, setting in about["settings"].items()}
-    sites = site_means([task for task in SUITES[SUITE] if task.variants], rows, able)
+    rows, _ = read_rows(BOARD / ROWS, SUITE)
+    sites = site_means([task for task in SUITES[SUITE] if task.variants], rows)
     sites["error"] = [f"[{item.low:.3f}, {item.high:.3f}]" for item in sites.itertuples()]
     return pd.concat([table, sites])[["task", "policy", "score", "error"]]
 
