@@ -21,7 +21,7 @@ RUNS = "seed-*"
 def names() -> tuple[str, ...]:
     """Return the names of the shipped agents in alphabetical order, such as ``noisy-index``.
 
-    An agent that was trained for each task is several: ``ppo/bursty``, and so on.
+    An agent that was trained for each task is several: ``ppo-per-task/bursty``, and so on.
     """
     folders = [path for deep in ("*", "*/*") for path in SHIPPED.glob(deep) if not path.match(RUNS)]
     return tuple(sorted(it.relative_to(SHIPPED).as_posix() for it in folders if trainings(it)))

@@ -260,7 +260,7 @@ def trainings_of(factory: Any) -> int:
 def entrants(names: Sequence[str]) -> dict[str, Candidate]:
     """Return by label the shipped policies except oracles, the shipped agents, and named entrants.
 
-    The shipped agents ``ppo/TASK`` are one entrant ``ppo``, and so on. Raises errors of
+    The shipped agents ``ppo-per-task/TASK`` are one entrant, and so on. Raises errors of
     :func:`scripts.study.entrants.candidates_of`.
     """
     of_tasks: dict[str, dict[str, Path]] = {}

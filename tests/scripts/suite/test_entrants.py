@@ -122,13 +122,13 @@ def test_a_generalist_with_formulas_is_a_composite(
 
 
 def test_agents_trained_per_task_are_one_entrant() -> None:
-    ppo, described = entrants(())["ppo"], entrant_of("ppo")
+    ppo, described = entrants(())["ppo-per-task"], entrant_of("ppo-per-task")
     assert ppo.by_task is not None
     assert {*ppo.by_task} <= {task.name for task in crawl_v2.TASKS}
     assert len(ppo.trainings) == 5 * len(ppo.by_task)
     assert described.words == "trained: PPO per task, 5 trainings"
     assert (ROOT / described.file).is_file()
-    check_worlds("ppo", ppo.trainings)
+    check_worlds("ppo-per-task", ppo.trainings)
     bursty, deploys = (ppo.in_task(name) for name in ("bursty", "deploys"))
     assert deploys is None
     assert bursty is not None
