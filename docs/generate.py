@@ -35,8 +35,8 @@ ABOUT = """`policies.make(name, env)` makes a policy by name.
 SCORES = """## Scores
 
 These are the three best entrants in each task of [crawl-v2](../results/crawl-v2/README.md) with
-this environment. 0 is random crawling, and ± a standard error over seeds. In tasks of one recorded
-site each, 0 is round robin, and brackets are a 95% interval over sites."""
+this environment. 0 is random crawling, and ± a standard error over seeds. On recorded sites 0 is
+round robin; brackets are a 95% interval over sites and trainings."""
 
 
 def write() -> None:
