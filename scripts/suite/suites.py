@@ -1,6 +1,6 @@
 """The suites of tasks by name.
 
-The tasks of crawl-v1 never change. Those of crawl-v2 may, until all its seeds are played.
+The tasks of crawl-v1 and crawl-v2 never change.
 """
 
 from __future__ import annotations

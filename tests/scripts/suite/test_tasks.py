@@ -15,7 +15,11 @@ from scripts.suite.crawl_v2 import ACROSS, HELD_OUT, RECORDED, TRAINING_LAWS
 from scripts.suite.suites import SUITES
 from scripts.suite.tasks import BOUNDS, FIRST_SEED, INFORMED, SANITY, SITES, TRACE, Task
 
-VERSIONS = {"crawl-v1": "6c665364f2e17334", "mini": "101f3eb76e62791d"}
+VERSIONS = {
+    "crawl-v2": "6a946d925c1b1a02",
+    "crawl-v1": "6c665364f2e17334",
+    "mini": "101f3eb76e62791d",
+}
 LATER_FIELDS = ("reason", "averaged", "variants", "history", "most_rounds")
 
 
