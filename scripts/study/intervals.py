@@ -2,10 +2,10 @@
 
 Scores are arrays (n, k): n seeds, k settings. Settings share their seeds, so their errors are
 correlated: a seed is resampled with its scores in all settings. Intervals hold for other seeds in
-the same settings. All are 95% percentile intervals. With few seeds these are too narrow
-(Hesterberg 2015): their distance from the estimate is multiplied by t / z sqrt(n / (n - 1)), with
-the quantiles t of Student's and z of the normal distribution. The interval of a mean is then close
-to Student's, from three seeds on. A single seed has no interval: NaN.
+the same settings. All but :func:`crossed_mean` are 95% percentile intervals. With few seeds these
+are too narrow (Hesterberg 2015): their distance from the estimate is multiplied by t / z
+sqrt(n / (n - 1)), with the quantiles t of Student's and z of the normal distribution. The interval
+of a mean is then close to Student's, from three seeds on. A single seed has no interval: NaN.
 
 Scores of an agent with several trainings are dependent if they are of the same training. Then
 ``groups`` has the number of the training of each seed, whole trainings are resampled, and n is
@@ -99,11 +99,12 @@ def crossed_mean(scores: ArrayLike) -> Interval:
 
     The variance is the sum of those of the means of n rows and of k columns, with the degrees of
     freedom of Satterthwaite (1946). It is too large by that of the interaction over n k. One row
-    or column adds nothing; a single score has no interval.
+    or column adds nothing; a single score has no interval. Coverage is lower, .82 to .92, for 8
+    sites of skewed scores, and for two trainings that differ about as much as sites do.
     """
     from scipy.stats import t
 
-    table = np.asarray(scores, np.float64)
+    table = _scores(np.asarray(scores, np.float64))
     means = [table.mean(axis=axis) for axis in (1, 0) if table.shape[1 - axis] > 1]
     variances = np.array([part.var(ddof=1) / part.size for part in means])
     variance, estimate = variances.sum(), float(table.mean())

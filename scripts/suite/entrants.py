@@ -107,9 +107,9 @@ def entrant_of(label: str) -> Entrant:
         return trained_entrant(SHIPPED / label)
     if parts := [SHIPPED / name for name in agents.names() if name.startswith(f"{label}/")]:
         first, count = trained_entrant(parts[0]), len(trainings(parts[0]))
-        made = read_object(parts[0] / "score.json")["made"]
+        origin = read_object(parts[0] / "score.json")["made"]
         by = f"{first.by} per task, {count} trainings"
-        return first._replace(by=by, on="", command=f"`{made['command']}`")
+        return first._replace(by=by, on="", command=f"`{origin['command']}`")
     if label not in registry.POLICIES:
         return Entrant(YOURS)
     tags = registry.TAGS[label]

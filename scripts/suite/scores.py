@@ -35,16 +35,12 @@ from scripts.study.entrants import groups_of, num_trainings
 from scripts.study.intervals import PAIRED_REPETITIONS, interquartile_lead, interquartile_mean, mean
 from scripts.suite.bounds import BOUND, BUDGET, POLICY_BOUNDS, bound_label
 from scripts.suite.entrants import LARGEST_AGE, LEAST_SERVED, YOURS, Entrant
-from scripts.suite.sites import mean_of_trainings, site_means
+from scripts.suite.sites import WAY_OUT, mean_of_trainings, site_means
 from scripts.suite.tasks import MEASURED, SITES, Task
 
 MIN_SCORE, CRAWL_RATE = -1.0, "crawl_rate"
 ROUNDING = 1e-6
 """Tolerance of ages, which are whole slots, as a part of a slot."""
-WAY_OUT = (
-    "the command without --score simulates missing rows, with --policies, --agents or --train "
-    "those of your entrants; with --fresh it starts over"
-)
 ACTS, ABSENT, LATE = "plays", "cannot act", "breaks the promise"
 PLACE = ("score", "low", "high", "behind", "behind_low", "behind_high")
 FRESHNESS = ("freshness", LEAST_SERVED)

@@ -14,6 +14,10 @@ from scripts.suite.tasks import Task
 
 ZERO = "RoundRobin"
 """The policy that scores 0 on a site; the bound of the task scores 1."""
+WAY_OUT = (
+    "the command without --score simulates missing rows, with --policies, --agents or --train "
+    "those of your entrants; with --fresh it starts over"
+)
 COLUMNS = ("task", "policy", "sites", "score", "low", "high", "mean")
 
 
@@ -39,11 +43,19 @@ def over_sites(scores: pd.Series) -> Interval:
 
 
 def _values(task: Task, rows: Sequence[Row]) -> pd.DataFrame:
-    """Return the metric of a task, (trainings and sites, entrants)."""
+    """Return the metric of a task, (trainings and sites, entrants); ValueError for missing rows."""
     mine = [row for row in rows if (row.setting, row.metric) == (task.name, task.metric)]
     table = pd.DataFrame(mine, columns=list(Row._fields))
     table["training"], table["site"] = np.divmod(table.seed, len(task.variants))
-    return table.pivot(index=["training", "site"], columns="policy", values="value")
+    values = table.pivot(index=["training", "site"], columns="policy", values="value")
+    values = values.reindex(columns=values.columns.union([ZERO, bound_label(task)]))
+    for label, counts in values.groupby(level="training").count().items():
+        if counts.get(0, 0) == 0 or not counts.isin((0, len(task.variants))).all():
+            raise ValueError(
+                f"task {task.name}, {label}: all {len(task.variants)} sites must have rows in each "
+                f"training, got {counts.tolist()}; {WAY_OUT}"
+            )
+    return values
 
 
 def site_means(tasks: Sequence[Task], rows: Sequence[Row]) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,19 @@ def test_means_and_intervals_are_over_sites() -> None:
 def test_scores_on_a_site_are_cut() -> None:
     values = {"A": [0.1, 0.99], "RoundRobin": [0.5] * 2, "clairvoyant": [0.6] * 2}
     rows = [row for policy, found in values.items() for row in rows_of(policy, found)]
-    assert site_means([TASK], rows).score.tolist() == [0.0, 0.0]
+    task = replace(TASK, variants=TASK.variants[:2])
+    assert site_means([task], rows).score.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("label", ["A", "RoundRobin", "clairvoyant"])
+@pytest.mark.parametrize("seeds", [{3}, {0, 1, 2, 3, 4}])
+def test_missing_rows_of_a_site_are_an_error(label: str, seeds: set[int]) -> None:
+    values = {"A": [0.4] * 10, "B": [0.3] * 5, "RoundRobin": [0.2] * 5, "clairvoyant": [0.6] * 5}
+    rows = [row for policy, found in values.items() for row in rows_of(policy, found)]
+    assert len(site_means([TASK], rows)) == 3
+    rows = [row for row in rows if row.policy != label or row.seed not in seeds]
+    with pytest.raises(ValueError, match=f"few, {label}: all 5 sites must have rows in each train"):
+        site_means([TASK], rows)
 
 
 @pytest.mark.parametrize("name", ["dev-30-history", "sites", "late", "garden-none-4", "noisy"])
