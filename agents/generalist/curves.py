@@ -135,8 +135,8 @@ def load_curves(folder: str | Path, env: Any = None) -> Any:
     reward, form = core.objective.reward, core.action_form
     if reward != "fragments" or form not in ("page", "scores") or "change_rate" in core.features:
         raise ValueError(
-            "env must have rewards of fragments, hidden rates, and actions that are pages or "
-            f"scores, as in the training, got reward {reward!r} and action {form!r}; "
-            "use reveal='importance'"
+            "env must be CrawlLongevity-v0 with rewards of fragments, actions that are pages or "
+            "scores, and reveal='importance', as in the training, got reward "
+            f"{reward!r}, action {form!r} and features {', '.join(core.features)}"
         )
     return policies.bind(agent, env)

@@ -339,7 +339,7 @@ def place_of(error: BaseException, factory: Any) -> str:
     return f" ({file.name}, line {line})"
 
 
-def failure(where: str, error: Exception, factory: Any) -> Exception:
+def failure(where: str, error: BaseException, factory: Any) -> Exception:
     """Return an error about a failed policy: ValueError if it is the user's, else RuntimeError."""
     if isinstance(error, UserCodeError):
         return error
@@ -381,7 +381,7 @@ def applicable(
             raise
         except ValueError as error:
             refused[label] = f"{error}{place_of(error, candidate.factory)}"
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise failure(f"{task}{label} in {env_id}", error, candidate.factory) from error
     env.close()
     return able, refused

@@ -60,7 +60,7 @@ class Unit(NamedTuple):
             return self.setting.play(self.label, self.seed)
         except (OSError, MemoryError):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             where = f"{self.label} in {self.setting.name}, seed {self.seed}"
             factory = getattr(self.setting, "policies", {}).get(self.label)
             raise failure(where, error, factory) from error

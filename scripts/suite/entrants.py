@@ -269,8 +269,14 @@ def entrants(names: Sequence[str]) -> dict[str, Candidate]:
         if slash:
             of_tasks.setdefault(label, {})[task] = SHIPPED / name
     shipped = [name for name in agents.names() if "/" not in name]
-    for_all = candidates_of((*policies.names(fragments=True, oracle=False), *shipped, *names))
+    formulas = [it for it in policies.names(fragments=True, oracle=False) if _is_own(it)]
+    for_all = candidates_of((*formulas, *shipped, *names))
     return for_all | {it: per_task(it, parts, _shipped) for it, parts in of_tasks.items()}
+
+
+def _is_own(name: str) -> bool:
+    """Return whether a registered policy is of this package, and not of a module of the user."""
+    return registry.POLICIES[name].__module__.startswith(f"{policies.__name__}.")
 
 
 def _shipped(folder: str, trainings: Sequence[Path]) -> PolicyFactory:

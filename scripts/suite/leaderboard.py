@@ -144,7 +144,7 @@ def _admitted(
     of ``yours`` did.
     """
     fresh = not any("start" in task.arguments for task in SUITES[name])
-    admitted = {}
+    admitted, refused = {}, []
     for label, candidate in candidates.items():
         if fresh and len(candidate.trainings) > 1 and label not in yours:
             continue
@@ -152,10 +152,13 @@ def _admitted(
             if holds_out(name):
                 check_worlds(label, candidate.trainings)
             admitted[label] = candidate
-        except ValueError as error:
+        except ValueError:
             if label in yours:
                 raise
-            console.print(f"left out: {str(error).partition(';')[0]}", soft_wrap=True, markup=False)
+            refused.append(label)
+    if refused:
+        text = f"left out, as they saw worlds of the tests: the shipped agents {', '.join(refused)}"
+        console.print(text, soft_wrap=True, markup=False)
     return admitted
 
 

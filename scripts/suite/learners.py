@@ -52,7 +52,10 @@ from scripts.training.runs import begin
 from scripts.training.seeds import train_seeds
 
 FORMS = "module:Class in the form of Stable-Baselines3, or module:function"
-OTHER_RUNS = "{} has another training; name another --out, or start over with --fresh"
+OTHER_RUNS = (
+    "{} has another training, or its module has changed since; name another --out, or start over "
+    "with --fresh"
+)
 Trained = tuple[Candidate, Entrant]
 
 
@@ -156,7 +159,7 @@ def _function(name: str) -> Callable[..., Any] | None:
         return None
     requests.import_user_classes(name, {})
     learner: Any = getattr(sys.modules[module], attribute, None)
-    if not callable(learner):
+    if not (inspect.isclass(learner) or inspect.isfunction(learner)):
         raise ValueError(f"--train must be {FORMS}, got {name!r}")
     if not inspect.isclass(learner) and not callable(getattr(sys.modules[module], "load", None)):
         raise ValueError(f"{module} must have a function load(folder, env), as {name} trains")

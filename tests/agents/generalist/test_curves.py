@@ -182,7 +182,7 @@ def test_a_stored_agent_acts_as_the_trained_one(short, tmp_path):
     ("id", "arguments", "message"),
     [
         ("CrawlNCIS-v0", {}, "rewards of fragments"),
-        ("CrawlLongevity-v0", {"reveal": "parameters"}, "hidden rates"),
+        ("CrawlLongevity-v0", {"reveal": "parameters"}, "reveal=.importance."),
         ("CrawlLongevity-v0", {"action": "refresh"}, "action 'refresh'"),
         ("CrawlLongevity-v0", {"objective": "holistic"}, "rewards of fragments"),
     ],

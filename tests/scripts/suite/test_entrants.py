@@ -14,6 +14,7 @@ from agents import catalog
 from agents.catalog import SHIPPED
 from agents.index import StoredIndex
 from agents.index.inputs import number_of_weights
+from policies.base import registry
 from scripts.study.entrants import candidate_of, num_trainings, training_of
 from scripts.study.specs import describe
 from scripts.suite import crawl_v2
@@ -136,3 +137,13 @@ def test_agents_trained_per_task_are_one_entrant() -> None:
     env = gymnasium.make("CrawlNCIS-v0", start="crawled", **world)
     observation, _ = env.reset(seed=0)
     assert 0 <= bursty.factory(env).predict(observation)[0] < 30
+
+
+def test_a_registered_policy_of_the_user_is_not_shipped() -> None:
+    about = {"__doc__": "Crawl.", "__module__": __name__}
+    registry.registered()(type("Mine", (policies.RoundRobin,), about))
+    try:
+        assert "Mine" in policies.names(fragments=True)
+        assert "Mine" not in entrants(())
+    finally:
+        del registry.POLICIES["Mine"], registry.TAGS["Mine"]

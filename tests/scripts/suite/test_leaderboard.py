@@ -241,6 +241,9 @@ def test_it_says_where_a_policy_of_ones_own_cannot_act_and_why(quick: Path) -> N
         run(app, *given, "--out", "nowhere"),
         "cannot act in any task of the suite: too few pages for me",
     )
+    source.write_text(REFUSING.format(slip="raise SystemExit"))
+    sys.modules.pop("scripts_suite_own")
+    refused(run(app, *given, out="nowhere"), f"{OWN} in CrawlNCIS-v0 failed: SystemExit")
     source.write_text(REFUSING.format(slip="{}['typo']"))
     sys.modules.pop("scripts_suite_own")
     result = run(app, *given, out="nowhere")
@@ -274,6 +277,7 @@ class Eager(policies.RoundRobin):
     [
         ("ValueError('two\\nlines')", ["--backend", "local"]),
         ("ZeroDivisionError", ["--workers", "2"]),
+        ("SystemExit", ["--backend", "local"]),
     ],
 )
 def test_a_policy_of_ones_own_that_fails_ends_the_suite_with_one_line(
@@ -285,7 +289,7 @@ def test_a_policy_of_ones_own_that_fails_ends_the_suite_with_one_line(
     (small / "scripts_suite_own.py").write_text(FAILING.format(error=error))
     result = run(app, "small", "--seeds", "9", *given, "--policies", OWN)
     assert result.exit_code == 2
-    told = "ValueError: two lines" if "two" in error else "ZeroDivisionError: "
+    told = "ValueError: two lines" if "two" in error else f"{error}: "
     assert re.fullmatch(
         rf"error: {OWN} in (noisy|scores), seed \d failed: {told.strip()} "
         r"\(scripts_suite_own.py, line 14\); runs/small has the rows so far\n",

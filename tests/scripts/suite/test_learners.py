@@ -193,6 +193,7 @@ def test_a_folder_of_several_trainings_is_ranked_if_it_saw_no_tests(small: Path)
     [
         (["small", "--train", "ppp"], "--train must be one of a2c, dqn"),
         (["small", "--train", f"{MODULE}:number"], "--train must be module:Class"),
+        (["small", "--train", "builtins:print"], "--train must be module:Class"),
         (["small", "--train", "no_such_module:train"], "cannot be imported"),
         (["small", "--train", f"{MODULE}:train", "--steps", "5"], "--steps must be left out"),
         (["small", "--train", "ppo", "--steps", "2000001"], "from 1 to 2,000,000"),
