@@ -192,9 +192,11 @@ def _scored_before(
         raise ValueError(text) from None
     store = Store(folder / ROWS, name, [])
     store.load()
-    factories = {label: item.factory for label, item in candidates.items()} | {**POLICY_BOUNDS}
     for task in SUITES[name]:
         bound = partial(bound_of, kind=task.bound, metric=task.metric)
+        parts = {label: candidate.in_task(task.name) for label, candidate in candidates.items()}
+        factories = {label: part.factory for label, part in parts.items() if part is not None}
+        factories |= POLICY_BOUNDS
         every = {label: factory_in(task, factory) for label, factory in factories.items()}
         now = describe({**every, BOUND: bound})
         for label, then in store.settings.get(task.name, {"labels": {}})["labels"].items():
