@@ -35,7 +35,8 @@ def test_without_a_terminal_there_is_a_line_from_time_to_time(
 ) -> None:
     monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
     counts = [line.split(" known ")[1].split()[0] for line in played(False).splitlines()]
-    assert counts == ["0/60,000", "20,000/60,000", "40,000/60,000", "60,000/60,000"]
+    in_order = ["0/60,000", "20,000/60,000", "40,000/60,000", "60,000/60,000"]
+    assert [*dict.fromkeys(counts)] == in_order  # a thread may repeat the line of a long step
 
 
 @pytest.mark.parametrize("timed", [False, True])

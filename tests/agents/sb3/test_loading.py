@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import gymnasium as gym
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 import agents
+from agents.catalog import AGENT_FILES
 from agents.networks.encoder import NEVER
 from agents.sb3.arguments import TrainArguments
 from agents.sb3.lanes import make_lanes
@@ -378,7 +380,7 @@ def test_a_run_starts_from_the_weights_of_another(tmp_path):
 
 
 def test_files_that_are_no_agents_are_refused(tmp_path):
-    files = r"model\.zip or index\.json or generalist\.json or prior\.json or scorer\.npz"
+    files = " or ".join(re.escape(file) for file in AGENT_FILES)
     with pytest.raises(ValueError, match=rf"there is no {files} in .*nowhere"):
         agents.load(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="folder_or_name must be a folder or a name, got 3"):
