@@ -10,6 +10,9 @@ An agent with T trainings plays training k mod T in repetition k. Its intervals 
 (:mod:`scripts.study.intervals`), and so are those of differences to it. Differences between agents
 with T and T' trainings have gcd(T, T') independent parts.
 
+A task across sites scores each repetition alone, from round robin to the clairvoyant. In tasks with
+variants the mean over the trainings of an agent counts (:mod:`scripts.suite.sites`).
+
 Entrants that exceed the budget (:mod:`scripts.study.budget`) or cannot act in a task score 0 there.
 So do those that break the promise of a task with ``most_rounds``: in some repetition a copy gets
 older than that, by more than a slot. Promises of one interval for all pages that cost the same are
